@@ -1,0 +1,68 @@
+# What a developer does with Keygraph. Each target does its own set-up: it needs Python 3.11 or newer, and make.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PLAYGROUND := server/playground/assets/.installed
+
+# The first interpreter that is new enough and can make a venv. Looked for only when a venv has to be made.
+USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
+	$$python -c '$(USABLE)' >/dev/null 2>&1 && { echo $$python; break; }; done)
+
+# What is passed on: `make run ARGS="--port 9000"`, `make test PYTEST_ARGS="-k cursor"`.
+ARGS ?=
+PYTEST_ARGS ?= -n 2
+
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help
+help:  ## Say what there is
+	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: install
+install: $(INSTALLED) $(PLAYGROUND)  ## Install everything, pinned, into .venv, and the playground's files where npm is
+	@:
+
+.PHONY: run
+run: install  ## Serve the commerce example on http://127.0.0.1:8000 (ARGS="--port 9000")
+	@$(BIN)/keygraph serve $(ARGS)
+
+.PHONY: test
+test: install  ## Run the tests (PYTEST_ARGS="-k cursor")
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: check
+check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+.PHONY: format
+format: $(INSTALLED)  ## Format, and mend what the linter can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+.PHONY: clean
+clean:  ## Remove what the other targets made, but not the data under .keygraph
+	@rm -rf $(VENV) $(dir $(PLAYGROUND)) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Without build isolation, so that the build too uses what constraints.txt names.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(BIN)/python -c '$(USABLE)' 2>/dev/null || { \
+		test -n "$(PYTHON)" || { echo "Keygraph needs Python 3.11 or newer with its venv module; none was found (or name one: make PYTHON=...)." >&2; exit 1; }; \
+		echo "Installing into $(VENV) ..."; \
+		$(PYTHON) -m venv --clear $(VENV); }
+	@$(PIP_INSTALL) setuptools
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# Without these files the playground takes the same ones from a CDN, so that a missing npm is one line and no failure.
+$(PLAYGROUND): server/playground/manifest.json server/playground/package-lock.json | $(INSTALLED)
+	@! $(BIN)/python -m server.playground install || touch $@

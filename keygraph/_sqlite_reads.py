@@ -1,0 +1,387 @@
+"""Query, Count, Scan and BatchGet on a SQLite connection, answered as DynamoDB would.
+
+Every function is called inside a transaction, so that all its statements see one state of the file. What each raises
+is said of `SQLiteStore.send`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import orjson
+
+from keygraph._rules import BATCH_GET_KEYS, PAGE_BYTES, read_units, refuse_crossed_bounds
+from keygraph._sqlite_layout import Keyed, Layout, StoredKey
+from keygraph.conditions import And, Condition, Not, Or, Path, holds
+from keygraph.errors import BadUserInput
+from keygraph.expressions import simplified
+from keygraph.items import Item, TypedValue, from_typed
+from keygraph.ordering import after_prefix
+from keygraph.store import (
+    Above,
+    AtLeast,
+    AtMost,
+    Batch,
+    BatchGet,
+    Below,
+    Cost,
+    Count,
+    Counted,
+    Equals,
+    Page,
+    Prefix,
+    Query,
+    Range,
+    Scan,
+    Within,
+)
+from keygraph.table import KeyValue, Position
+
+_MAX_SEGMENTS = 1_000_000
+
+segment_hash = zlib.crc32
+"""Of a stored partition key; SQLite must know it by this name. It stays the same, so that a scan can go on later."""
+
+# --- The rows of a request ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Span:
+    """Consecutive rows of a SQLite table: the conditions that they meet, and in which direction they are read."""
+
+    keyed: Keyed
+    forward: bool
+    conditions: list[str]
+    values: list[object]
+
+    def add(self, condition: str, *values: object) -> None:
+        self.conditions.append(condition)
+        self.values.extend(values)
+
+    def go_on_after(self, key: StoredKey, fixed: int) -> None:
+        """Leaves out what stands up to the key, whose first `fixed` columns all rows share."""
+        columns = self.keyed.columns[fixed:]
+        if not columns:
+            self.add("FALSE")
+            return
+        marks = ", ".join("?" for _ in columns)
+        comparison = ">" if self.forward else "<"
+        self.add(f"({', '.join(columns)}) {comparison} ({marks})", *key[fixed:])
+
+    def rows(self, connection: sqlite3.Connection, limit: int | None, with_items: bool) -> sqlite3.Cursor:
+        """The rows as key columns, size and, if asked for, item. Read one by one: nothing is held here."""
+        columns = self.keyed.columns
+        order = ", ".join(column if self.forward else f"{column} DESC" for column in columns)
+        sql = (
+            f"SELECT {', '.join(columns)}, size{', item' if with_items else ''} FROM {self.keyed.name}"
+            f"{' WHERE ' if self.conditions else ''}{' AND '.join(self.conditions)} ORDER BY {order} LIMIT ?"
+        )
+        return connection.execute(sql, (*self.values, -1 if limit is None else limit))
+
+
+def _partition_span(keyed: Keyed, request: Query | Count, forward: bool) -> _Span:
+    """The rows of a Query or a Count, from its start on.
+
+    DynamoDB refuses a start outside the range, so it is refused here too: nothing may rely on it.
+    """
+    partition = keyed.stored(0, request.partition)
+    span = _Span(keyed, forward, ["k0 = ?"], [partition])
+    low, high = _bounds(keyed, request.range)
+    start = None if request.start is None else keyed.stored_position(request.start)
+    if start is not None:
+        if start[0] != partition:
+            raise BadUserInput("The start is in another partition.")
+        if (low and not low.is_met_by(start[1])) or (high and not high.is_met_by(start[1])):
+            raise BadUserInput("The start is outside the range.")
+        span.go_on_after(start, 1)
+    # A start lies within the bounds and so replaces the one it comes after: SQLite seeks by one lower bound only.
+    if low and not (start and forward):
+        span.add(f"k1 {low.comparison} ?", low.value)
+    if high and not (start and not forward):
+        span.add(f"k1 {high.comparison} ?", high.value)
+    return span
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    comparison: str
+    value: bytes
+
+    def is_met_by(self, stored: bytes) -> bool:
+        match self.comparison:
+            case ">=":
+                return stored >= self.value
+            case ">":
+                return stored > self.value
+            case "<=":
+                return stored <= self.value
+            case _:
+                return stored < self.value
+
+
+def _bounds(keyed: Keyed, range_: Range | None) -> tuple[_Bound | None, _Bound | None]:
+    """The lower and the upper bound of the sort key."""
+    if range_ is None:
+        return None, None
+    if keyed.own == 1:
+        raise BadUserInput("What has no sort key has no range.")
+
+    def bound(comparison: str, value: KeyValue) -> _Bound:
+        return _Bound(comparison, keyed.stored(1, value))
+
+    match range_:
+        case Equals(value):
+            return bound(">=", value), bound("<=", value)
+        case Within(low, high):
+            refuse_crossed_bounds(low, high)
+            return bound(">=", low), bound("<=", high)
+        case AtLeast(value):
+            return bound(">=", value), None
+        case AtMost(value):
+            return None, bound("<=", value)
+        case Above(value):
+            return bound(">", value), None
+        case Below(value):
+            return None, bound("<", value)
+        case Prefix(value):
+            if keyed.attributes[1].type == "N":
+                raise BadUserInput("A number has no prefix.")
+            low_ = bound(">=", value)
+            end = after_prefix(low_.value)
+            return low_, None if end is None else _Bound("<", end)
+
+
+# --- What is made of a row's item ---------------------------------------------------------------------
+
+_Tree: TypeAlias = "dict[str, _Tree | None]"
+"""Paths by their first names; None where the whole value is meant."""
+
+
+def _tree(paths: Iterable[Path]) -> _Tree:
+    tree: _Tree = {}
+    for path in paths:
+        level: _Tree | None = tree
+        for name in path[:-1]:
+            inner = level.setdefault(name, {}) if level is not None else None
+            level = inner
+        if level is not None:
+            level[path[-1]] = None
+    return tree
+
+
+def _part(typed: Mapping[str, TypedValue], tree: _Tree) -> Item:
+    """What the tree names of a typed map, and nothing else of it decoded."""
+    found: Item = {}
+    for name, inner in tree.items():
+        value = typed.get(name)
+        if value is None:
+            continue
+        if inner is None:
+            found[name] = from_typed(value)
+        elif "M" in value and (part := _part(value["M"], inner)):
+            found[name] = part
+    return found
+
+
+def _whole(typed: Mapping[str, TypedValue]) -> Item:
+    return {name: from_typed(value) for name, value in typed.items()}
+
+
+def _filter_paths(condition: Condition) -> list[Path]:
+    """The paths that the condition looks at."""
+    match condition:
+        case And(conditions) | Or(conditions):
+            return [path for inner in conditions for path in _filter_paths(inner)]
+        case Not(inner):
+            return _filter_paths(inner)
+    return [condition.path]
+
+
+class _Filter:
+    """Whether an item passes a filter, looking at nothing else of it."""
+
+    def __init__(self, condition: Condition, keyed: Keyed) -> None:
+        self._condition = condition
+        self.paths = _filter_paths(condition)
+        self._tree = _tree(self.paths)
+        keys = {attribute.name for attribute in keyed.attributes[: keyed.own]} & self._tree.keys()
+        if keys:
+            raise BadUserInput(f"A filter cannot look at a key of what is read: {', '.join(sorted(keys))}.")
+
+    def passes(self, typed: Mapping[str, TypedValue]) -> bool:
+        return holds(self._condition, _part(typed, self._tree))
+
+
+def _decoder(projection: tuple[Path, ...] | None) -> Callable[[Mapping[str, TypedValue]], Item]:
+    """What makes the answer's item of a typed one."""
+    if projection is None:
+        return _whole
+    tree = _tree(projection)
+    return lambda typed: _part(typed, tree)
+
+
+class _Items:
+    """The typed items of the rows of a read, and what fetching them costs beside the rows.
+
+    A local index fetches from the table what is asked for and not projected; a global index cannot: what a filter
+    looks at is missing there, and a projection of it is refused.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        layout: Layout,
+        keyed: Keyed,
+        filter_: _Filter | None,
+        request: Query | Count,
+    ) -> None:
+        projection = request.projection if isinstance(request, Query) else None
+        self._connection = connection
+        self._get = layout.items.get
+        self._consistent = request.consistent
+        self._at: tuple[int, ...] | None = None
+        self.units = 0.0
+        if keyed.projected is None or keyed.index is None:
+            return
+        missing = {path[0] for path in projection or ()} - keyed.projected
+        if keyed.is_global:
+            if missing:
+                raise BadUserInput(
+                    f"The global index {keyed.index.name} does not project {', '.join(sorted(missing))}."
+                )
+        elif missing or (filter_ and {path[0] for path in filter_.paths} - keyed.projected):
+            self._at = tuple(keyed.attributes.index(key) for key in layout.items.attributes)
+
+    def typed(self, key: StoredKey, content: bytes) -> Mapping[str, TypedValue]:
+        """The item of the row, from the table if the row has too little of it."""
+        if self._at is not None:
+            size, content = self._connection.execute(self._get, [key[at] for at in self._at]).fetchone()
+            self.units += read_units(size, self._consistent)
+        return orjson.loads(content)  # type: ignore[no-any-return]  # content_of has written it
+
+
+# --- Requests -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Pager:
+    """Counts the rows of a page and says where it ends: at the limit, or with the row that reaches 1 MB."""
+
+    limit: int | None
+    scanned: int = 0
+    size: int = 0
+
+    def ends_with(self, size: int) -> bool:
+        self.scanned += 1
+        self.size += size
+        return self.scanned == self.limit or self.size >= PAGE_BYTES
+
+
+def _checked_limit(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise BadUserInput("The limit of a page is at least 1.")
+    return limit
+
+
+def query(connection: sqlite3.Connection, layout: Layout, request: Query) -> Page:
+    """One page of a partition."""
+    items: list[Item] = []
+    decoded = _decoder(request.projection)
+    pager, last, cost = _read_partition(
+        connection, layout, request, request.forward, lambda typed: items.append(decoded(typed))
+    )
+    return Page(items, pager.scanned, last, cost)
+
+
+def count(connection: sqlite3.Connection, layout: Layout, request: Count) -> Counted:
+    """How many items one page of a partition has."""
+    if request.filter is None:
+        pager, last, cost = _read_partition(connection, layout, request, True, None)
+        return Counted(pager.scanned, pager.scanned, last, cost)
+    passed: list[None] = []
+    pager, last, cost = _read_partition(connection, layout, request, True, lambda _: passed.append(None))
+    return Counted(len(passed), pager.scanned, last, cost)
+
+
+def _read_partition(
+    connection: sqlite3.Connection,
+    layout: Layout,
+    request: Query | Count,
+    forward: bool,
+    take: Callable[[Mapping[str, TypedValue]], None] | None,
+) -> tuple[_Pager, Position | None, Cost]:
+    """Gives each item that passes the filter to `take`; without one only sizes are read.
+
+    A filter that nothing can pass is answered without a request.
+    """
+    keyed = layout.keyed(request.index)
+    if request.consistent and keyed.is_global:
+        raise BadUserInput("A global index cannot be read consistently.")
+    pager = _Pager(_checked_limit(request.limit))
+    condition = True if request.filter is None else simplified(request.filter)
+    if condition is False:
+        return pager, None, Cost()
+    filter_ = None if condition is True else _Filter(condition, keyed)
+    items = _Items(connection, layout, keyed, filter_, request)
+    span = _partition_span(keyed, request, forward)
+    last = None
+    width = len(keyed.columns)
+    with closing(span.rows(connection, pager.limit, take is not None)) as rows:
+        for row in rows:
+            ends = pager.ends_with(row[width])
+            if take is not None:
+                typed = items.typed(row[:width], row[width + 1])
+                if filter_ is None or filter_.passes(typed):
+                    take(typed)
+            if ends:
+                last = keyed.position(row[:width])
+                break
+    return pager, last, Cost(1, read_units(pager.size, request.consistent) + items.units)
+
+
+def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
+    """One page of a segment of the table. Partitions stand in the order of their keys."""
+    keyed = layout.items
+    if not 0 <= request.segment < request.segments <= _MAX_SEGMENTS:
+        raise BadUserInput("A segment is numbered from 0, below the number of segments, at most 1,000,000.")
+    pager = _Pager(_checked_limit(request.limit))
+    span = _Span(keyed, True, [], [])
+    if request.start is not None:
+        start = keyed.stored_position(request.start)
+        if segment_hash(start[0]) % request.segments != request.segment:
+            raise BadUserInput("The start is in another segment.")
+        span.go_on_after(start, 0)
+    if request.segments > 1:
+        span.add("segment_hash(k0) % ? = ?", request.segments, request.segment)
+    items: list[Item] = []
+    last = None
+    width = len(keyed.columns)
+    with closing(span.rows(connection, pager.limit, with_items=True)) as rows:
+        for row in rows:
+            items.append(_whole(orjson.loads(row[width + 1])))
+            if pager.ends_with(row[width]):
+                last = keyed.position(row[:width])
+                break
+    return Page(items, pager.scanned, last, Cost(1, read_units(pager.size, request.consistent)))
+
+
+def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet) -> Batch:
+    """The items with these keys."""
+    decoded = _decoder(request.projection)
+    found: dict[StoredKey, Item | None] = {}
+    asked = [layout.items.stored_position(key) for key in request.keys]
+    units = 0.0
+    for key in asked:
+        if key in found:
+            continue
+        row: tuple[int, Any] | None = connection.execute(layout.items.get, key).fetchone()
+        size, content = row or (0, None)
+        found[key] = None if content is None else decoded(orjson.loads(content))
+        units += read_units(size, request.consistent)
+    requests = -(-len(found) // BATCH_GET_KEYS)
+    return Batch([found[key] for key in asked], Cost(requests, units))

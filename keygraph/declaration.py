@@ -1,0 +1,227 @@
+"""The words in which a graph is declared: `node`, `edge`, `record`, `fields`, `stored`, `many`, `one`, `field`.
+
+They write down what was said and decide nothing: a decorated class is a keyword-only dataclass that carries its
+`Declaration`, and a graph makes record types of the declarations that it lists.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from types import FrameType
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform
+
+from keygraph.table import Index, IndexKey
+
+T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
+
+
+class Many(Generic[T]):
+    """The annotation of a list: what one node reaches, page by page."""
+
+
+class One(Generic[T]):
+    """The annotation of a path on which there is at most one neighbour."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAs:
+    """Where a field stands in the item: a path of names, or for an end one name for each key field."""
+
+    path: tuple[str, ...]
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """How a list chooses among the paths that there are."""
+
+    at: str | None
+    index: Index | None
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions:
+    """What a method that is a field reads; None is the whole item."""
+
+    needs: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a decorator was told about a class."""
+
+    kind: RecordKind
+    keys: tuple[str | IndexKey, ...]
+    type_value: str | None
+    is_virtual: bool
+    shards: int | None
+    lists: str | Literal[False] | None
+    docstring: str | None
+    own: Mapping[str, StoredAs | ListOptions]
+    """What stands on the right of the class's own fields."""
+    namespace: Mapping[str, Any]
+    """The names that the class could see where it was declared, when that is not a module."""
+
+
+_DECLARATION = "__keygraph__"
+_METHOD = "__keygraph_field__"
+
+
+def declaration_of(cls: type) -> Declaration | None:
+    """What the class's own decorator was told; None where it has none."""
+    return cast("Declaration | None", cls.__dict__.get(_DECLARATION))
+
+
+def method_options(function: object) -> MethodOptions | None:
+    """What `@field` was told about a function; None where it is no field."""
+    return cast("MethodOptions | None", getattr(function, _METHOD, None))
+
+
+# --- On the right of a field --------------------------------------------------------------------------
+
+
+def stored(*path: str, default: Any = MISSING, **attributes: str) -> Any:
+    """The attribute that holds the field: `stored("agentID")`, a path into a map `stored("data", "version")`.
+
+    For an end of several key fields, one attribute each: `stored(owner="RepoOwner", name="RepoName")`.
+    """
+    return _Specifier(StoredAs(path, attributes), default)
+
+
+def many(*, at: str | None = None, index: Index | None = None, init: Literal[False] = False) -> Any:
+    """A list. `at` names the end of the neighbour that is this node, `index` the index that is read."""
+    return _Specifier(ListOptions(at, index), None)
+
+
+def one(*, at: str | None = None, index: Index | None = None, init: Literal[False] = False) -> Any:
+    """The only neighbour on a path, chosen as `many` chooses."""
+    return _Specifier(ListOptions(at, index), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Specifier:
+    meaning: StoredAs | ListOptions
+    default: Any
+
+
+def field(*, needs: Sequence[str] | None = None) -> Callable[[Function], Function]:
+    """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them."""
+
+    def mark(function: Function) -> Function:
+        setattr(function, _METHOD, MethodOptions(None if needs is None else tuple(needs)))
+        return function
+
+    return mark
+
+
+# --- Decorators ---------------------------------------------------------------------------------------
+
+_Class = TypeVar("_Class", bound=type)
+_OWN_NAME: Any = object()
+"""The default of `type=`: the class's name."""
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+def node(
+    *keys: str | IndexKey,
+    type: str | None = _OWN_NAME,
+    item: bool = True,
+    shards: int | None = None,
+    lists: str | Literal[False] | None = None,
+) -> Callable[[_Class], _Class]:
+    """An entity. Its key: a partition template, a sort template where it differs, then indexes.
+
+    `type` is the value of the type attribute (None: its items have none), `item=False` says that the table
+    holds no item for it, `shards` over how many partitions its table key is spread, `lists` how the list of the
+    table's own key at the root is called (False: none).
+    """
+    return _decorator("node", keys, type, item, shards, lists)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+def edge(
+    *keys: str | IndexKey,
+    type: str | None = _OWN_NAME,
+    shards: int | None = None,
+    lists: str | Literal[False] | None = None,
+) -> Callable[[_Class], _Class]:
+    """What joins two nodes, which are the two ends in its table key. The options are those of `node`."""
+    return _decorator("edge", keys, type, True, shards, lists)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+def record(
+    *keys: str | IndexKey,
+    type: str | None = _OWN_NAME,
+    shards: int | None = None,
+    lists: str | Literal[False] | None = None,
+) -> Callable[[_Class], _Class]:
+    """An item that belongs to a node and is no node itself. The options are those of `node`."""
+    return _decorator("record", keys, type, True, shards, lists)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+def fields(cls: _Class) -> _Class:
+    """A base class whose fields are those of every type that inherits it."""
+    return _declare(cls, "fields", (), None, True, None, None, sys._getframe(1))
+
+
+def _decorator(
+    kind: RecordKind,
+    keys: tuple[str | IndexKey, ...],
+    type_value: Any,
+    item: bool,
+    shards: int | None,
+    lists: str | Literal[False] | None,
+) -> Callable[[_Class], _Class]:
+    def decorate(cls: _Class) -> _Class:
+        value = cls.__name__ if type_value is _OWN_NAME else type_value
+        return _declare(cls, kind, keys, value, item, shards, lists, sys._getframe(1))
+
+    return decorate
+
+
+def _declare(
+    cls: _Class,
+    kind: RecordKind,
+    keys: tuple[str | IndexKey, ...],
+    type_value: str | None,
+    item: bool,
+    shards: int | None,
+    lists: str | Literal[False] | None,
+    frame: FrameType,
+) -> _Class:
+    own: dict[str, StoredAs | ListOptions] = {}
+    for name in inspect.get_annotations(cls):
+        given = cls.__dict__.get(name, MISSING)
+        if not isinstance(given, _Specifier):
+            continue
+        own[name] = given.meaning
+        if isinstance(given.meaning, ListOptions):
+            setattr(cls, name, dataclasses.field(init=False, default=None, repr=False, compare=False))
+        elif given.default is MISSING:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, given.default)
+    declaration = Declaration(
+        kind=kind,
+        keys=keys,
+        type_value=type_value,
+        is_virtual=not item,
+        shards=shards,
+        lists=lists,
+        docstring=cls.__dict__.get("__doc__"),
+        own=own,
+        # A class in a function sees that function's names, which its annotations may use.
+        namespace={} if frame.f_locals is frame.f_globals else dict(frame.f_locals),
+    )
+    made: type = dataclasses.dataclass(kw_only=True)(cls)
+    setattr(made, _DECLARATION, declaration)
+    return cast(_Class, made)

@@ -1,0 +1,303 @@
+"""The DynamoDB engine: the only one that talks to AWS.
+
+One client serves a whole process; `open_dynamodb` makes it and closes it. Requests are rendered by
+`keygraph.rendering`, sent by `keygraph.sending`, and their answers put together here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+import aioboto3
+from aiobotocore.config import AioConfig
+from aiobotocore.session import get_session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keygraph.conditions import Path
+from keygraph.dynamodb_errors import code_of, meaning
+from keygraph.errors import TableMissing, TimedOut
+from keygraph.items import Item, untyped_item
+from keygraph.rendering import Wire, render
+from keygraph.retrying import Backoff, attempts
+from keygraph.sending import Body, Sender, Sending
+from keygraph.store import (
+    Answer,
+    Batch,
+    BatchGet,
+    BatchWrite,
+    Count,
+    Counted,
+    CreateTable,
+    DeleteTable,
+    DescribeTable,
+    Page,
+    Query,
+    Request,
+    Scan,
+    Written,
+)
+from keygraph.table import Index, KeyDeclaration, Position, Table
+
+_Result = TypeVar("_Result")
+
+_TABLE_SECONDS = 300.0
+"""How long a table may take to become active, or to go."""
+
+
+class DynamoDBStore:
+    """A store over one DynamoDB client (aioboto3's, or what has its methods)."""
+
+    def __init__(
+        self,
+        client: Any,
+        table: Table,
+        *,
+        deadline: float = 10.0,
+        backoff: Backoff | None = None,
+        endpoint: str = "AWS",
+    ) -> None:
+        """`deadline` is in seconds and holds for each `send`; `endpoint` is how messages call DynamoDB's place."""
+        self._client = client
+        self._table = table
+        self._backoff = backoff or Backoff()
+        self._sender = Sender(client, table.name, endpoint, deadline, self._backoff)
+
+    @property
+    def table(self) -> Table:
+        """The table that the requests are for."""
+        return self._table
+
+    async def close(self) -> None:
+        """Closes the client and its connections."""
+        await self._client.close()
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        """The answer, after as many retries as the deadline allows. Creating and deleting wait up to 5 minutes.
+
+        Raises Throttled, TimedOut, Unavailable, TableMissing, or BadUserInput where a key or an item is too
+        large for DynamoDB; whatever else it refuses is an error of ours and surfaces as botocore's.
+        """
+        # What `_answer` gives is of the type that the request's class says.
+        return cast(Answer, await self._answer(request))
+
+    async def _answer(self, request: Request[Any]) -> object:
+        wires = render(request, self._table)
+        match request:
+            case CreateTable():
+                await self._create_table(wires[0])
+                return None
+            case DeleteTable():
+                await self._delete_table(wires[0])
+                return None
+            case DescribeTable():
+                described = await self._description()
+                return None if described is None else described_table(described)
+        async with self._sender.sending() as sending:
+            match request:
+                case Query() | Scan():
+                    return await self._page(request, wires, sending)
+                case Count():
+                    return await self._counted(request, wires, sending)
+                case BatchGet():
+                    return await self._batch(request, wires, sending)
+                case BatchWrite():
+                    await _together(sending.until_processed(wire) for wire in wires)
+                    return Written(sending.cost)
+        raise TypeError(f"{type(request).__name__} is no request to a store")
+
+    # --- Reads ----------------------------------------------------------------------------------------
+
+    async def _page(self, request: Query | Scan, wires: tuple[Wire, ...], sending: Sending) -> Page:
+        if not wires:
+            return Page([], 0, None, sending.cost)
+        answer = await sending.call(wires[0])
+        projection, index = (
+            (request.projection, request.index) if isinstance(request, Query) else (None, None)
+        )
+        items = [_projected(untyped_item(typed), projection) for typed in answer["Items"]]
+        return Page(items, answer["ScannedCount"], self._last(answer, index), sending.cost)
+
+    async def _counted(self, request: Count, wires: tuple[Wire, ...], sending: Sending) -> Counted:
+        if not wires:
+            return Counted(0, 0, None, sending.cost)
+        answer = await sending.call(wires[0])
+        last = self._last(answer, request.index)
+        return Counted(answer["Count"], answer["ScannedCount"], last, sending.cost)
+
+    def _last(self, answer: Body, index: str | None) -> Position | None:
+        typed = answer.get("LastEvaluatedKey")
+        return self._table.position_of(untyped_item(typed), index) if typed else None
+
+    async def _batch(self, request: BatchGet, wires: tuple[Wire, ...], sending: Sending) -> Batch:
+        if wires and wires[0].operation == "GetItem":
+            typed = (await sending.call(wires[0])).get("Item")
+            item = None if typed is None else _projected(untyped_item(typed), request.projection)
+            return Batch([item] * len(request.keys), sending.cost)
+        found = {}
+        for answers in await _together(sending.until_processed(wire) for wire in wires):
+            for answer in answers:
+                for typed in answer["Responses"].get(self._table.name, ()):
+                    item = untyped_item(typed)
+                    found[self._table.key_of(item)] = _projected(item, request.projection)
+        return Batch([found.get(key) for key in request.keys], sending.cost)
+
+    # --- Tables ---------------------------------------------------------------------------------------
+
+    async def _create_table(self, wire: Wire) -> None:
+        late = TimedOut(f"the table {self._table.name} is not active yet: look at it again in some minutes")
+        async with attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
+            for attempt in itertools.count():
+                described = await self._description()
+                status = await self._created(wire) if described is None else described["TableStatus"]
+                if status not in {"CREATING", "DELETING"}:
+                    return
+                await waiting.wait(attempt, late)
+
+    async def _created(self, wire: Wire) -> object:
+        """The new table's status."""
+        try:
+            answer = await self._sender.call(wire)
+        except ClientError as error:
+            # Somebody else creates it at the same time.
+            if code_of(error) == "ResourceInUseException":
+                return "CREATING"
+            raise
+        return answer["TableDescription"]["TableStatus"]
+
+    async def _delete_table(self, wire: Wire) -> None:
+        late = TimedOut(f"the table {self._table.name} is not deleted yet: look at it again in some minutes")
+        async with attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
+            for attempt in itertools.count():
+                described = await self._description()
+                if described is None:
+                    return
+                if described["TableStatus"] == "DELETING" or not await self._deleted(wire):
+                    await waiting.wait(attempt, late)
+
+    async def _deleted(self, wire: Wire) -> bool:
+        """Whether the table goes; not while it is still being created."""
+        try:
+            await self._sender.call(wire)
+        except TableMissing:
+            return True
+        except ClientError as error:
+            if code_of(error) == "ResourceInUseException":
+                return False
+            raise
+        return True
+
+    async def _description(self) -> Body | None:
+        """What DynamoDB says of the table; None where there is none."""
+        [wire] = render(DescribeTable(), self._table)
+        try:
+            answer = await self._sender.call(wire)
+        except TableMissing:
+            return None
+        described: Body = answer["Table"]
+        return described
+
+
+def _projected(item: Item, projection: tuple[Path, ...] | None) -> Item:
+    """The item without the keys that were asked for only to tell it apart."""
+    if projection is None:
+        return item
+    asked = {path[0] for path in projection}
+    return {name: value for name, value in item.items() if name in asked}
+
+
+async def _together(running: Iterable[Coroutine[Any, Any, _Result]]) -> list[_Result]:
+    """All results, in order. The first failure cancels the others, and is raised when they have ended."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in running]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def described_table(described: Mapping[str, Any]) -> Table:
+    """The table of a DescribeTable answer's `Table`; its indexes are in the order of their names."""
+    types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
+
+    def keys(schema: list[dict[str, str]]) -> tuple[KeyDeclaration, KeyDeclaration | None]:
+        named = {each["KeyType"]: (each["AttributeName"], types[each["AttributeName"]]) for each in schema}
+        return named["HASH"], named.get("RANGE")
+
+    indexes = []
+    for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
+        for each in described.get(kind) or ():
+            projection = each["Projection"]
+            projected = projection.get("NonKeyAttributes") or projection["ProjectionType"]
+            partition, sort = keys(each["KeySchema"])
+            indexes.append(Index(each["IndexName"], partition, sort, projection=projected, local=local))
+    partition, sort = keys(described["KeySchema"])
+    return Table(
+        described["TableName"],
+        partition_key=partition,
+        sort_key=sort,
+        indexes=sorted(indexes, key=lambda index: index.name),
+    )
+
+
+@asynccontextmanager
+async def open_dynamodb(
+    table: Table,
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    *,
+    concurrency: int = 64,
+    deadline: float = 10.0,
+) -> AsyncIterator[DynamoDBStore]:
+    """The table on AWS, or on whatever speaks DynamoDB's API at `endpoint_url`.
+
+    Credentials and region are those that every AWS tool takes; an `http:` endpoint works without any, as
+    DynamoDB Local does. `concurrency` is how many requests are on the wire at once, `deadline` how many
+    seconds one `send` may take. Raises Unavailable where AWS's own settings are missing or wrong.
+    """
+    endpoint = "AWS" if endpoint_url is None else urlsplit(endpoint_url).netloc.rpartition("@")[2]
+    config = AioConfig(
+        max_pool_connections=concurrency,
+        # Ours know the deadline and count what is sent.
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        # A lost connection leaves time for another attempt.
+        connect_timeout=deadline / 4,
+        read_timeout=deadline / 2,
+    )
+    try:
+        options = await _session_options(endpoint_url, region)
+        client = (
+            await aioboto3.Session(**options)
+            .client("dynamodb", endpoint_url=endpoint_url, config=config)
+            .__aenter__()
+        )
+    except BotoCoreError as error:
+        meant = meaning(error, table.name, endpoint)
+        if meant is None:
+            raise
+        raise meant.error from error
+    store = DynamoDBStore(client, table, deadline=deadline, endpoint=endpoint)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _session_options(endpoint_url: str | None, region: str | None) -> dict[str, Any]:
+    session = get_session()
+    # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
+    region = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
+    if endpoint_url is None or urlsplit(endpoint_url).scheme != "http":
+        return {"botocore_session": session, "region_name": region}
+    # A machine's own role is never shown to such an endpoint, and looking for one takes seconds.
+    resolver = session.get_component("credential_provider")
+    for provider in ("container-role", "iam-role"):
+        resolver.remove(provider)
+    if await session.get_credentials() is None:
+        session.set_credentials("local", "local")
+    return {"botocore_session": session, "region_name": region or "us-east-1"}

@@ -1,0 +1,49 @@
+"""Which engine a store's address names: `sqlite:PATH`, `aws`, or the URL of what speaks DynamoDB's API."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from urllib.parse import urlsplit
+
+from keygraph.store import Store
+from keygraph.table import Table
+
+
+def open_store(
+    url: str, table: Table, *, concurrency: int = 64, deadline: float = 10.0
+) -> AbstractAsyncContextManager[Store]:
+    """The store at the address, to be entered and left with `async with`.
+
+    `concurrency` is how many requests are on the wire at once, `deadline` the seconds that one of them may take
+    with its retries; both are for DynamoDB. Raises ValueError for an address of no known form.
+    """
+    # An engine is imported where it is asked for, so that the embedded one starts without AWS's libraries.
+    scheme, _, path = url.partition(":")
+    if scheme == "sqlite" and path:
+        from keygraph.sqlite import open_sqlite
+
+        return open_sqlite(path, table)
+    if url != "aws" and not _is_endpoint(url):
+        raise ValueError(f"{_shown(url)} is no store: give sqlite:PATH, aws, or http://HOST:PORT")
+    from keygraph.dynamodb import open_dynamodb
+
+    endpoint = None if url == "aws" else url
+    return open_dynamodb(table, endpoint, concurrency=concurrency, deadline=deadline)
+
+
+def _is_endpoint(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        # The port is read only to see that it is a number of a port.
+        return (
+            parts.scheme in {"http", "https"}
+            and bool(parts.hostname)
+            and (parts.port is None or parts.port > 0)
+        )
+    except ValueError:
+        return False
+
+
+def _shown(url: str) -> str:
+    """The address without what may be a password in it."""
+    return repr(url if "@" not in url else f"{url.partition(':')[0]}://…@{url.rpartition('@')[2]}")

@@ -1,0 +1,92 @@
+"""The exceptions of the package.
+
+    KeygraphError                 everything that a client can cause or must act on; has a `code`
+    ├── BadUserInput              an argument that cannot be used
+    ├── CorruptItem               an item that does not fit its declaration
+    ├── StoreError                the store could not answer
+    │   ├── Throttled             DynamoDB refused for load, after all retries
+    │   ├── TimedOut              the deadline passed
+    │   └── Unavailable           no connection, a server error, no credentials
+    └── TableMissing              there is no such table
+    ModelError                    a graph that cannot be served: every mistake of its declaration
+
+The codes are those that GraphQL clients see in `extensions.code`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class KeygraphError(Exception):
+    """An error with a code that a client may see; its message holds nothing internal."""
+
+    code = "INTERNAL"
+
+
+class BadUserInput(KeygraphError):
+    """An argument that cannot be used."""
+
+    code = "BAD_USER_INPUT"
+
+
+class CorruptItem(KeygraphError):
+    """An item that does not fit its declaration: names the type and the field, never the value."""
+
+    code = "CORRUPT_ITEM"
+
+
+class StoreError(KeygraphError):
+    """The store could not answer."""
+
+    code = "UNAVAILABLE"
+
+
+class Throttled(StoreError):
+    """DynamoDB refused the request for load, after all retries."""
+
+    code = "THROTTLED"
+
+
+class TimedOut(StoreError):
+    """The deadline passed before the store had answered."""
+
+    code = "TIMEOUT"
+
+
+class Unavailable(StoreError):
+    """The store cannot be reached, or failed."""
+
+    code = "UNAVAILABLE"
+
+
+class TableMissing(StoreError):
+    """The store has no table of that name."""
+
+    code = "UNAVAILABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong in a declaration, where it stands, and what to do about it."""
+
+    kind: str
+    """A short stable name of the kind of mistake, for example `no-path`."""
+    where: str
+    """The type, or `Type.field`; the name of the table or index where it is theirs."""
+    problem: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem} {self.mend}".strip()
+
+
+class ModelError(Exception):
+    """A graph with mistakes; `mistakes` has all of them."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        lines = "\n".join(f"  - {mistake}" for mistake in self.mistakes)
+        count = f"{len(self.mistakes)} mistake" + ("s" if len(self.mistakes) != 1 else "")
+        super().__init__(f"the graph has {count}:\n{lines}")

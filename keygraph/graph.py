@@ -1,0 +1,387 @@
+"""The graph: a table and the record types in it, tied together and checked.
+
+Everything that reads or serves a table begins with a `Graph` and asks it: which type is this item of, by which path
+does this node reach those, what key has the node with these fields, may this text be an id at all?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from keygraph.conditions import Condition, Eq
+from keygraph.errors import BadUserInput, Mistake, ModelError
+from keygraph.items import Value
+from keygraph.key_text import KeyText
+from keygraph.names import CASES, camel
+from keygraph.naming import list_name, name_mistakes
+from keygraph.paths import AccessPath, best, candidates, is_listable
+from keygraph.records import DeclaredList, Keys, RecordType
+from keygraph.resolution import Resolution, leaf_name
+from keygraph.shapes import are_disjoint, is_special_case, shape
+from keygraph.table import Key, Table
+from keygraph.templates import Slot, Template
+from keygraph.types import FieldType
+
+_KEY_BYTES = (2048, 1024)
+"""DynamoDB's limits on a partition key and a sort key."""
+
+
+class Graph:
+    """The record types that live in one table.
+
+    `attribute_case` ("snake", "camel" or "pascal") says how field names are written as attributes;
+    `type_attribute` names the attribute in which every item says its record type, where there is one.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *types: type,
+        attribute_case: str = "snake",
+        type_attribute: str | None = None,
+    ) -> None:
+        self.table = table
+        self.type_attribute = type_attribute
+        self._classes = types
+        self._case = attribute_case
+
+    # --- What was declared ----------------------------------------------------------------------------
+
+    @cached_property
+    def _resolution(self) -> Resolution:
+        return Resolution(self.table, self._classes, self._case if self._case in CASES else "snake")
+
+    @cached_property
+    def types(self) -> Mapping[str, RecordType]:
+        """The record types by name, in the order of the declaration; those without mistakes in their keys."""
+        return {record.name: record for record in self._resolution.sound_types}
+
+    @property
+    def nodes(self) -> list[RecordType]:
+        return [record for record in self.types.values() if record.is_node]
+
+    @cached_property
+    def _lists(self) -> tuple[dict[tuple[str, str], AccessPath], list[Mistake]]:
+        found: dict[tuple[str, str], AccessPath] = {}
+        mistakes: list[Mistake] = []
+        for record in self.types.values():
+            for declared in record.lists.values():
+                if declared.of.name not in self.types:
+                    continue
+                paths = candidates(declared.name, record, declared.of, declared.options)
+                winners = best(paths)
+                if len(winners) == 1:
+                    [path] = winners
+                    found[record.name, declared.name] = AccessPath(
+                        declared.name,
+                        record,
+                        path.record,
+                        path.end,
+                        path.keys,
+                        declared.is_one,
+                        declared.description,
+                    )
+                else:
+                    mistakes.append(_path_mistake(record, declared, winners))
+        return found, mistakes
+
+    def path(self, owner: RecordType, name: str) -> AccessPath:
+        """The access path of a list that a node declares."""
+        return self._lists[0][owner.name, name]
+
+    @cached_property
+    def root_lists(self) -> tuple[AccessPath, ...]:
+        """The lists at the root."""
+        return tuple(
+            AccessPath(keys.lists or list_name(record), None, record, None, keys)
+            for record in self.types.values()
+            if not record.is_virtual
+            for keys in record.keys.values()
+            if keys.lists or (keys.lists is None and keys.finds is None and is_listable(record, keys))
+        )
+
+    @cached_property
+    def finders(self) -> tuple[AccessPath, ...]:
+        """The fields at the root that find one item by an index."""
+        return tuple(
+            AccessPath(keys.finds, None, record, None, keys, is_one=True)
+            for record in self.types.values()
+            for keys in record.keys.values()
+            if keys.finds
+        )
+
+    @property
+    def paths(self) -> list[AccessPath]:
+        """Every access path that is offered."""
+        return [*self._lists[0].values(), *self.root_lists, *self.finders]
+
+    # --- Mistakes -------------------------------------------------------------------------------------
+
+    def check(self) -> Graph:
+        """The graph itself. Raises ModelError, with every mistake of the declaration, where it has any."""
+        if self._mistakes:
+            raise ModelError(self._mistakes)
+        return self
+
+    @cached_property
+    def _mistakes(self) -> list[Mistake]:
+        found = list(self._resolution.mistakes)
+        if self._case not in CASES:
+            found.append(
+                Mistake(
+                    "attribute-case",
+                    "the graph",
+                    f"attribute_case={self._case!r} is none.",
+                    f"It is one of {', '.join(CASES)}.",
+                )
+            )
+        found += self._lists[1]
+        found += self._types_told_apart[1]
+        found += name_mistakes(self)
+        return found
+
+    # --- Telling items apart --------------------------------------------------------------------------
+
+    def type_value(self, record: RecordType) -> str | None:
+        """What the type attribute says of the type; None where items do not say it."""
+        return record.type_value if self.type_attribute else None
+
+    @cached_property
+    def _types_told_apart(self) -> tuple[dict[str | None, list[RecordType]], list[Mistake]]:
+        """The types by the value of the type attribute, special ones first, and those that are not told apart."""
+        groups: dict[str | None, list[RecordType]] = {}
+        mistakes = []
+        for record in self.types.values():
+            if not record.is_virtual:
+                groups.setdefault(self.type_value(record), []).append(record)
+        for group in groups.values():
+            shapes = {record.name: shape(*record.table_keys.templates) for record in group}
+            special = {record.name: 0 for record in group}
+            for number, one in enumerate(group):
+                for other in group[number + 1 :]:
+                    below = is_special_case(shapes[one.name], shapes[other.name])
+                    above = is_special_case(shapes[other.name], shapes[one.name])
+                    special[one.name] += below
+                    special[other.name] += above
+                    if below == above and not are_disjoint(shapes[one.name], shapes[other.name]):
+                        mistakes.append(self._not_told_apart(one, other))
+            group.sort(key=lambda record: -special[record.name])
+        return groups, mistakes
+
+    def _not_told_apart(self, one: RecordType, other: RecordType) -> Mistake:
+        told = "say the same type" if self.type_value(one) is not None else "say no type"
+        return Mistake(
+            "not-told-apart",
+            one.name,
+            f"its items cannot be told from those of {other.name}: they {told}, and a key can be of both "
+            f"({_shown(one.table_keys)} and {_shown(other.table_keys)}).",
+            "Give one of them a type value or a literal prefix of its own.",
+        )
+
+    def recognise(self, item: Mapping[str, Value]) -> RecordType | None:
+        """The type that the item is of; None where no declared type accepts it."""
+        value = item.get(self.type_attribute) if self.type_attribute else None
+        if value is not None and not isinstance(value, str):
+            return None
+        for record in self._types_told_apart[0].get(value, ()):
+            if record.accepts(item):
+                return record
+        return None
+
+    def why_refused(self, item: Mapping[str, Value]) -> str:
+        """Why no declared type accepts the item, in one line without its values."""
+        for key in self.table.keys:
+            if not key.holds(item.get(key.name)):
+                return f"its key attribute {key.name} is missing or not of type {key.type}"
+        groups = self._types_told_apart[0]
+        value = item.get(self.type_attribute) if self.type_attribute else None
+        group = groups.get(value) if value is None or isinstance(value, str) else None
+        if group is None:
+            known = ", ".join(sorted(str(value) for value in groups if value is not None))
+            said = "it has no" if value is None else "no declared type has its"
+            return f"{said} {self.type_attribute} (the declared ones: {known})"
+        shapes = "; ".join(f"{record.name}: {_shown(record.table_keys)}" for record in group)
+        return f"its key fits none of the templates ({shapes})"
+
+    # --- Keys -----------------------------------------------------------------------------------------
+
+    def identity(self, record: RecordType, values: Mapping[str, object]) -> tuple[str, ...]:
+        """The identity of a node or edge with those key fields, by argument name.
+
+        Raises BadUserInput where they make no key that parses back to them.
+        """
+        texts = []
+        for slot in record.identity:
+            value = values[leaf_name(record, slot.path)]
+            texts.append(self.text_of(record, slot, value))
+        identity = tuple(texts)
+        self.check_identity(record, identity)
+        return identity
+
+    def text_of(self, record: RecordType, slot: Slot, value: object) -> str:
+        """The text of a value in a slot. Raises BadUserInput where it has none."""
+        try:
+            return slot.text.render(value)
+        except (ValueError, TypeError, AttributeError, OverflowError):
+            name = camel(leaf_name(record, slot.path))
+            raise BadUserInput(f"{name} cannot stand in a key of {record.name}") from None
+
+    def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
+        """Raises BadUserInput where those texts make no key of the type that parses back to them."""
+        texts = dict(zip((slot.name for slot in record.identity), identity, strict=True))
+        keys = record.table_keys
+        if keys.shards:
+            texts |= {slot.name: "0" for slot in keys.slots if slot.is_shard}
+        for number in range(len(keys.templates)):
+            self.render(record, keys, number, texts)
+
+    def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:
+        """The keys under which the item with that identity can stand: one, or one for each shard."""
+        texts = dict(zip((slot.name for slot in record.identity), identity, strict=True))
+        keys = record.table_keys
+        found: list[Key] = []
+        for shard in range(keys.shards or 1):
+            shard_texts = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
+            parts = [template.render({**texts, **shard_texts}) for template in keys.templates]
+            found.append(tuple(part for part in parts if part is not None))
+        return found
+
+    def render(self, record: RecordType, keys: Keys, number: int, texts: Mapping[str, str | None]) -> str:
+        """The partition key (0) or the sort key (1) with those texts.
+
+        Raises BadUserInput where it is empty or too long, does not parse back to the texts, or has the shape of
+        another type's key there.
+        """
+        template = keys.templates[number]
+        key = template.render(texts)
+        names = ", ".join(camel(leaf_name(record, slot.path)) for slot in template.slots if not slot.is_shard)
+        problem = self._problem(record, keys, number, key, texts)
+        if key is None or problem is not None:
+            raise BadUserInput(f"{names or 'the key'} of {record.name}: {problem}")
+        return key
+
+    def _problem(
+        self, record: RecordType, keys: Keys, number: int, key: str | None, texts: Mapping[str, str | None]
+    ) -> str | None:
+        template = keys.templates[number]
+        if not key or any(texts.get(slot.name) == "" for slot in template.slots):
+            return "it is empty"
+        try:
+            size = len(key.encode())
+        except UnicodeEncodeError:
+            return "it is no text that can be stored"
+        if size > _KEY_BYTES[number]:
+            return f"its key has more than {_KEY_BYTES[number]} bytes"
+        wanted = {slot.name: texts[slot.name] for slot in template.slots if texts.get(slot.name) is not None}
+        if template.parse(key) != wanted:
+            return "it would be read back as something else"
+        for rival in self._rivals(record, keys, number):
+            if rival.parse(key) is not None:
+                return f'it would be a key of another shape, "{rival}"'
+        return None
+
+    def _rivals(self, record: RecordType, keys: Keys, number: int) -> tuple[Template, ...]:
+        cached = self._rivals_found.get((record.name, keys.index_name, number))
+        if cached is None:
+            cached = self._find_rivals(keys, number)
+            self._rivals_found[record.name, keys.index_name, number] = cached
+        return cached
+
+    @cached_property
+    def _rivals_found(self) -> dict[tuple[str, str | None, int], tuple[Template, ...]]:
+        return {}
+
+    def _find_rivals(self, keys: Keys, number: int) -> tuple[Template, ...]:
+        """The shapes that the key attribute has elsewhere and of which the template is no special case."""
+        attribute = keys.attributes[number].name
+        own, own_partition = shape(keys.templates[number]), shape(keys.partition)
+        rivals: dict[Template, None] = {}
+        for other in self.types.values():
+            if other.is_virtual:
+                continue
+            for others in other.keys.values():
+                for key, template in zip(others.attributes, others.templates, strict=False):
+                    if key.name != attribute or is_special_case(own, shape(template)):
+                        continue
+                    is_elsewhere = number == 1 and are_disjoint(own_partition, shape(others.partition))
+                    if not is_elsewhere and not are_disjoint(own, shape(template)):
+                        rivals[template] = None
+        return tuple(rivals)
+
+    # --- Siblings -------------------------------------------------------------------------------------
+
+    def siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
+        """The other types of which items can stand inside the range that the path reads."""
+        partition, prefix = shape(path.keys.partition), path.prefix
+        anything = Slot(("",), KeyText(FieldType("string")))
+        ranges = [shape(prefix)]
+        if path.rest.tokens or path.keys.sort is None:
+            ranges.append(shape(Template((*prefix.tokens, anything))))
+        found = []
+        for other in self.types.values():
+            keys = other.keys.get(path.keys.index_name)
+            if other is path.record or other.is_virtual or keys is None:
+                continue
+            theirs = shape(keys.partition)
+            # A key of a more special shape is refused as a value of this one: it is never this partition.
+            is_refused = is_special_case(theirs, partition) and not is_special_case(partition, theirs)
+            if is_refused or are_disjoint(theirs, partition):
+                continue
+            if keys.sort is None or any(not are_disjoint(shape(keys.sort), range_) for range_ in ranges):
+                found.append(other)
+        return tuple(found)
+
+    def type_condition(self, path: AccessPath) -> Condition | None:
+        """The filter that tells the path's items by their type attribute; None where it cannot.
+
+        It cannot where items do not say their type, where the attribute is a key of what is read, or where the
+        index does not project it.
+        """
+        value, attribute = self.type_value(path.record), self.type_attribute
+        if value is None or attribute is None:
+            return None
+        if attribute in {key.name for key in path.keys.attributes} or not self.has(path.keys, attribute):
+            return None
+        return Eq((attribute,), value)
+
+    def has(self, keys: Keys, attribute: str) -> bool:
+        """Whether the table or index holds the attribute of its items."""
+        if keys.index is None or keys.index.projection == "ALL":
+            return True
+        if attribute in {key.name for key in self.table.position(keys.index.name)}:
+            return True
+        return keys.index.projection != "KEYS_ONLY" and attribute in keys.index.projection
+
+
+def _shown(keys: Keys) -> str:
+    return " / ".join(str(template) for template in keys.templates)
+
+
+def _path_mistake(owner: RecordType, declared: DeclaredList, winners: list[AccessPath]) -> Mistake:
+    where, of = f"{owner.name}.{declared.name}", declared.of
+    if not winners:
+        ends = [end.name for end in of.ends.values() if end.target is owner]
+        if ends:
+            problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
+        else:
+            problem = f"{of.name} has no end that is a {owner.name}."
+        return Mistake(
+            "no-path",
+            where,
+            f"there is no path to {of.name}: {problem}",
+            f"Give {of.name} an index whose partition template holds that end.",
+        )
+    shown = "; ".join(
+        f"{path.end} on {path.keys.index_name or 'the table'} ({_shown(path.keys)})" for path in winners
+    )
+    choices = " or ".join(
+        f'at="{path.end}"' if len({path.end for path in winners}) > 1 else f"index={path.keys.index_name}"
+        for path in winners
+    )
+    return Mistake(
+        "several-paths",
+        where,
+        f"several paths lead to {of.name}: {shown}.",
+        f"Choose one: many({choices}).",
+    )

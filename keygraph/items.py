@@ -1,0 +1,158 @@
+"""Items: the values that DynamoDB holds, their typed JSON form, and their size by DynamoDB's rules.
+
+In Python an item is a dict from attribute name to one of the types of `Value`. Numbers are `Decimal`, always,
+so that nothing is lost; sets are frozensets of one kind of value.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
+from typing import Any, TypeAlias
+
+Scalar: TypeAlias = str | Decimal | bytes
+Value: TypeAlias = "Scalar | bool | None | list[Value] | dict[str, Value] | frozenset[Scalar]"
+Item: TypeAlias = dict[str, Value]
+TypedValue: TypeAlias = dict[str, Any]
+"""A value as DynamoDB writes it: `{"S": "text"}`, `{"N": "199.99"}`, `{"M": {…}}`."""
+
+_DIGITS = 38
+_SMALLEST, _LARGEST = Decimal("1E-130"), Decimal("9.9999999999999999999999999999999999999E+125")
+_EXACT = Context(prec=_DIGITS, Emin=-130, Emax=126, traps=[Inexact, InvalidOperation, Overflow])
+
+
+def number(value: str | int | Decimal) -> Decimal:
+    """The exact number, with trailing zeros removed as DynamoDB does.
+
+    Raises ValueError for what DynamoDB does not hold: more than 38 digits, a magnitude of 1E126 or more or
+    below 1E-130, infinity, not a number.
+    """
+    try:
+        exact = _EXACT.create_decimal(value)
+    except DecimalException:
+        raise ValueError("a number of more than 38 digits, or none") from None
+    if not exact.is_finite():
+        raise ValueError("a number that is not finite")
+    if exact.is_zero():
+        return Decimal(0)
+    if not _SMALLEST <= exact.copy_abs() <= _LARGEST:
+        raise ValueError("a number outside the range that DynamoDB holds")
+    return exact.normalize(_EXACT)
+
+
+def number_text(value: Decimal) -> str:
+    """The number as DynamoDB writes it: plain digits where they are short, else with an exponent."""
+    exact = number(value)
+    text = format(exact, "f")
+    return text if len(text) <= _DIGITS + 3 else str(exact)
+
+
+def to_typed(value: Value) -> TypedValue:
+    """The value in DynamoDB's typed form; binary stays `bytes`. Raises ValueError for what it cannot hold."""
+    match value:
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case Decimal():
+            return {"N": number_text(value)}
+        case None:
+            return {"NULL": True}
+        case bytes():
+            return {"B": value}
+        case dict():
+            return {"M": {name: to_typed(inner) for name, inner in value.items()}}
+        case list():
+            return {"L": [to_typed(inner) for inner in value]}
+        case frozenset():
+            return _typed_set(value)
+    raise ValueError(f"a value of type {type(value).__name__}")
+
+
+def _typed_set(value: frozenset[Scalar]) -> TypedValue:
+    members = list(value)
+    if members and all(isinstance(member, str) for member in members):
+        return {"SS": sorted(str(member) for member in members)}
+    if members and all(isinstance(member, Decimal) for member in members):
+        return {"NS": [number_text(n) for n in sorted(m for m in members if isinstance(m, Decimal))]}
+    if members and all(isinstance(member, bytes) for member in members):
+        return {"BS": sorted(member for member in members if isinstance(member, bytes))}
+    raise ValueError("a set that is empty or of several kinds")
+
+
+def from_typed(typed: Mapping[str, Any]) -> Value:
+    """The value of DynamoDB's typed form; binary may be `bytes` or base64 text. Raises ValueError."""
+    if len(typed) != 1:
+        raise ValueError("a typed value has exactly one type")
+    [(kind, content)] = typed.items()
+    match kind:
+        case "S":
+            return str(content)
+        case "N":
+            return number(content)
+        case "BOOL":
+            return bool(content)
+        case "NULL":
+            return None
+        case "B":
+            return _binary(content)
+        case "M":
+            return {name: from_typed(inner) for name, inner in content.items()}
+        case "L":
+            return [from_typed(inner) for inner in content]
+        case "SS":
+            return frozenset(str(member) for member in content)
+        case "NS":
+            return frozenset(number(member) for member in content)
+        case "BS":
+            return frozenset(_binary(member) for member in content)
+    raise ValueError(f"{kind!r} is no type of DynamoDB")
+
+
+def _binary(content: bytes | str) -> bytes:
+    return base64.b64decode(content, validate=True) if isinstance(content, str) else bytes(content)
+
+
+def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
+    """The item in DynamoDB's typed form."""
+    return {name: to_typed(value) for name, value in item.items()}
+
+
+def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
+    """The item of DynamoDB's typed form."""
+    return {name: from_typed(value) for name, value in typed.items()}
+
+
+def item_size(item: Mapping[str, Value]) -> int:
+    """The item's size in bytes by DynamoDB's rules: attribute names and values in UTF-8.
+
+    The rules: "DynamoDB item sizes and formats" in the DynamoDB developer guide.
+    """
+    return sum(len(name.encode()) + value_size(value) for name, value in item.items())
+
+
+def value_size(value: Value) -> int:
+    """The size of one value in bytes by DynamoDB's rules."""
+    match value:
+        case None | bool():
+            return 1
+        case str():
+            return len(value.encode())
+        case bytes():
+            return len(value)
+        case Decimal():
+            return _number_size(value)
+        case dict():
+            return 3 + sum(1 + len(name.encode()) + value_size(inner) for name, inner in value.items())
+        case list():
+            return 3 + sum(1 + value_size(inner) for inner in value)
+    return sum(value_size(member) for member in value)
+
+
+def _number_size(value: Decimal) -> int:
+    """About one byte for two significant digits, one more, and one for the sign."""
+    if value.is_zero():
+        return 1
+    sign, digits, _ = value.normalize(_EXACT).as_tuple()
+    return (len(digits) + 1) // 2 + 1 + sign

@@ -1,0 +1,176 @@
+"""How the value of one placeholder stands in a key: as text, in a format, and back.
+
+A `KeyText` is made of the field's type and the placeholder's format. It knows what its texts look like (a regular
+expression), whether their order is that of the values, and whether the text loses a part of the value
+(`{day:%Y-%m}`): then it renders and never parses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, cast
+
+from keygraph.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, encode, moment_text
+
+_TEXT = r"(?s:.+?)"
+_PATTERNS: dict[str, str] = {
+    "id": _TEXT,
+    "string": _TEXT,
+    "int": r"-?[0-9]+",
+    "long": r"-?[0-9]+",
+    "decimal": r"-?[0-9][0-9.]*(?:E[+-]?[0-9]+)?",
+    "float": r"-?[0-9][0-9.]*(?:e[+-]?[0-9]+)?",
+    "boolean": r"true|false",
+    "datetime": ISO_DATETIME.replace(r"\d", "[0-9]"),
+    "date": ISO_DATE.replace(r"\d", "[0-9]"),
+}
+
+_ORDERED_UNFORMATTED = ("id", "string", "datetime", "date")
+_PADDED = re.compile(r"0[1-9][0-9]*d?")
+
+_A_MOMENT = datetime(2019, 11, 28, 13, 47, 59, tzinfo=UTC)
+"""A moment in which every part differs from every default, to find out what a format loses."""
+
+
+class UnusableFormat(Exception):
+    """The type cannot stand in a key, or not in that format; the message says why."""
+
+
+def _is_from_large_to_small(time_format: str) -> bool:
+    """Whether a format of strftime writes year, month, day and so on in this order, so that its texts sort."""
+    directives = re.sub(r"%.", lambda found: found[0] if found[0] != "%%" else "", time_format)
+    parts = "".join(re.findall("%(.)", directives))
+    return bool(parts) and "YmdHMSf".startswith(parts)
+
+
+@dataclass(frozen=True)
+class KeyText:
+    """The texts of one placeholder. Equal ones write a value alike."""
+
+    type: FieldType
+    format: str = ""
+    pattern: str = field(init=False, compare=False)
+    lossy: bool = field(init=False, compare=False)
+    ordered: bool = field(init=False, compare=False)
+    """Whether the order of the texts is that of the values."""
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        kind = self.type.kind
+        if kind == "enum":
+            set_(self, "pattern", "|".join(sorted(map(re.escape, self.choices), key=len, reverse=True)))
+        elif kind not in _PATTERNS:
+            raise UnusableFormat(f"a field of type {self.type.name} cannot stand in a key")
+        elif kind in ("datetime", "date") and self.format:
+            set_(self, "pattern", _TEXT)
+        else:
+            set_(self, "pattern", _PATTERNS[kind])
+        set_(self, "lossy", False)
+        set_(self, "ordered", not self.format and kind in _ORDERED_UNFORMATTED)
+        if self.format:
+            self._try_format()
+
+    def _try_format(self) -> None:
+        set_ = object.__setattr__
+        kind = self.type.kind
+        sample = {"datetime": _A_MOMENT, "date": _A_MOMENT.date()}.get(kind)
+        if sample is not None:
+            set_(self, "lossy", not self._returns(sample))
+            set_(self, "ordered", not self.lossy and _is_from_large_to_small(self.format))
+        elif kind in ("int", "long"):
+            if not all(self._returns(sample) for sample in (0, 7, 1_234_567)):
+                raise UnusableFormat(f"{{:{self.format}}} writes integers that cannot be read back")
+            set_(self, "ordered", bool(_PADDED.fullmatch(self.format)))
+        else:
+            raise UnusableFormat(f"a format cannot be used with a field of type {self.type.name}")
+
+    def _returns(self, value: Any) -> bool:
+        try:
+            return bool(self.value(self.render(value)) == value)
+        except (ValueError, TypeError) as error:
+            if isinstance(value, date):
+                return False
+            raise UnusableFormat(f"{{:{self.format}}} is no format for {self.type.name}: {error}") from None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts of an enum; nothing for other types."""
+        if self.type.kind != "enum":
+            return ()
+        return tuple(str(member.value) for member in cast(Any, self.type.python))
+
+    def render(self, value: Any) -> str:
+        """The text of a value. Raises ValueError where the value is none of the type's."""
+        kind = self.type.kind
+        if self.format:
+            if kind == "datetime" and value.tzinfo is not None:
+                value = value.astimezone(UTC)
+            return format(value, self.format)
+        match kind:
+            case "enum":
+                return str(value.value)
+            case "boolean":
+                return "true" if value else "false"
+            case "datetime":
+                return moment_text(value)
+            case "date":
+                return cast(date, value).isoformat()
+            case "decimal":
+                return str(value)
+            case "float":
+                return repr(value)
+        return str(value)
+
+    def value(self, text: str) -> Any:
+        """The value that the text says. Raises ValueError where it says none; only for what is not lossy."""
+        kind = self.type.kind
+        match kind:
+            case "id" | "string":
+                return text
+            case "int" | "long":
+                return int(text)
+            case "boolean":
+                return {"true": True, "false": False}[text]
+            case "decimal":
+                try:
+                    return Decimal(text)
+                except InvalidOperation:
+                    raise ValueError("not a number") from None
+            case "float":
+                return float(text)
+            case "enum":
+                return self._member(text)
+            case "datetime":
+                return self._moment(text)
+        if self.format:
+            return datetime.strptime(text, self.format).date()
+        return date.fromisoformat(text)
+
+    def _member(self, text: str) -> Any:
+        for member in cast(Any, self.type.python):
+            if str(member.value) == text:
+                return member
+        raise ValueError("none of the enum's values")
+
+    def _moment(self, text: str) -> datetime:
+        if not self.format:
+            return Moment.of_text(text)
+        parsed = datetime.strptime(text, self.format)
+        return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+    def accepts(self, text: str) -> bool:
+        """Whether the text can be one of this placeholder's: it is exactly as a value renders."""
+        if not text or not re.fullmatch(self.pattern, text):
+            return False
+        if self.lossy:
+            return True
+        try:
+            value = self.value(text)
+            if self.type.kind in ("int", "long", "enum"):
+                encode(self.type, value)
+            return self.render(value) == text
+        except (ValueError, OverflowError):
+            return False

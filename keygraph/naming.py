@@ -1,0 +1,231 @@
+"""The names that a graph's schema has, so that `check` can find two that are one before there is a schema.
+
+The schema is built with these same functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from keygraph.errors import Mistake
+from keygraph.names import camel, pascal, plural, snake
+from keygraph.paths import AccessPath, Argument
+from keygraph.records import RecordType
+from keygraph.resolution import leaf_name
+from keygraph.types import FieldType
+
+if TYPE_CHECKING:
+    from keygraph.graph import Graph
+
+RESERVED_TYPES = frozenset(
+    "Query Mutation Subscription Node PageInfo SortDirection String Int Float Boolean ID "
+    "Long Decimal DateTime Date Base64 JSON".split()
+)
+LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to")
+EDGE_FIELDS = ("cursor", "node")
+
+_SCALARS = {
+    "id": "ID",
+    "string": "String",
+    "int": "Int",
+    "long": "Long",
+    "float": "Float",
+    "boolean": "Boolean",
+    "decimal": "Decimal",
+    "datetime": "DateTime",
+    "date": "Date",
+    "bytes": "Base64",
+    "json": "JSON",
+}
+_NAME = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
+
+
+def type_name(type_: FieldType) -> str:
+    """The GraphQL name of a field's type, or of its elements' type for a list."""
+    if type_.of is not None:
+        return type_name(type_.of)
+    return type_.python.__name__ if type_.python is not None else _SCALARS[type_.kind]
+
+
+def field_name(record: RecordType) -> str:
+    """The field at the root that gives one node by its key: `orderItem` for OrderItem."""
+    return camel(snake(record.name))
+
+
+def list_name(record: RecordType) -> str:
+    """The list at the root of a type whose keys name none, in snake case: the plural of its name."""
+    return plural(snake(record.name))
+
+
+def connection_prefix(path: AccessPath) -> str:
+    """What the connection's and the edge's types begin with: the type, or the owner and the field."""
+    return path.record.name if path.owner is None else path.owner.name + pascal(path.name)
+
+
+def where_name(record: RecordType) -> str:
+    return f"{record.name}Where"
+
+
+def key_name(record: RecordType) -> str:
+    return f"{record.name}Key"
+
+
+def condition_name(type_: FieldType) -> str:
+    """The input with the comparisons of one attribute."""
+    if type_.of is not None:
+        return f"{type_name(type_.of)}ListCondition"
+    return "AttributeCondition" if type_.kind in ("object", "json") else f"{type_name(type_)}Condition"
+
+
+def range_name(argument: Argument) -> str:
+    """The input of an argument on a sort key."""
+    kind = "String" if argument.slot.computed or argument.slot.lossy else type_name(argument.type)
+    return f"{kind}Range" if argument.has_range else f"{kind}Equals"
+
+
+def filterable_fields(record: RecordType) -> Iterator[tuple[str, FieldType, tuple[str, ...]]]:
+    """What `where` offers: name in snake case, type, and attribute."""
+    for field in record.fields.values():
+        yield field.name, field.type, field.attribute
+    for end in record.ends.values():
+        for slot in {slot.path: slot for slot in end.target.identity}.values():
+            yield leaf_name(record, (end.name, *slot.path)), slot.text.type, end.attributes[slot.path]
+
+
+# --- Mistakes -----------------------------------------------------------------------------------------
+
+
+def name_mistakes(graph: Graph) -> list[Mistake]:
+    """Generated names that are one, reserved, or no names of GraphQL; arguments and fields that collide."""
+    found: list[Mistake] = []
+    _look_at_types(graph, found)
+    _look_at_fields(graph, found)
+    for path in graph.paths:
+        _look_at_arguments(path, found)
+    return found
+
+
+def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
+    made: dict[str, str] = {}
+    declared: dict[str, object] = {}
+
+    def take(name: str, what: str) -> None:
+        other = made.setdefault(name, what)
+        if other != what:
+            found.append(
+                Mistake("name-twice", what, f"the schema's name {name} is that of {other} too.", "Rename one.")
+            )
+
+    def declare(name: str, what: str, holder: object) -> None:
+        if name in RESERVED_TYPES or name.endswith(("Connection", "Condition")):
+            found.append(
+                Mistake("reserved-name", what, f"{name} is a name that the schema needs itself.", "Rename it.")
+            )
+        elif not _NAME.fullmatch(name):
+            found.append(Mistake("bad-name", what, f"{name} is no name of GraphQL.", "Rename it."))
+        elif declared.setdefault(name, holder) is not holder:
+            found.append(Mistake("name-twice", what, f"two types are called {name}.", "Rename one."))
+        else:
+            take(name, name)
+
+    for record in graph.types.values():
+        declare(record.name, record.name, record.cls)
+        for field in record.fields.values():
+            for python in _classes_of(field.type):
+                declare(python.__name__, f"{record.name}.{field.name}", python)
+        take(where_name(record), f"the filter of {record.name}")
+        if len(record.identity) > 1:
+            take(key_name(record), f"the key of {record.name}")
+    for path in graph.paths:
+        what = f"the root's lists of {path.record.name}" if path.owner is None else f"{path.owner.name}.{path.name}"
+        prefix = connection_prefix(path)
+        if not path.is_one:
+            take(f"{prefix}Connection", what)
+        if not path.is_one or path.far_end:
+            take(f"{prefix}Edge", what)
+
+
+def _classes_of(type_: FieldType) -> Iterator[type]:
+    if type_.of is not None:
+        yield from _classes_of(type_.of)
+    if type_.python is not None:
+        yield type_.python
+    for member in type_.members:
+        yield from _classes_of(member.type)
+
+
+def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
+    for record in graph.types.values():
+        names = [*record.fields, *record.ends, *record.lists, *record.methods]
+        _look_for_equal(record.name, [camel(name) for name in names], found)
+        for name in names:
+            if not _NAME.fullmatch(camel(name)):
+                found.append(
+                    Mistake("bad-name", f"{record.name}.{name}", "it is no name of GraphQL.", "Rename it.")
+                )
+        if record.kind == "edge":
+            for name in sorted({camel(name) for name in names} & set(EDGE_FIELDS)):
+                found.append(
+                    Mistake(
+                        "reserved-name",
+                        f"{record.name}.{name}",
+                        f"`{name}` is a field that every edge of a connection has.",
+                        "Name the field otherwise, with stored() for its attribute.",
+                    )
+                )
+        for field in record.fields.values():
+            _look_at_members(record, field.name, field.type, found)
+    at_root = ["node", "nodes", *(field_name(record) for record in graph.nodes)]
+    at_root += [camel(path.name) for path in (*graph.root_lists, *graph.finders)]
+    _look_for_equal("the root", at_root, found)
+
+
+def _look_at_members(record: RecordType, name: str, type_: FieldType, found: list[Mistake]) -> None:
+    for python in _classes_of(type_):
+        if not issubclass(python, Enum):
+            continue
+        for member in python.__members__:
+            if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
+                found.append(
+                    Mistake(
+                        "bad-name",
+                        f"{record.name}.{name}",
+                        f"{python.__name__}.{member} is no name of GraphQL.",
+                        "Rename it.",
+                    )
+                )
+
+
+def _look_for_equal(where: str, names: Iterable[str], found: list[Mistake]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            found.append(
+                Mistake(
+                    "name-twice",
+                    where,
+                    f"two of its fields are called {name} in the schema.",
+                    "Rename one; a list is named by lists=, or left out by lists=False.",
+                )
+            )
+        seen.add(name)
+
+
+def _look_at_arguments(path: AccessPath, found: list[Mistake]) -> None:
+    where = f"{path.owner.name if path.owner else 'the root'}.{path.name}"
+    seen = set() if path.is_one else set(LIST_ARGUMENTS)
+    for argument in (*path.required, *path.ranged):
+        name = camel(argument.name)
+        if name in seen:
+            found.append(
+                Mistake(
+                    "colliding-arguments",
+                    where,
+                    f"two of its arguments are called {name}.",
+                    "Name the field of the key template otherwise, with stored() for its attribute.",
+                )
+            )
+        seen.add(name)

@@ -1,0 +1,219 @@
+"""Access paths: how one node, or the root, reaches many items by one Query.
+
+An access path is found by unification: an end of the wanted type is taken to be the node, and then the path is
+the table or the index whose partition template holds nothing but literal text, what the node's key tells, a shard
+and required arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from keygraph.declaration import ListOptions
+from keygraph.records import Keys, RecordType
+from keygraph.resolution import leaf_name
+from keygraph.templates import FieldPath, Slot, Template
+from keygraph.types import FieldType
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a reader may say about a slot of the path's templates."""
+
+    name: str
+    """In snake case."""
+    slot: Slot
+    optional: bool
+
+    @property
+    def type(self) -> FieldType:
+        return self.slot.text.type
+
+    @property
+    def has_range(self) -> bool:
+        """Whether `from` and `to` mean something: the order of the texts is that of the values."""
+        return self.slot.text.ordered and not self.slot.lossy
+
+    @property
+    def is_text(self) -> bool:
+        """Whether `beginsWith` means something."""
+        return self.type.is_text
+
+
+@dataclass(frozen=True, eq=False)
+class AccessPath:
+    """A list of `record` items in one partition of the table or an index.
+
+    `owner` is the node whose list it is and `end` the end of `record` that is this node; both are None for a list
+    at the root.
+    """
+
+    name: str
+    owner: RecordType | None
+    record: RecordType
+    end: str | None
+    keys: Keys
+    is_one: bool = False
+    description: str | None = None
+
+    def __repr__(self) -> str:
+        owner = f"{self.owner.name}." if self.owner else ""
+        return f"<path {owner}{self.name}: {self.record.name} on {self.keys.index_name or 'the table'}>"
+
+    @property
+    def far_end(self) -> str | None:
+        """The end of an edge at which the neighbour's node is; None where the neighbour is no edge's node.
+
+        An edge has two ends in its table key; from another end, and from the root, it is served as a record.
+        """
+        ends = self.record.key_ends
+        if self.record.kind != "edge" or self.end not in ends:
+            return None
+        return ends[1] if self.end == ends[0] else ends[0]
+
+    @property
+    def node(self) -> RecordType:
+        """What `node` is in the list's edges: the node at the far end, or the item's own type."""
+        return self.record.ends[self.far_end].target if self.far_end else self.record
+
+    @cached_property
+    def known(self) -> Mapping[str, Slot]:
+        """The slots of this path's type that the owner's key tells, by name, with the owner's slot.
+
+        Those of one path, and those whose fields are stored in one attribute.
+        """
+        if self.owner is None or self.end is None:
+            return {}
+        end = self.record.ends[self.end]
+        by_path = {(self.end, *slot.path): slot for slot in self.owner.identity}
+        by_attribute = {end.attributes[slot.path]: slot for slot in self.owner.identity}
+        known = {}
+        for keys in self.record.keys.values():
+            for slot in keys.slots:
+                source = by_path.get(slot.path)
+                if source is None:
+                    attribute = attribute_of(self.record, slot.path)
+                    source = by_attribute.get(attribute) if attribute else None
+                if source is not None and (source.text == slot.text or not (source.lossy or slot.computed)):
+                    known[slot.name] = source
+        return known
+
+    @cached_property
+    def required(self) -> tuple[Argument, ...]:
+        """What a reader must say: the slots of the partition that the owner does not tell.
+
+        An argument is optional where all its slots are.
+        """
+        certain = {slot.name for token in self.keys.partition.tokens if isinstance(token, Slot) for slot in (token,)}
+        return tuple(
+            self._argument(slot, optional=slot.name not in certain)
+            for slot in self.keys.partition.slots
+            if slot.name not in self.known and not slot.is_shard
+        )
+
+    @cached_property
+    def _split(self) -> tuple[Template, Template]:
+        told = self.known.keys() | {argument.slot.name for argument in self.required}
+        return self.keys.sort.head(told) if self.keys.sort else (Template(()), Template(()))
+
+    @property
+    def prefix(self) -> Template:
+        """The sort template up to the first slot that is not known."""
+        return self._split[0]
+
+    @property
+    def rest(self) -> Template:
+        """The sort template from the first slot that is not known."""
+        return self._split[1]
+
+    @cached_property
+    def ranged(self) -> tuple[Argument, ...]:
+        """What a reader may say about the sort key, from left to right: the slots after the prefix."""
+        told = {argument.slot.name for argument in self.required}
+        return tuple(
+            self._argument(slot, optional=True)
+            for slot in self.rest.slots
+            if slot.name not in self.known and slot.name not in told
+        )
+
+    def _argument(self, slot: Slot, *, optional: bool) -> Argument:
+        return Argument(leaf_name(self.record, slot.path), slot, optional)
+
+    @cached_property
+    def free_slots(self) -> tuple[Slot, ...]:
+        """What tells an item of the list from the others: the slots of its keys that the list does not fix."""
+        table = self.record.table_keys
+        fixed = set(self.known) | {argument.slot.name for argument in self.required if not argument.optional}
+        slots = {slot.name: slot for keys in (self.keys, table) for slot in keys.slots if slot.name not in fixed}
+        return tuple(slots.values())
+
+    def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str]:
+        """The texts that the owner's identity gives to the slots of this path's type."""
+        if self.owner is None:
+            return {}
+        texts = dict(zip((slot.name for slot in self.owner.identity), identity, strict=True))
+        slots = {slot.name: slot for keys in self.record.keys.values() for slot in keys.slots}
+        given = {}
+        for name, source in self.known.items():
+            text, wanted = texts[source.name], slots[name].text
+            given[name] = text if source.text == wanted else wanted.render(source.text.value(text))
+        return given
+
+
+def attribute_of(record: RecordType, path: FieldPath) -> tuple[str, ...] | None:
+    """The attribute that holds what a placeholder names; None where no attribute does."""
+    name, *inner = path
+    if name in record.fields:
+        return record.fields[name].attribute
+    if name in record.ends and inner:
+        return record.ends[name].attributes.get(tuple(inner))
+    return None
+
+
+def candidates(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> list[AccessPath]:
+    """Every path from the owner to the type, the best first: by required arguments, then the table first."""
+    found = [path for path in _possible(name, owner, record, options) if _leads(path)]
+    return sorted(found, key=_rank)
+
+
+def best(paths: list[AccessPath]) -> list[AccessPath]:
+    """Those of the candidates that none is better than."""
+    return [path for path in paths if _rank(path) == _rank(paths[0])]
+
+
+def _rank(path: AccessPath) -> tuple[int, bool]:
+    return len(path.required), path.keys.index is not None
+
+
+def _possible(
+    name: str, owner: RecordType, record: RecordType, options: ListOptions
+) -> Iterator[AccessPath]:
+    for end in record.ends.values():
+        if end.target is not owner or options.at not in (None, end.name):
+            continue
+        for keys in record.keys.values():
+            if options.index is None or keys.index == options.index:
+                yield AccessPath(name, owner, record, end.name, keys)
+
+
+def _leads(path: AccessPath) -> bool:
+    """Whether every key field of the owner stands in the partition or in the known part of the sort key."""
+    assert path.owner is not None
+    told = {
+        source.name
+        for template in (path.keys.partition, path.prefix)
+        for slot in template.slots
+        if (source := path.known.get(slot.name)) is not None
+    }
+    return told == {slot.name for slot in path.owner.identity}
+
+
+def is_listable(record: RecordType, keys: Keys) -> bool:
+    """Whether the root can list these keys without being told so: no end stands in the partition, nor do all
+    of the type's own key fields."""
+    slots = [slot for slot in keys.partition.slots if not slot.is_shard]
+    if any(len(slot.path) > 1 for slot in slots):
+        return False
+    return not {slot.path for slot in record.identity} <= {slot.path for slot in slots}

@@ -1,0 +1,328 @@
+"""A record type: a declared kind of item, with its fields, its ends, its keys, and how items are read by them.
+
+Record types are made by `keygraph.resolution` and never change afterwards.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass
+from dataclasses import field as dataclass_field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, cast
+
+from keygraph.conditions import Path, at_path
+from keygraph.declaration import ListOptions
+from keygraph.errors import CorruptItem
+from keygraph.items import Item, Value
+from keygraph.table import Index, KeyAttribute, Table
+from keygraph.templates import FieldPath, Slot, Template
+from keygraph.types import FieldType, decode, encode
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """A field that is stored in the item."""
+
+    name: str
+    type: FieldType
+    optional: bool
+    attribute: Path
+    default: Any
+    """Its value where the item has none; dataclasses.MISSING for no default."""
+    description: str | None
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not MISSING
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """A field whose annotation is a node type: where the item keeps that node's key fields."""
+
+    name: str
+    target: RecordType
+    optional: bool
+    attributes: Mapping[FieldPath, Path]
+    """For each key field of the node, by its path there, the attribute that holds it."""
+    description: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredList:
+    """A field annotated `Many[X]` or `One[X]`."""
+
+    name: str
+    of: RecordType
+    is_one: bool
+    options: ListOptions
+    description: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A method that is a field."""
+
+    name: str
+    function: Any
+    needs: tuple[str, ...] | None
+    signature: inspect.Signature
+    hints: Mapping[str, Any]
+    description: str | None
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """The keys that a record type has in the table (`index` is None) or in an index."""
+
+    index: Index | None
+    attributes: tuple[KeyAttribute, ...]
+    partition: Template
+    sort: Template | None
+    """None where there is no sort key, or where nobody said what stands in it."""
+    shards: int | None
+    lists: str | Literal[False] | None
+    finds: str | None
+
+    @property
+    def index_name(self) -> str | None:
+        return self.index.name if self.index else None
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Every slot of the two templates once."""
+        return tuple({slot.name: slot for template in self.templates for slot in template.slots}.values())
+
+    def parse(self, item: Mapping[str, Value]) -> dict[str, str] | None:
+        """The texts in the item's keys here; None where it has none of these keys, or others."""
+        texts: dict[str, str] = {}
+        for attribute, template in zip(self.attributes, self.templates, strict=False):
+            value = item.get(attribute.name)
+            found = template.parse(value) if isinstance(value, str) else None
+            if found is None or any(texts.get(name, text) != text for name, text in found.items()):
+                return None
+            texts.update(found)
+        return texts
+
+
+class Leaf(NamedTuple):
+    """What a placeholder can name: a field of the type itself, or a key field of a node that it has an end to."""
+
+    type: FieldType
+    attribute: Path | None
+    optional: bool
+
+
+@dataclass(eq=False)
+class RecordType:
+    """A declared kind of item. Compared by identity; a graph has one of each name."""
+
+    name: str
+    cls: type
+    kind: Literal["node", "edge", "record"]
+    type_value: str | None
+    is_virtual: bool
+    description: str | None
+    table: Table
+    fields: dict[str, Field] = dataclass_field(default_factory=dict)
+    ends: dict[str, End] = dataclass_field(default_factory=dict)
+    lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)
+    methods: dict[str, Method] = dataclass_field(default_factory=dict)
+    keys: dict[str | None, Keys] = dataclass_field(default_factory=dict)
+    """Its keys in the table (None) and in each index that it is in."""
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+    @property
+    def is_node(self) -> bool:
+        return self.kind == "node"
+
+    @property
+    def table_keys(self) -> Keys:
+        return self.keys[None]
+
+    @cached_property
+    def identity(self) -> tuple[Slot, ...]:
+        """The slots of the table key, without the shard: a node is identified by their texts."""
+        return tuple(slot for slot in self.table_keys.slots if not slot.is_shard)
+
+    @cached_property
+    def key_ends(self) -> tuple[str, ...]:
+        """The ends in the table key, in order; of an edge there are two."""
+        return tuple({slot.path[0]: None for slot in self.identity if slot.path[0] in self.ends})
+
+    @cached_property
+    def key_fields(self) -> frozenset[str]:
+        """The fields and ends that the table key alone tells, so that a node is not read for them."""
+        return frozenset(slot.path[0] for slot in self.identity if not slot.lossy)
+
+    # --- Reading items --------------------------------------------------------------------------------
+
+    def accepts(self, item: Mapping[str, Value]) -> bool:
+        """Whether the item's table key is one of this type's."""
+        return not self.is_virtual and self.table_keys.parse(item) is not None
+
+    def identity_of(self, item: Mapping[str, Value]) -> tuple[str, ...]:
+        """The texts that identify the item. Raises CorruptItem where its key is none of this type's."""
+        texts = self.table_keys.parse(item)
+        if texts is None:
+            raise CorruptItem(f"an item of {self.name} has a key of another shape")
+        return tuple(texts.get(slot.name, "") for slot in self.identity)
+
+    def end_identity(self, item: Mapping[str, Value], end: End) -> tuple[str, ...] | None:
+        """The identity of the node at that end, from the item's keys or attributes; None for none.
+
+        The table's key is believed first, then attributes, then the indexes' keys.
+        """
+        key_texts = self.table_keys.parse(item) or {}
+        texts = []
+        for slot in end.target.identity:
+            own = slot.under(end.name)
+            text = key_texts.get(own.name) or self._end_attribute(item, end, slot)
+            text = text or self._other_key_text(item, own)
+            if text is None:
+                return None
+            texts.append(text)
+        return tuple(texts)
+
+    def _end_attribute(self, item: Mapping[str, Value], end: End, slot: Slot) -> str | None:
+        value = cast(Value, at_path(item, end.attributes[slot.path]))
+        if value is None:
+            return None
+        if slot.computed:
+            return value if isinstance(value, str) else None
+        try:
+            return slot.text.render(decode(slot.text.type, value))
+        except ValueError:
+            raise CorruptItem(f"{self.name}.{end.name} of an item is no key of {end.target.name}") from None
+
+    def _other_key_text(self, item: Mapping[str, Value], wanted: Slot) -> str | None:
+        """The slot's text from any key of the item, written in the wanted format."""
+        for keys in self.keys.values():
+            same = [slot for slot in keys.slots if slot.path == wanted.path and not slot.lossy]
+            texts = keys.parse(item) if same else None
+            for slot in same if texts else ():
+                text = (texts or {}).get(slot.name)
+                if text is not None:
+                    same_format = slot.text == wanted.text
+                    return text if same_format else wanted.text.render(slot.text.value(text))
+        return None
+
+    def value(self, item: Mapping[str, Value], field: Field) -> Any:
+        """The field's Python value: from its attribute, else from a key that it stands in, else its default.
+
+        None where there is none. Raises CorruptItem where what stands there does not fit, or where a field that
+        is not optional has none.
+        """
+        stored = cast(Value, at_path(item, field.attribute))
+        try:
+            if stored is not None:
+                return decode(field.type, stored)
+        except ValueError as error:
+            raise CorruptItem(
+                f"{self.name}.{field.name} of an item is no {field.type.name}: it is {error}"
+            ) from None
+        value = self._value_in_keys(item, field)
+        if value is None and field.has_default:
+            value = field.default
+        if value is None and not field.optional:
+            raise CorruptItem(f"{self.name}.{field.name} is missing in an item")
+        return value
+
+    def _value_in_keys(self, item: Mapping[str, Value], field: Field) -> Any:
+        for keys, slot in self._slots_of_fields.get(field.name, ()):
+            text = (keys.parse(item) or {}).get(slot.name)
+            if text is not None:
+                return slot.text.value(text)
+        return None
+
+    @cached_property
+    def _slots_of_fields(self) -> dict[str, list[tuple[Keys, Slot]]]:
+        """For each field that stands in a key in a way that can be read back, where."""
+        found: dict[str, list[tuple[Keys, Slot]]] = {}
+        for keys in self.keys.values():
+            for slot in keys.slots:
+                if len(slot.path) == 1 and slot.path[0] in self.fields and not slot.lossy:
+                    found.setdefault(slot.path[0], []).append((keys, slot))
+        return found
+
+    def identity_value(self, identity: Iterable[str], field: str) -> Any:
+        """The value of a key field, of an identity's texts."""
+        for slot, text in zip(self.identity, identity, strict=True):
+            if slot.path == (field,):
+                return slot.text.value(text)
+        raise KeyError(field)
+
+    def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...]:
+        """The identity of the node at an end that stands in the key, of an identity's texts."""
+        texts = dict(zip((slot.name for slot in self.identity), identity, strict=True))
+        return tuple(texts[slot.under(end.name).name] for slot in end.target.identity)
+
+    def completed(self, item: Item) -> Item:
+        """The item with the attributes that it has in keys alone, so that a condition can be decided."""
+        whole = dict(item)
+        for name in self._slots_of_fields:
+            field = self.fields[name]
+            if at_path(item, field.attribute) is None and len(field.attribute) == 1:
+                value = self._value_in_keys(item, field)
+                if value is not None:
+                    whole[field.attribute[0]] = encode(field.type, value)
+        for end in self.ends.values():
+            for path, attribute in end.attributes.items():
+                slot = next(slot for slot in end.target.identity if slot.path == path)
+                if at_path(item, attribute) is None and len(attribute) == 1 and not slot.lossy:
+                    text = self._other_key_text(item, slot.under(end.name))
+                    if text is not None:
+                        whole[attribute[0]] = encode(slot.text.type, slot.text.value(text))
+        return whole
+
+    @cached_property
+    def attributes_in_keys(self) -> frozenset[str]:
+        """The attributes of fields and ends that an item may have in a key alone."""
+        fields = {self.fields[name].attribute[0] for name in self._slots_of_fields}
+        in_keys = {slot.path for keys in self.keys.values() for slot in keys.slots}
+        ends = {
+            attribute[0]
+            for end in self.ends.values()
+            for path, attribute in end.attributes.items()
+            if (end.name, *path) in in_keys
+        }
+        return frozenset(fields | ends)
+
+    def instance(self, item: Mapping[str, Value], names: Iterable[str] | None = None) -> Any:
+        """An object of the model's class that has the named fields (None: all) of the item.
+
+        An end is an object of its node's class with the key fields alone.
+        """
+        made: Any = object.__new__(self.cls)
+        for name in self.fields.keys() | self.ends.keys() if names is None else names:
+            if name in self.fields:
+                setattr(made, name, self.value(item, self.fields[name]))
+            else:
+                end = self.ends[name]
+                identity = self.end_identity(item, end)
+                setattr(made, name, None if identity is None else end.target.bare_instance(identity))
+        return made
+
+    def bare_instance(self, identity: Iterable[str]) -> Any:
+        """An object of the model's class that has the key fields alone."""
+        made: Any = object.__new__(self.cls)
+        texts = tuple(identity)
+        for name in self.key_fields:
+            if name in self.ends:
+                end = self.ends[name]
+                setattr(made, name, end.target.bare_instance(self.identity_end(texts, end)))
+            else:
+                setattr(made, name, self.identity_value(texts, name))
+        return made

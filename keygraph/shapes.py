@@ -1,0 +1,202 @@
+"""Shapes: what keys of a template look like, whatever its placeholders are called.
+
+Two questions are decided here. Is every key of one shape a key of the other, by the form of the two
+(`is_special_case`)? Can no key be of both (`are_disjoint`)? Items are told apart and ids are refused by them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+from keygraph.key_text import KeyText
+from keygraph.templates import Maybe, Slot, Template, Token
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A placeholder in a shape; equal labels stand for equal text."""
+
+    label: str
+    text: KeyText
+
+
+class _Border:
+    """What stands between a partition key and a sort key; no placeholder reaches across it."""
+
+
+_BORDER = _Border()
+_Unit: TypeAlias = "str | Hole | _Border"
+Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
+"""The alternatives of a shape (an optional part makes two), each a sequence of characters and holes."""
+
+
+@cache
+def shape(*templates: Template | None) -> Shape:
+    """The shape of a key: of one template, or of a partition template and a sort template together."""
+    alternatives: list[tuple[_Unit, ...]] = [()]
+    for number, template in enumerate(templates):
+        if number:
+            alternatives = [(*units, _BORDER) for units in alternatives]
+        if template is not None:
+            alternatives = [(*units, *more) for units in alternatives for more in _units(template.tokens)]
+    return tuple(alternatives)
+
+
+def _units(tokens: tuple[Token, ...]) -> list[tuple[_Unit, ...]]:
+    alternatives: list[tuple[_Unit, ...]] = [()]
+    for token in tokens:
+        added: list[tuple[_Unit, ...]]
+        if isinstance(token, str):
+            added = [tuple(token)]
+        elif isinstance(token, Slot):
+            added = [(Hole(token.name, token.text),)]
+        else:
+            added = [(), *_units(token.tokens)]
+        alternatives = [(*units, *more) for units in alternatives for more in added]
+    return alternatives
+
+
+# --- Special cases ------------------------------------------------------------------------------------
+
+
+def is_special_case(special: Shape, general: Shape) -> bool:
+    """Whether each alternative of the first has the form of one of the second.
+
+    It has where literal text, a narrower type, several parts or a repeated placeholder stand for a placeholder.
+    """
+    return all(any(_covers(wide, 0, narrow, 0, {}) for wide in general) for narrow in special)
+
+
+def _covers(
+    wide: tuple[_Unit, ...],
+    i: int,
+    narrow: tuple[_Unit, ...],
+    j: int,
+    bound: dict[str, tuple[_Unit, ...]],
+) -> bool:
+    if i == len(wide):
+        return j == len(narrow)
+    unit = wide[i]
+    if not isinstance(unit, Hole):
+        return j < len(narrow) and narrow[j] == unit and _covers(wide, i + 1, narrow, j + 1, bound)
+    if unit.label in bound:
+        same = bound[unit.label]
+        return narrow[j : j + len(same)] == same and _covers(wide, i + 1, narrow, j + len(same), bound)
+    for end in range(j + 1, len(narrow) + 1):
+        part = narrow[j:end]
+        if part[-1] is _BORDER:
+            return False
+        if _is_within(part, unit.text) and _covers(wide, i + 1, narrow, end, {**bound, unit.label: part}):
+            return True
+    return False
+
+
+def _is_within(part: tuple[_Unit, ...], text: KeyText) -> bool:
+    if text.type.is_text:
+        return True
+    literal = "".join(unit for unit in part if isinstance(unit, str))
+    if len(literal) == len(part):
+        return text.accepts(literal)
+    [only] = part if len(part) == 1 else (None,)
+    return isinstance(only, Hole) and _is_narrower(only.text, text)
+
+
+def _is_narrower(narrow: KeyText, wide: KeyText) -> bool:
+    if narrow == wide or wide.type.is_text:
+        return True
+    if narrow.choices:
+        return all(wide.accepts(choice) for choice in narrow.choices)
+    if narrow.format or wide.format:
+        return False
+    order = {("int", "long"), ("long", "int"), ("int", "decimal"), ("long", "decimal"), ("date", "datetime")}
+    return (narrow.type.kind, wide.type.kind) in order
+
+
+# --- Disjoint shapes ----------------------------------------------------------------------------------
+
+_DIGITS = frozenset("0123456789")
+_Chars: TypeAlias = "frozenset[str] | None"
+"""The characters that a step of a key may be; None is any."""
+_Step: TypeAlias = "tuple[_Chars | _Border, bool, bool]"
+"""Characters, whether they may be absent, whether they may repeat."""
+
+
+def are_disjoint(one: Shape, other: Shape) -> bool:
+    """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
+    return not any(
+        _meet(steps, others)
+        for units in one
+        for steps in _step_alternatives(units)
+        for other_units in other
+        for others in _step_alternatives(other_units)
+    )
+
+
+def _step_alternatives(units: tuple[_Unit, ...]) -> list[list[_Step]]:
+    alternatives: list[list[_Step]] = [[]]
+    for unit in units:
+        if isinstance(unit, str):
+            added: list[list[_Step]] = [[(frozenset(unit), False, False)]]
+        elif isinstance(unit, Hole):
+            added = _hole_steps(unit.text)
+        else:
+            added = [[(unit, False, False)]]
+        alternatives = [steps + more for steps in alternatives for more in added]
+    return alternatives
+
+
+def _hole_steps(text: KeyText) -> list[list[_Step]]:
+    kind = text.type.kind
+    if text.choices:
+        return [[(frozenset(char), False, False) for char in choice] for choice in text.choices]
+    digit: _Step = (_DIGITS, False, False)
+    match kind:
+        case "boolean":
+            return [[(frozenset(char), False, False) for char in word] for word in ("true", "false")]
+        case "int" | "long":
+            padded = re.fullmatch(r"0([1-9][0-9]*)d?", text.format)
+            least = int(padded[1]) if padded else 1
+            return [
+                [*sign, *([digit] * (least - len(sign) if padded else least)), (_DIGITS, True, True)]
+                for sign in ([], [(frozenset("-"), False, False)])
+            ]
+        case "decimal" | "float":
+            return [[(frozenset("-0123456789"), False, False), (frozenset("0123456789.eE+-"), True, True)]]
+        case "date" | "datetime" if not text.format:
+            dash: _Step = (frozenset("-"), False, False)
+            day: list[_Step] = [*[digit] * 4, dash, digit, digit, dash, digit, digit]
+            return [day] if kind == "date" else [[*day, (frozenset("0123456789T :.+-Z"), True, True)]]
+    return [[(None, False, True)]]
+
+
+def _meet(one: list[_Step], other: list[_Step]) -> bool:
+    """Whether the two sequences of steps have a text in common."""
+    seen: set[tuple[int, int]] = set()
+    waiting = [(0, 0)]
+    while waiting:
+        state = waiting.pop()
+        if state in seen:
+            continue
+        seen.add(state)
+        i, j = state
+        if i == len(one) and j == len(other):
+            return True
+        if i < len(one) and one[i][1]:
+            waiting.append((i + 1, j))
+        if j < len(other) and other[j][1]:
+            waiting.append((i, j + 1))
+        if i < len(one) and j < len(other) and _share(one[i][0], other[j][0]):
+            # After a shared character a step that repeats may stay, or go on; a step that must occur has.
+            for next_i in (i + 1, i) if one[i][2] else (i + 1,):
+                for next_j in (j + 1, j) if other[j][2] else (j + 1,):
+                    waiting.append((next_i, next_j))
+    return False
+
+
+def _share(one: _Chars | _Border, other: _Chars | _Border) -> bool:
+    if isinstance(one, _Border) or isinstance(other, _Border):
+        return one is other
+    return one is None or other is None or bool(one & other)

@@ -1,0 +1,207 @@
+"""Key templates: `ORDER#{order_id}` renders a key from fields and parses a key back into fields.
+
+A template is written with names (`read_source` gives its parts); a record type binds the names to slots, which
+know how their values stand in a key. A bound `Template` works on texts alone: a mapping from slot names to the
+texts that stand, or shall stand, in the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from string import Formatter
+from typing import TypeAlias
+
+from keygraph.key_text import KeyText
+
+FieldPath: TypeAlias = tuple[str, ...]
+"""The names from a record type to a field, through ends: `("customer", "user_id")`."""
+
+SHARD: FieldPath = ("shard",)
+"""The path of the placeholder that spreads a partition, where no field has that name."""
+
+
+class TemplateError(Exception):
+    """The source cannot be read; the message says why."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A placeholder as it is written: a path of names, a format, and whether it may be absent."""
+
+    path: FieldPath
+    format: str = ""
+    optional: bool = False
+
+    def __str__(self) -> str:
+        spec = f":{self.format}" if self.format else ""
+        return "{" + ".".join(self.path) + ("?" if self.optional else "") + spec + "}"
+
+
+def read_source(source: str) -> tuple[str | Reference, ...]:
+    """The parts of a template as it is written. Raises TemplateError."""
+    parts: list[str | Reference] = []
+    try:
+        for literal, name, spec, conversion in Formatter().parse(source):
+            if literal:
+                parts.append(literal)
+            if name is None:
+                continue
+            optional = name.endswith("?")
+            path = tuple(name.removesuffix("?").split("."))
+            if conversion or not all(step.isidentifier() for step in path):
+                raise TemplateError(f"{{{name}}} is no name of a field")
+            parts.append(Reference(path, spec or "", optional))
+    except ValueError as error:
+        raise TemplateError(str(error)) from None
+    if not parts:
+        raise TemplateError("it is empty")
+    return tuple(parts)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A placeholder bound to a field: its path, how it stands in the key, and its name in texts."""
+
+    path: FieldPath
+    text: KeyText
+    computed: bool = False
+    """Whether it is a method's text: it renders, and is never read back."""
+
+    @cached_property
+    def name(self) -> str:
+        """The slot's name in texts: the path, and the format where there is one."""
+        return ".".join(self.path) + (f":{self.text.format}" if self.text.format else "")
+
+    @property
+    def is_shard(self) -> bool:
+        return self.path == SHARD
+
+    @property
+    def lossy(self) -> bool:
+        """Whether its text cannot be made a value again."""
+        return self.text.lossy or self.computed
+
+    def under(self, end: str) -> Slot:
+        """The same slot, seen from a type that has an end to this one's type."""
+        return Slot((end, *self.path), self.text, self.computed)
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """Tokens that stand in a key only where all their slots have a text."""
+
+    tokens: tuple[str | Slot, ...]
+
+
+Token: TypeAlias = str | Slot | Maybe
+
+
+def _slots(tokens: tuple[Token, ...]) -> list[Slot]:
+    found: dict[str, Slot] = {}
+    for token in tokens:
+        match token:
+            case Slot():
+                found.setdefault(token.name, token)
+            case Maybe(inner):
+                for slot in _slots(inner):
+                    found.setdefault(slot.name, slot)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Template:
+    """Literal text and slots, which may repeat."""
+
+    tokens: tuple[Token, ...]
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Every slot once, in the order of the template."""
+        return tuple(_slots(self.tokens))
+
+    @cached_property
+    def slot_names(self) -> frozenset[str]:
+        return frozenset(slot.name for slot in self.slots)
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether it is literal text alone."""
+        return not self.slots
+
+    @cached_property
+    def _pattern(self) -> tuple[re.Pattern[str], tuple[Slot, ...]]:
+        groups: dict[str, str] = {}
+
+        def shown(tokens: tuple[Token, ...]) -> str:
+            parts = []
+            for token in tokens:
+                match token:
+                    case str():
+                        parts.append(re.escape(token))
+                    case Maybe(inner):
+                        parts.append(f"(?:{shown(inner)})?")
+                    case Slot() if token.name in groups:
+                        parts.append(f"(?P={groups[token.name]})")
+                    case Slot():
+                        groups[token.name] = f"s{len(groups)}"
+                        parts.append(f"(?P<{groups[token.name]}>{token.text.pattern})")
+            return "".join(parts)
+
+        return re.compile(shown(self.tokens)), self.slots
+
+    def parse(self, key: str) -> dict[str, str] | None:
+        """The texts that stand in the key, by slot name; None where the key is none of this template's.
+
+        A slot inside `Maybe` that is absent is not in the answer.
+        """
+        pattern, slots = self._pattern
+        match = pattern.fullmatch(key)
+        if match is None:
+            return None
+        texts = {}
+        for slot, text in zip(slots, match.groups(), strict=True):
+            if text is None:
+                continue
+            if not slot.text.accepts(text):
+                return None
+            texts[slot.name] = text
+        return texts
+
+    def render(self, texts: Mapping[str, str | None]) -> str | None:
+        """The key with those texts by slot name; None where one outside `Maybe` has none."""
+        parts = []
+        for token in self.tokens:
+            match token:
+                case str():
+                    parts.append(token)
+                case Slot():
+                    text = texts.get(token.name)
+                    if text is None:
+                        return None
+                    parts.append(text)
+                case Maybe(inner):
+                    parts.append(Template(inner).render(texts) or "")
+        return "".join(parts)
+
+    def head(self, known: Collection[str]) -> tuple[Template, Template]:
+        """The template up to the first slot that is not known, and the rest from there."""
+        for count, token in enumerate(self.tokens):
+            slots = _slots((token,))
+            if not all(slot.name in known for slot in slots):
+                return Template(self.tokens[:count]), Template(self.tokens[count:])
+        return self, Template(())
+
+    def __str__(self) -> str:
+        parts = []
+        for token in self.tokens:
+            match token:
+                case str():
+                    parts.append(token.replace("{", "{{").replace("}", "}}"))
+                case Slot():
+                    parts.append("{" + token.name + "}")
+                case Maybe(inner):
+                    parts.append(str(Template(inner)).replace("}", "?}"))
+        return "".join(parts)

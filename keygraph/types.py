@@ -1,0 +1,312 @@
+"""The types of fields, and how each stands in an attribute.
+
+A `FieldType` is what an annotation means. `decode` makes an attribute's value the Python value that a model's
+methods see, `encode` the reverse; both raise ValueError for what does not fit. A datetime keeps the text that it
+was written as: `Moment`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Any, Literal, NewType, TypeAlias
+
+from keygraph.items import Value, number
+from keygraph.names import cased
+
+ID = NewType("ID", str)
+"""A text that identifies something."""
+
+Long = NewType("Long", int)
+"""An integer that may be larger than 32 bits."""
+
+JSON = Annotated[Any, "JSON"]
+"""Anything that an attribute can hold, as it is."""
+
+Kind: TypeAlias = Literal[
+    "id", "string", "int", "long", "float", "boolean", "decimal", "datetime", "date",
+    "bytes", "json", "enum", "list", "set", "object",
+]  # fmt: skip
+
+_PLAIN: dict[object, Kind] = {
+    ID: "id",
+    Long: "long",
+    str: "string",
+    bool: "boolean",
+    int: "int",
+    float: "float",
+    Decimal: "decimal",
+    datetime: "datetime",
+    date: "date",
+    bytes: "bytes",
+    JSON: "json",
+    Any: "json",
+}
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+"""The bounds of GraphQL's Int, and so of a field annotated `int`."""
+
+ISO_DATETIME = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+ISO_DATE = r"\d{4}-\d\d-\d\d"
+_ISO_DATETIME = re.compile(ISO_DATETIME, re.ASCII)
+_ISO_DATE = re.compile(ISO_DATE, re.ASCII)
+
+
+class Moment(datetime):
+    """A datetime with the ISO 8601 text that it was written as."""
+
+    text: str
+
+    @classmethod
+    def of_text(cls, text: str) -> Moment:
+        """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
+        if not _ISO_DATETIME.fullmatch(text):
+            raise ValueError("not a date and time of ISO 8601")
+        moment = cls.fromisoformat(text)
+        moment.text = text
+        return moment
+
+
+def moment_text(value: datetime) -> str:
+    """How a datetime is written: its own text, else in UTC with seconds and `Z`.
+
+    A datetime that knows no zone is written without one.
+    """
+    text = getattr(value, "text", None)
+    if isinstance(text, str):
+        return text
+    if value.tzinfo is None:
+        return value.isoformat(timespec="auto")
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="auto") + "Z"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A field of a nested dataclass."""
+
+    name: str
+    type: FieldType
+    optional: bool
+    attribute: str
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """What an annotation means: a kind, and for some kinds a Python class, an element type, members."""
+
+    kind: Kind
+    python: type | None = None
+    of: FieldType | None = None
+    of_optional: bool = False
+    members: tuple[Member, ...] = ()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are free text."""
+        return self.kind in ("id", "string")
+
+    @property
+    def name(self) -> str:
+        """The type in words, for messages."""
+        if self.python is not None:
+            return self.python.__name__
+        return f"{self.kind} of {self.of.name}" if self.of else self.kind
+
+
+class UnknownType(Exception):
+    """The annotation is no type of a field; the message says which part of it."""
+
+
+def is_optional(annotation: object) -> tuple[object, bool]:
+    """The annotation without `| None`, and whether it had that."""
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        inner = [part for part in typing.get_args(annotation) if part is not type(None)]
+        if len(inner) < len(typing.get_args(annotation)):
+            joined: Any = inner[0]
+            for part in inner[1:]:
+                joined = joined | part
+            return joined, True
+    return annotation, False
+
+
+def field_type(annotation: object, case: str) -> FieldType:
+    """The type that the (resolved) annotation means; nested dataclasses are stored in that attribute case.
+
+    Raises UnknownType.
+    """
+    if annotation in _PLAIN:
+        return FieldType(_PLAIN[annotation])
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (list, set, frozenset) and len(args) == 1:
+        element, optional = is_optional(args[0])
+        return FieldType("list" if origin is list else "set", of=field_type(element, case), of_optional=optional)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        if not all(isinstance(member.value, str | int) for member in annotation):
+            raise UnknownType(f"the values of {annotation.__name__} are neither texts nor integers")
+        return FieldType("enum", python=annotation)
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        return FieldType("object", python=annotation, members=_members(annotation, case))
+    shown = getattr(annotation, "__name__", None) or str(annotation)
+    raise UnknownType(f"{shown} is no type of a field")
+
+
+def _members(cls: type, case: str) -> tuple[Member, ...]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    members = []
+    for declared in dataclasses.fields(cls):
+        annotation, optional = is_optional(hints[declared.name])
+        attribute = cased(declared.name, case)
+        members.append(Member(declared.name, field_type(annotation, case), optional, attribute))
+    return tuple(members)
+
+
+# --- Attribute values ---------------------------------------------------------------------------------
+
+
+def decode(type_: FieldType, value: Value) -> Any:
+    """The Python value of an attribute. Raises ValueError where it does not fit the type."""
+    return _DECODERS[type_.kind](type_, value)
+
+
+def encode(type_: FieldType, value: Any) -> Value:
+    """The attribute of a Python value, the reverse of `decode`. Raises ValueError."""
+    return _ENCODERS[type_.kind](type_, value)
+
+
+def _expect(value: object, *kinds: type) -> Any:
+    if type(value) not in kinds:
+        raise ValueError(f"a {type(value).__name__}")
+    return value
+
+
+def _decode_id(type_: FieldType, value: Value) -> str:
+    return str(value) if isinstance(value, Decimal) else str(_expect(value, str))
+
+
+def _decode_integer(type_: FieldType, value: Value) -> int:
+    exact = _expect(value, Decimal)
+    if exact != exact.to_integral_value():
+        raise ValueError("a fraction")
+    if type_.kind == "int" and not INT_MIN <= exact <= INT_MAX:
+        raise ValueError("an integer of more than 32 bits: declare the field as Long")
+    return int(exact)
+
+
+def _decode_enum(type_: FieldType, value: Value) -> Enum:
+    assert type_.python is not None
+    plain = int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
+    for member in typing.cast("type[Enum]", type_.python):
+        if type(member.value) is type(plain) and member.value == plain:
+            return member
+    raise ValueError("none of the enum's values")
+
+
+def _decode_list(type_: FieldType, value: Value) -> list[Any]:
+    if isinstance(value, frozenset):
+        members: list[Any] = sorted(value)
+    else:
+        members = _expect(value, list)
+    assert type_.of is not None
+    if type_.of_optional:
+        return [None if member is None else decode(type_.of, member) for member in members]
+    return [decode(type_.of, member) for member in members]
+
+
+def _decode_object(type_: FieldType, value: Value) -> Any:
+    content: Mapping[str, Value] = _expect(value, dict)
+    values: dict[str, Any] = {}
+    for member in type_.members:
+        found = content.get(member.attribute)
+        if found is None and not member.optional:
+            raise ValueError(f"{member.name} is missing")
+        values[member.name] = None if found is None else decode(member.type, found)
+    assert type_.python is not None
+    return type_.python(**values)
+
+
+_DECODERS: dict[Kind, Callable[[FieldType, Any], Any]] = {
+    "id": _decode_id,
+    "string": lambda type_, value: _expect(value, str),
+    "int": _decode_integer,
+    "long": _decode_integer,
+    "float": lambda type_, value: float(_expect(value, Decimal)),
+    "boolean": lambda type_, value: _expect(value, bool),
+    "decimal": lambda type_, value: _expect(value, Decimal),
+    "datetime": lambda type_, value: Moment.of_text(_expect(value, str)),
+    "date": lambda type_, value: _decode_date(value),
+    "bytes": lambda type_, value: _expect(value, bytes),
+    "json": lambda type_, value: value,
+    "enum": _decode_enum,
+    "list": _decode_list,
+    "set": _decode_list,
+    "object": _decode_object,
+}
+
+
+def _decode_date(value: Value) -> date:
+    text = _expect(value, str)
+    if not _ISO_DATE.fullmatch(text):
+        raise ValueError("not a date of ISO 8601")
+    return date.fromisoformat(text)
+
+
+def _encode_set(type_: FieldType, value: Any) -> Value:
+    assert type_.of is not None
+    return frozenset(typing.cast(Any, encode(type_.of, member)) for member in value)
+
+
+def _encode_list(type_: FieldType, value: Any) -> Value:
+    of = type_.of
+    assert of is not None
+    return [None if member is None else encode(of, member) for member in value]
+
+
+def _encode_object(type_: FieldType, value: Any) -> Value:
+    pairs = ((member, getattr(value, member.name)) for member in type_.members)
+    return {member.attribute: encode(member.type, inner) for member, inner in pairs if inner is not None}
+
+
+def _encode_enum(type_: FieldType, value: Any) -> Value:
+    return number(value.value) if isinstance(value.value, int) else str(value.value)
+
+
+_ENCODERS: dict[Kind, Callable[[FieldType, Any], Value]] = {
+    "id": lambda type_, value: str(value),
+    "string": lambda type_, value: str(value),
+    "int": lambda type_, value: number(value),
+    "long": lambda type_, value: number(value),
+    "float": lambda type_, value: number(repr(value)),
+    "boolean": lambda type_, value: bool(value),
+    "decimal": lambda type_, value: number(value),
+    "datetime": lambda type_, value: moment_text(value),
+    "date": lambda type_, value: value.isoformat(),
+    "bytes": lambda type_, value: bytes(value),
+    "json": lambda type_, value: plain(value),
+    "enum": _encode_enum,
+    "list": _encode_list,
+    "set": _encode_set,
+    "object": _encode_object,
+}
+
+
+def plain(value: Any) -> Value:
+    """JSON-like Python data as an attribute's value: numbers exact, sequences as lists. Raises ValueError."""
+    match value:
+        case None | bool() | str() | bytes() | frozenset():
+            return value
+        case int() | Decimal():
+            return number(value)
+        case float():
+            return number(repr(value))
+        case Mapping():
+            return {str(name): plain(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [plain(inner) for inner in value]
+    raise ValueError(f"a value of type {type(value).__name__}")

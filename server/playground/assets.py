@@ -1,0 +1,136 @@
+"""The browser files of the playground: which they are, whether a folder holds them, and how they get there.
+
+`manifest.json` pins each file by package, version and hash, in the order in which a page loads them. They are
+installed with npm, by `package-lock.json` beside it, and are never part of the source tree.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_NPM_INSTALL = (
+    "ci",
+    "--ignore-scripts",  # only files are wanted, so that no package's code needs to run here
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+    "--fetch-retries=1",
+    "--fetch-timeout=20000",
+)
+_NPM_SECONDS = 120
+
+ASSETS_FOLDER = _HERE / "assets"
+
+
+class AssetError(Exception):
+    """The files cannot be installed; the message is one line that says why."""
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file of an npm package.
+
+    `integrity` is what the HTML attribute of that name holds (Subresource Integrity, section 3.1): the name of
+    the hash, a hyphen, and the hash in base64.
+    """
+
+    package: str
+    version: str
+    path: str
+    integrity: str
+
+    @property
+    def address(self) -> str:
+        """Where the file stands, under a folder of installed assets and under the CDN alike."""
+        return f"{self.package}@{self.version}/{self.path}"
+
+    @property
+    def is_stylesheet(self) -> bool:
+        return self.path.endswith(".css")
+
+    def is_content(self, content: bytes) -> bool:
+        """Whether these bytes are the pinned file's."""
+        return self.integrity == f"sha384-{base64.b64encode(hashlib.sha384(content).digest()).decode()}"
+
+
+def read_manifest() -> tuple[Asset, ...]:
+    """The pinned files, in the order in which a page loads them."""
+    rows: list[dict[str, str]] = json.loads((_HERE / "manifest.json").read_text("utf-8"))
+    return tuple(Asset(**row) for row in rows)
+
+
+def holds_all_assets(folder: Path, manifest: Sequence[Asset]) -> bool:
+    """Whether the folder holds every pinned file, unchanged."""
+    return all(
+        (folder / asset.address).is_file() and asset.is_content((folder / asset.address).read_bytes())
+        for asset in manifest
+    )
+
+
+def install_assets(folder: Path, manifest: Sequence[Asset], node_modules: Path | None = None) -> None:
+    """Copy the pinned files into `folder`, from `node_modules` or else from a fresh `npm ci`.
+
+    Every file is verified before the first is written, so a folder that held them before is left as it was when
+    this fails.
+
+    Raises:
+        AssetError: npm is missing or fails, or a file is missing or is not the pinned one.
+    """
+    if node_modules is not None:
+        _copy_assets(node_modules, folder, manifest)
+        return
+    with tempfile.TemporaryDirectory(prefix="keygraph-playground-") as scratch:
+        _run_npm(Path(scratch))
+        _copy_assets(Path(scratch) / "node_modules", folder, manifest)
+
+
+def _copy_assets(node_modules: Path, folder: Path, manifest: Sequence[Asset]) -> None:
+    contents: dict[str, bytes] = {}
+    for asset in manifest:
+        try:
+            content = (node_modules / asset.package / asset.path).read_bytes()
+        except OSError as error:
+            raise AssetError(f"{asset.package} has no {asset.path}") from error
+        if not asset.is_content(content):
+            raise AssetError(f"{asset.path} of {asset.package} is not the file that manifest.json pins")
+        contents[asset.address] = content
+    # What an earlier manifest named is not to stay behind.
+    shutil.rmtree(folder, ignore_errors=True)
+    for address, content in contents.items():
+        target = folder / address
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+
+def _run_npm(scratch: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise AssetError("npm was not found")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(_HERE / name, scratch)
+    try:
+        done = subprocess.run(
+            [npm, *_NPM_INSTALL],
+            cwd=scratch,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_NPM_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AssetError(f"npm did not end within {_NPM_SECONDS} seconds") from error
+    except OSError as error:
+        raise AssetError(f"npm could not be started: {error}") from error
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise AssetError(f"npm failed: {said[0] if said else f'it ended with {done.returncode}'}")

@@ -1,0 +1,390 @@
+"""The items of the shop: the article's, those beside them, and the generated ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import graphql
+import pytest
+
+import examples
+from examples.commerce_sample import sample
+
+Item = dict[str, Any]
+
+FOLDER = Path(examples.__file__).parent
+
+DOCUMENT: list[Item] = [
+    {
+        "PK": "USER#12345",
+        "SK": "USER#12345",
+        "Type": "User",
+        "userId": "12345",
+        "name": "John Doe",
+        "email": "john@example.com",
+        "userType": "customer",
+        "GSI1PK": "USER",
+        "GSI1SK": "2024-01-15T10:30:00Z",
+    },
+    {
+        "PK": "USER#67890",
+        "SK": "USER#67890",
+        "Type": "User",
+        "userId": "67890",
+        "name": "TechStore Inc",
+        "email": "contact@techstore.com",
+        "userType": "seller",
+        "GSI1PK": "USER",
+        "GSI1SK": "2024-01-10T08:15:00Z",
+    },
+    {
+        "PK": "PRODUCT#ABC123",
+        "SK": "PRODUCT#ABC123",
+        "Type": "Product",
+        "productId": "ABC123",
+        "name": "Wireless Headphones",
+        "price": Decimal("199.99"),
+        "description": "Premium wireless headphones",
+        "sellerId": "67890",
+        "GSI1PK": "PRODUCT",
+        "GSI1SK": "2024-01-16T14:20:00Z",
+    },
+    {
+        "PK": "CATEGORY#electronics",
+        "SK": "CATEGORY#electronics",
+        "Type": "Category",
+        "categoryId": "electronics",
+        "name": "Electronics",
+        "description": "Electronic devices and accessories",
+    },
+    {
+        "PK": "PRODUCT#ABC123",
+        "SK": "CATEGORY#electronics",
+        "Type": "ProductCategory",
+        "productId": "ABC123",
+        "categoryId": "electronics",
+        "GSI1PK": "CATEGORY#electronics",
+        "GSI1SK": "PRODUCT#ABC123",
+    },
+    {
+        "PK": "ORDER#ORD001",
+        "SK": "ORDER#ORD001",
+        "Type": "Order",
+        "orderId": "ORD001",
+        "customerId": "12345",
+        "total": Decimal("199.99"),
+        "status": "shipped",
+        "orderDate": "2024-01-20T12:00:00Z",
+        "GSI1PK": "USER#12345",
+        "GSI1SK": "ORDER#2024-01-20T12:00:00Z",
+    },
+    {
+        "PK": "ORDER#ORD001",
+        "SK": "PRODUCT#ABC123",
+        "Type": "OrderItem",
+        "orderId": "ORD001",
+        "productId": "ABC123",
+        "quantity": Decimal(1),
+        "unitPrice": Decimal("199.99"),
+        "totalPrice": Decimal("199.99"),
+        "GSI1PK": "PRODUCT#ABC123",
+        "GSI1SK": "ORDER#ORD001",
+    },
+    {
+        "PK": "REVIEW#REV001",
+        "SK": "REVIEW#REV001",
+        "Type": "Review",
+        "reviewId": "REV001",
+        "customerId": "12345",
+        "productId": "ABC123",
+        "rating": Decimal(5),
+        "comment": "Excellent sound quality!",
+        "reviewDate": "2024-01-25T09:30:00Z",
+        "CreatedAt": "2024-01-25T09:30:00Z",
+    },
+    {
+        "PK": "USER#12345",
+        "SK": "REVIEW#REV001",
+        "Type": "UserReview",
+        "customerId": "12345",
+        "reviewId": "REV001",
+        "GSI1PK": "REVIEW#REV001",
+        "GSI1SK": "USER#12345",
+        "CreatedAt": "2024-01-25T09:30:00Z",
+    },
+    {
+        "PK": "PRODUCT#ABC123",
+        "SK": "REVIEW#REV001",
+        "Type": "ProductReview",
+        "productId": "ABC123",
+        "reviewId": "REV001",
+        "rating": Decimal(5),
+        "GSI1PK": "REVIEW#REV001",
+        "GSI1SK": "PRODUCT#ABC123",
+        "CreatedAt": "2024-01-25T09:30:00Z",
+    },
+    {
+        "PK": "PRODUCT#ABC123",
+        "SK": "TAG#wireless",
+        "Type": "ProductTag",
+        "productId": "ABC123",
+        "tagName": "wireless",
+        "GSI1PK": "TAG#wireless",
+        "GSI1SK": "PRODUCT#ABC123",
+        "CreatedAt": "2024-01-16T14:20:00Z",
+    },
+    {
+        "PK": "CATEGORY#electronics",
+        "SK": "CHILD#headphones",
+        "Type": "CategoryChild",
+        "parentCategoryId": "electronics",
+        "childCategoryId": "headphones",
+        "childName": "Headphones",
+        "GSI1PK": "CATEGORY#headphones",
+        "GSI1SK": "PARENT#electronics",
+        "CreatedAt": "2024-01-01T00:00:00Z",
+    },
+    {
+        "PK": "PRODUCT#ABC123",
+        "SK": "PRICE#2024-01-20T10:00:00Z",
+        "Type": "PriceHistory",
+        "productId": "ABC123",
+        "price": Decimal("199.99"),
+        "timestamp": "2024-01-20T10:00:00Z",
+    },
+]
+
+
+def items_of(file: str) -> list[Item]:
+    with (FOLDER / file).open(encoding="utf-8") as lines:
+        return [json.loads(line, parse_int=Decimal, parse_float=Decimal) for line in lines]
+
+
+def digest(items: Iterable[Item]) -> str:
+    """A hash of the items with their order, their attributes' order and their numbers' digits."""
+    lines = (json.dumps(item, default=str) for item in items)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+SHOPS = {
+    "article": [*items_of("commerce.jsonl"), *items_of("commerce.described.jsonl")],
+    "two users": list(sample(users=2)),
+    "sample": list(sample(users=300)),
+    "other seed": list(sample(users=60, seed=7)),
+}
+
+
+@pytest.fixture(params=SHOPS)
+def shop(request: pytest.FixtureRequest) -> list[Item]:
+    return SHOPS[request.param]
+
+
+def of(items: Iterable[Item], record_type: str) -> Iterator[Item]:
+    return (item for item in items if item["Type"] == record_type)
+
+
+def test_the_document_is_loaded_word_for_word() -> None:
+    """A reader who compares the article with the table would find a different item, or a different order."""
+    assert [list(item.items()) for item in items_of("commerce.jsonl")] == [
+        list(item.items()) for item in DOCUMENT
+    ]
+
+
+def test_no_two_items_have_one_key(shop: list[Item]) -> None:
+    """One of the two would silently be lost on loading."""
+    keys = Counter((item["PK"], item["SK"]) for item in shop)
+    assert {key for key, times in keys.items() if times > 1} == set()
+
+
+def test_every_end_exists(shop: list[Item]) -> None:
+    """A nested query would come upon null where the shop has a name to show."""
+    nodes = {item["PK"] for item in shop if item["PK"] == item["SK"]}
+    ends = {
+        "userId": "USER",
+        "customerId": "USER",
+        "sellerId": "USER",
+        "productId": "PRODUCT",
+        "categoryId": "CATEGORY",
+        "parentCategoryId": "CATEGORY",
+        "childCategoryId": "CATEGORY",
+        "orderId": "ORDER",
+        "reviewId": "REVIEW",
+    }
+    named = {f"{ends[name]}#{value}" for item in shop for name, value in item.items() if name in ends}
+    assert named - nodes == set()
+
+
+EDGES = {
+    "ProductCategory": ("PRODUCT#{productId}", "CATEGORY#{categoryId}"),
+    "OrderItem": ("ORDER#{orderId}", "PRODUCT#{productId}"),
+    "CustomerOrder": ("USER#{customerId}", "ORDER#{orderId}"),
+    "UserReview": ("USER#{customerId}", "REVIEW#{reviewId}"),
+    "ProductReview": ("PRODUCT#{productId}", "REVIEW#{reviewId}"),
+    "ProductTag": ("PRODUCT#{productId}", "TAG#{tagName}"),
+}
+KEYS = {
+    "User": ("USER#{userId}", "USER#{userId}"),
+    "Product": ("PRODUCT#{productId}", "PRODUCT#{productId}"),
+    "Category": ("CATEGORY#{categoryId}", "CATEGORY#{categoryId}"),
+    "Order": ("ORDER#{orderId}", "ORDER#{orderId}", "USER#{customerId}", "ORDER#{orderDate}"),
+    "Review": ("REVIEW#{reviewId}", "REVIEW#{reviewId}"),
+    "PriceHistory": ("PRODUCT#{productId}", "PRICE#{timestamp}"),
+    "CategoryChild": (
+        "CATEGORY#{parentCategoryId}",
+        "CHILD#{childCategoryId}",
+        "CATEGORY#{childCategoryId}",
+        "PARENT#{parentCategoryId}",
+    ),
+    **{name: (near, far, far, near) for name, (near, far) in EDGES.items()},
+}
+
+
+def test_keys_agree_with_attributes(shop: list[Item]) -> None:
+    """An item would be found in one direction and not in the other, or under a name that it does not have."""
+    for item in shop:
+        if item["Type"] in KEYS:
+            rendered = [template.format_map(item) for template in KEYS[item["Type"]]]
+            assert [item[name] for name in ("PK", "SK", "GSI1PK", "GSI1SK")[: len(rendered)]] == rendered
+    assert {item["GSI1PK"] for item in of(shop, "User")} == {"USER"}
+    assert {item["GSI1PK"] for item in of(shop, "Product")} == {"PRODUCT"}
+    assert {item["Type"] for item in shop} == {*KEYS, "UserActivity"}
+
+
+def test_activities_are_spread_over_five_shards(shop: list[Item]) -> None:
+    """A user's activities would not all be found, or not in the order of time."""
+    shards = {f"SHARD{shard}" for shard in range(5)}
+    for item in of(shop, "UserActivity"):
+        user, shard = item["PK"].removeprefix("USER#").split("#")
+        assert user == item["userId"]
+        assert shard in shards
+        assert item["SK"] == f"ACTIVITY#{item['timestamp']}"
+        assert len(str(item["timestamp"])) == 13
+    assert {item["PK"].rpartition("#")[2] for item in of(shop, "UserActivity")} == shards
+
+
+def test_totals_add_up(shop: list[Item]) -> None:
+    """An order's total would not be what its items cost."""
+    sums: Counter[str] = Counter()
+    for item in of(shop, "OrderItem"):
+        assert item["totalPrice"] == item["quantity"] * item["unitPrice"]
+        sums[item["orderId"]] += item["totalPrice"]
+    assert sums == {item["orderId"]: item["total"] for item in of(shop, "Order")}
+    assert sums == {item["orderId"]: item["total"] for item in of(shop, "CustomerOrder")}
+
+
+def test_prices_are_those_of_the_day(shop: list[Item]) -> None:
+    """The price history would contradict the product, or what its buyers paid."""
+    history: dict[str, dict[str, Decimal]] = {}
+    for item in of(shop, "PriceHistory"):
+        history.setdefault(item["productId"], {})[item["timestamp"]] = item["price"]
+    for item in of(shop, "Product"):
+        assert history[item["productId"]][max(history[item["productId"]])] == item["price"]
+    placed = {item["orderId"]: item["orderDate"] for item in of(shop, "Order")}
+    for item in of(shop, "OrderItem"):
+        prices = history[item["productId"]]
+        assert prices[max(since for since in prices if since <= placed[item["orderId"]])] == item["unitPrice"]
+
+
+def test_reviews_are_by_those_who_bought(shop: list[Item]) -> None:
+    """A product would be praised by somebody who never had it, or twice by one."""
+    orders = {item["orderId"]: item for item in of(shop, "Order")}
+    bought: dict[tuple[str, str], str] = {}
+    for item in of(shop, "OrderItem"):
+        order = orders[item["orderId"]]
+        if order["status"] != "cancelled":
+            pair = order["customerId"], item["productId"]
+            bought[pair] = min(order["orderDate"], bought.get(pair, order["orderDate"]))
+    reviews = list(of(shop, "Review"))
+    assert all(bought[item["customerId"], item["productId"]] < item["reviewDate"] for item in reviews)
+    assert len({(item["customerId"], item["productId"]) for item in reviews}) == len(reviews)
+
+
+def test_review_ids_ascend_with_time(shop: list[Item]) -> None:
+    """The most recent reviews would not come first, since a product's reviews are read by their ids."""
+    dates = [item["reviewDate"] for item in sorted(of(shop, "Review"), key=lambda item: item["reviewId"])]
+    assert dates == sorted(dates)
+
+
+def test_nobody_buys_before_signing_up() -> None:
+    """A sample shop's times would contradict each other."""
+    items = SHOPS["sample"]
+    there = {item["PK"]: item["GSI1SK"] for item in (*of(items, "User"), *of(items, "Product"))}
+    orders = {item["orderId"]: item for item in of(items, "Order")}
+    for item in of(items, "OrderItem"):
+        order = orders[item["orderId"]]
+        assert there[f"USER#{order['customerId']}"] < order["orderDate"]
+        assert there[f"PRODUCT#{item['productId']}"] < order["orderDate"]
+    for item in of(items, "Product"):
+        assert there[f"USER#{item['sellerId']}"] < item["GSI1SK"]
+
+
+def test_a_sample_is_the_same_everywhere() -> None:
+    """A benchmark, or a bug report that names a generated item, could not be repeated on another machine."""
+    assert digest(sample(users=20)) == "7704019c5a6bec9cb8b4b86026b24df4faa6f090885bfae5733f3b84a8ddfb69"
+    assert digest(sample(users=20, seed=1)) == digest(sample(users=20))
+    assert digest(sample(users=20, seed=2)) != digest(sample(users=20))
+
+
+def test_few_products_and_customers_have_most_orders() -> None:
+    """Partitions would all be alike, and no test or benchmark would ever see a large one."""
+    items = SHOPS["sample"]
+    products = Counter(item["productId"] for item in of(items, "OrderItem"))
+    tenth = sum(1 for _ in of(items, "Product")) // 10
+    assert sum(times for _, times in products.most_common(tenth)) > products.total() / 2
+    customers = Counter(item["customerId"] for item in of(items, "Order"))
+    fifth = sum(item["userType"] == "customer" for item in of(items, "User")) // 5
+    assert sum(times for _, times in customers.most_common(fifth)) > customers.total() / 2
+
+
+@pytest.mark.parametrize("users", [2, 20, 250])
+def test_a_sample_has_as_many_users_as_asked_for(users: int) -> None:
+    """`--users` would not say how large the shop is."""
+    assert sum(1 for _ in of(sample(users=users), "User")) == users
+
+
+def test_a_sample_grows_with_its_users() -> None:
+    """A large shop would have many users and little for them to do."""
+    small, large = (Counter(item["Type"] for item in sample(users=users)) for users in (60, 600))
+    for record_type in ("Product", "Order", "OrderItem", "Review", "UserActivity", "ProductCategory"):
+        assert 5 * small[record_type] < large[record_type] < 20 * small[record_type]
+
+
+def test_a_sample_begins_at_once() -> None:
+    """A shop of millions would have to be made in full before its first item is stored."""
+    assert [item["PK"] for item in islice(sample(users=10**7), 2)] == [
+        "CATEGORY#electronics",
+        "CATEGORY#headphones",
+    ]
+
+
+def test_a_sample_needs_a_seller_and_a_customer() -> None:
+    """The generator would fail somewhere inside, or give a shop without orders."""
+    with pytest.raises(ValueError, match="two users at least"):
+        next(sample(users=1))
+
+
+def test_the_article_and_a_sample_fit_into_one_table() -> None:
+    """Loading one would change the other."""
+    article = {(item["PK"], item["SK"]): item for item in SHOPS["article"]}
+    shared = [item for item in SHOPS["sample"] if (item["PK"], item["SK"]) in article]
+    assert [item for item in shared if article[item["PK"], item["SK"]] != item] == []
+    assert {item["Type"] for item in shared} == {"Category", "CategoryChild"}
+
+
+def test_the_queries_to_try_are_named() -> None:
+    """The playground would show an operation that cannot be run or told from the others."""
+    document = graphql.parse((FOLDER / "commerce.graphql").read_text(encoding="utf-8"))
+    operations = [node for node in document.definitions if isinstance(node, graphql.OperationDefinitionNode)]
+    assert [node.name and node.name.value for node in operations] == [
+        "CustomerWithOrders",
+        "ProductPage",
+        "CategoryTree",
+        "PricesAndActivities",
+    ]

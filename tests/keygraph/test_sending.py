@@ -1,0 +1,362 @@
+"""A DynamoDB that throttles, fails, hangs and leaves work undone: nothing is dropped, and no deadline missed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from botocore import exceptions as boto
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keygraph.dynamodb import DynamoDBStore
+from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
+from keygraph.items import Item
+from keygraph.rendering import Wire
+from keygraph.retrying import Backoff
+from keygraph.sending import remaining
+from keygraph.store import BatchGet, BatchWrite, Cost, CreateTable, DeleteTable, Query, Request
+from keygraph.table import Key, Table
+
+table = Table("Shop", partition_key="PK", sort_key="SK")
+QUICK = Backoff(first=0.0001, longest=0.0005)
+
+Body = dict[str, Any]
+
+
+def refusal(code: str, status: int = 400, message: str = "no") -> boto.ClientError:
+    error = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return boto.ClientError(error, "BatchGetItem")  # type: ignore[arg-type]  # the fields that matter here
+
+
+PASSING: tuple[Callable[[], Exception], ...] = (
+    lambda: refusal("ProvisionedThroughputExceededException"),
+    lambda: refusal("ThrottlingException"),
+    lambda: refusal("InternalServerError", 500),
+    lambda: boto.ConnectionClosedError(endpoint_url="http://x"),
+    lambda: boto.EndpointConnectionError(endpoint_url="http://x"),
+    lambda: boto.ReadTimeoutError(endpoint_url="http://x"),
+)
+
+
+class FlakyClient:
+    """A table in a dict; each call fails or leaves a part undone, by chance."""
+
+    def __init__(self, seed: int, failing: float, leaving: float) -> None:
+        self.random = random.Random(seed)
+        self.failing = failing
+        self.leaving = leaving
+        self.items: dict[tuple[str, str], Body] = {}
+        self.calls: list[Body] = []
+
+    async def _call(self, body: Body) -> None:
+        self.calls.append(body)
+        await asyncio.sleep(0)
+        if self.random.random() < self.failing:
+            raise self.random.choice(PASSING)()
+
+    def _split(self, members: list[Body]) -> tuple[list[Body], list[Body]]:
+        left = [each for each in members if self.random.random() < self.leaving]
+        done = [each for each in members if each not in left]
+        self.random.shuffle(done)
+        return done, left
+
+    async def batch_get_item(self, **body: Any) -> Body:
+        await self._call(body)
+        [(name, asked)] = body["RequestItems"].items()
+        assert len(asked["Keys"]) <= 100
+        done, left = self._split(asked["Keys"])
+        found = [self.items[key["PK"]["S"], key["SK"]["S"]] for key in done if _plain(key) in self.items]
+        unprocessed = {name: {"Keys": left}} if left else {}
+        return {
+            "Responses": {name: found},
+            "UnprocessedKeys": unprocessed,
+            "ConsumedCapacity": [{"TableName": name, "CapacityUnits": 0.5 * len(done)}],
+        }
+
+    async def batch_write_item(self, **body: Any) -> Body:
+        await self._call(body)
+        [(name, asked)] = body["RequestItems"].items()
+        assert len(asked) <= 25
+        done, left = self._split(asked)
+        for action in done:
+            if put := action.get("PutRequest"):
+                self.items[_plain(put["Item"])] = put["Item"]
+            else:
+                self.items.pop(_plain(action["DeleteRequest"]["Key"]), None)
+        return {
+            "UnprocessedItems": {name: left} if left else {},
+            "ConsumedCapacity": [{"TableName": name, "CapacityUnits": float(len(done))}],
+        }
+
+
+def _plain(typed: Body) -> tuple[str, str]:
+    return typed["PK"]["S"], typed["SK"]["S"]
+
+
+def _item(number: int) -> Item:
+    return {"PK": f"USER#{number}", "SK": "A", "n": Decimal(number)}
+
+
+def _key(number: int) -> Key:
+    return (f"USER#{number}", "A")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    failing=st.sampled_from([0.0, 0.2, 0.6]),
+    leaving=st.sampled_from([0.0, 0.3, 0.9]),
+    asked=st.lists(st.integers(0, 300), max_size=350),
+)
+def test_nothing_is_dropped(seed: int, failing: float, leaving: float, asked: list[int]) -> None:
+    """A page would lack products, or show them in the wrong places, whenever DynamoDB is busy."""
+
+    async def run() -> None:
+        client = FlakyClient(seed, failing, leaving)
+        store = DynamoDBStore(client, table, backoff=QUICK)
+        existing = range(0, 300, 2)
+        written = await store.send(BatchWrite(puts=tuple(map(_item, existing)), deletes=(_key(10),)))
+        assert written.cost == Cost(requests=len(client.calls), write_units=150.0)
+
+        client.calls.clear()
+        batch = await store.send(BatchGet(tuple(map(_key, asked))))
+        there = set(existing) - {10}
+        assert batch.items == [_item(number) if number in there else None for number in asked]
+        if len(set(asked)) > 1:
+            assert batch.cost == Cost(requests=len(client.calls), read_units=0.5 * len(set(asked)))
+
+    # One key is a GetItem, which this client does not know.
+    if len(set(asked)) != 1:
+        asyncio.run(run())
+
+
+async def test_a_key_is_asked_for_once() -> None:
+    """A read of the same product by many orders would cost more, or be refused for its duplicates."""
+    client = FlakyClient(0, 0, 0)
+    batch = await DynamoDBStore(client, table).send(BatchGet((_key(1), _key(2), _key(1))))
+    assert batch.items == [None, None, None]
+    assert [len(call["RequestItems"]["Shop"]["Keys"]) for call in client.calls] == [2]
+
+
+class ScriptedClient:
+    """Answers every call by what the test says: an answer to give, an error to raise, seconds to hang."""
+
+    def __init__(self, *script: Body | Exception | float) -> None:
+        self.script = list(script)
+        self.calls: list[str] = []
+        self.cancelled = 0
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        async def call(**body: Any) -> Body:
+            self.calls.append(method)
+            step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, dict):
+                return step
+            try:
+                await asyncio.sleep(step)
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+            raise AssertionError("slept to the end")
+
+        return call
+
+
+async def _failure(client: Any, request: Request[Any], deadline: float = 0.1) -> KeygraphError:
+    store = DynamoDBStore(client, table, deadline=deadline, backoff=QUICK, endpoint="db:8000")
+    with pytest.raises(KeygraphError) as raised:
+        await store.send(request)
+    return raised.value
+
+
+_LEFT = {"Responses": {}, "UnprocessedKeys": {"Shop": {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}}}
+
+
+@pytest.mark.parametrize(
+    ("step", "expected", "message"),
+    [
+        (refusal("ThrottlingException"), Throttled, "DynamoDB refuses more requests to the table Shop for now"),
+        (_LEFT, Throttled, "DynamoDB leaves a part of a batch for the table Shop undone, for load"),
+        (60.0, TimedOut, "DynamoDB at db:8000 did not answer within 0.1 seconds"),
+        (boto.ReadTimeoutError(endpoint_url="x"), TimedOut, "DynamoDB at db:8000 did not answer in time"),
+        (boto.EndpointConnectionError(endpoint_url="x"), Unavailable, "no connection to DynamoDB at db:8000: is it running?"),
+        (refusal("InternalServerError", 500), Unavailable, "DynamoDB at db:8000 failed with status 500"),
+    ],
+)  # fmt: skip
+async def test_the_deadline_holds(step: Any, expected: type[Exception], message: str) -> None:
+    """A query would hang for as long as DynamoDB is busy, or end with an error that blames nobody."""
+    started = asyncio.get_running_loop().time()
+    failure = await _failure(ScriptedClient(step), BatchGet((_key(1), _key(2))))
+    assert (type(failure), str(failure)) == (expected, message)
+    assert asyncio.get_running_loop().time() - started < 1
+
+
+async def test_a_hang_after_throttling_is_throttling() -> None:
+    """Whoever reads the error would look for a broken network instead of the table's capacity."""
+    failure = await _failure(ScriptedClient(refusal("ThrottlingException"), 60.0), Query("USER#1"))
+    assert type(failure) is Throttled
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "message"),
+    [
+        (
+            refusal("ResourceNotFoundException"),
+            TableMissing,
+            "there is no table Shop: create it with `keygraph table create`",
+        ),
+        (
+            refusal("ValidationException", message="The table does not have the specified index: GSI1"),
+            TableMissing,
+            "the table Shop lacks an index of the model: compare `keygraph table describe` with it",
+        ),
+        (
+            refusal("AccessDeniedException", message="User: arn:aws:iam::123456789012:user/eve may not"),
+            Unavailable,
+            "AWS refuses these credentials for the table Shop (AccessDeniedException): check AWS_PROFILE or the role",
+        ),
+        (
+            boto.NoCredentialsError(),
+            Unavailable,
+            "no AWS credentials: set AWS_PROFILE, or run where a role gives them",
+        ),
+        (
+            refusal("ValidationException", message="Item size has exceeded the maximum allowed size"),
+            BadUserInput,
+            "a key is empty, or a key or an item is larger than DynamoDB allows (2,048 bytes for a partition key, "
+            "1,024 for a sort key, 400 KB for an item)",
+        ),
+        (
+            refusal("ValidationException", message="The provided starting key is outside query boundaries"),
+            BadUserInput,
+            "the position to go on from is not in the range that is read",
+        ),
+        (refusal("404", 404), Unavailable, "what answers at db:8000 is not DynamoDB"),
+    ],
+)
+async def test_what_does_not_pass_is_told_at_once(
+    error: Exception, expected: type[Exception], message: str
+) -> None:
+    """A missing table would look like a slow one, or the message would show an account."""
+    client = ScriptedClient(error)
+    failure = await _failure(client, Query("USER#1"), deadline=30)
+    assert (type(failure), str(failure)) == (expected, message)
+    assert client.calls == ["query"]
+
+
+async def test_our_own_mistakes_surface() -> None:
+    """A request that we render wrongly would be shown to users as their mistake, and never be mended."""
+    client = ScriptedClient(refusal("ValidationException", message="Syntax error; token: ("))
+    with pytest.raises(boto.ClientError):
+        await DynamoDBStore(client, table).send(Query("USER#1"))
+    assert client.calls == ["query"]
+
+
+async def test_retries_are_counted() -> None:
+    """The cost shown for a query would leave out what throttling made it send."""
+    answer: Body = {
+        "Items": [{"PK": {"S": "a"}}],
+        "Count": 1,
+        "ScannedCount": 2,
+        "ConsumedCapacity": {"CapacityUnits": 1.5},
+    }
+    client = ScriptedClient(
+        refusal("ThrottlingException"), boto.ConnectionClosedError(endpoint_url="x"), answer
+    )
+    page = await DynamoDBStore(client, table, backoff=QUICK).send(Query("a"))
+    assert (page.items, page.scanned, page.cost) == ([{"PK": "a"}], 2, Cost(requests=3, read_units=1.5))
+
+
+async def test_cancellation_ends_what_is_on_the_wire() -> None:
+    """A client that goes away would leave its requests running, and the pool full."""
+    client = ScriptedClient(60.0)
+    request = BatchGet(tuple(map(_key, range(250))))
+    sending = asyncio.create_task(DynamoDBStore(client, table).send(request))
+    await asyncio.sleep(0.01)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert (client.calls, client.cancelled) == (["batch_get_item"] * 3, 3)
+
+
+async def test_one_failing_chunk_ends_the_others() -> None:
+    """A read that has failed already would keep DynamoDB busy until its deadline."""
+    client = ScriptedClient(60.0, 60.0, refusal("ResourceNotFoundException"))
+    failure = await _failure(client, BatchGet(tuple(map(_key, range(250)))), deadline=30)
+    assert type(failure) is TableMissing
+    assert client.cancelled == 2
+
+
+def test_the_rest_keeps_what_was_asked() -> None:
+    """Retried keys would come back whole, or read inconsistently."""
+    options = {
+        "ProjectionExpression": "#n0",
+        "ExpressionAttributeNames": {"#n0": "a"},
+        "ConsistentRead": True,
+    }
+    wire = Wire(
+        "BatchGetItem",
+        {"RequestItems": {"Shop": {"Keys": [1, 2], **options}}, "ReturnConsumedCapacity": "TOTAL"},
+    )
+    rest = remaining(wire, {"UnprocessedKeys": {"Shop": {"Keys": [2]}}})
+    assert rest == Wire(
+        "BatchGetItem",
+        {"RequestItems": {"Shop": {"Keys": [2], **options}}, "ReturnConsumedCapacity": "TOTAL"},
+    )
+    assert remaining(wire, {"UnprocessedKeys": {}}) is None  # fmt: skip
+
+
+def _described(status: str) -> Body:
+    return {"Table": {"TableStatus": status}}
+
+
+async def test_creating_waits_until_the_table_is_active() -> None:
+    """The first write after `keygraph table create` would fail."""
+    client = ScriptedClient(
+        refusal("ResourceNotFoundException"),
+        {"TableDescription": {"TableStatus": "CREATING"}},
+        _described("CREATING"),
+        _described("ACTIVE"),
+    )
+    await DynamoDBStore(client, table, backoff=QUICK).send(CreateTable())
+    assert client.calls == ["describe_table", "create_table", "describe_table", "describe_table"]
+
+
+async def test_creating_while_it_is_deleted_or_created_elsewhere() -> None:
+    """Recreating a table, or two processes that start at the same time, would fail."""
+    client = ScriptedClient(
+        _described("DELETING"),
+        refusal("ResourceNotFoundException"),
+        refusal("ResourceInUseException"),
+        _described("ACTIVE"),
+    )
+    await DynamoDBStore(client, table, backoff=QUICK).send(CreateTable())
+    assert client.calls == ["describe_table", "describe_table", "create_table", "describe_table"]
+
+
+async def test_deleting_waits_until_the_table_is_gone() -> None:
+    """A table that was just deleted would still be described, or could not be deleted while it is created."""
+    client = ScriptedClient(
+        _described("CREATING"),
+        refusal("ResourceInUseException"),
+        _described("ACTIVE"),
+        {"TableDescription": {"TableStatus": "DELETING"}},
+        _described("DELETING"),
+        refusal("ResourceNotFoundException"),
+    )
+    await DynamoDBStore(client, table, backoff=QUICK).send(DeleteTable())
+    assert client.calls == [
+        "describe_table",
+        "delete_table",
+        "describe_table",
+        "delete_table",
+        "describe_table",
+        "describe_table",
+    ]
