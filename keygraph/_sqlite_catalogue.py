@@ -82,11 +82,9 @@ class Catalogue:
         """Creates the table as it is declared, unless there is one of its name."""
         if self.find(connection) is not None:
             return
-        schema = orjson.dumps(_schema(self._declared)).decode()
-        number = connection.execute(
-            "INSERT INTO keygraph_tables (name, schema) VALUES (?, ?)", (self._declared.name, schema)
-        ).lastrowid
-        layout = layout_of(self._declared, number or 0)
+        row = (self._declared.name, orjson.dumps(_schema(self._declared)).decode())
+        connection.execute("INSERT INTO keygraph_tables (name, schema) VALUES (?, ?)", row)
+        layout = self.layout(connection)
         for keyed in (layout.items, *layout.indexes.values()):
             connection.execute(keyed.create)
 

@@ -291,7 +291,11 @@ def _checked_limit(limit: int | None) -> int | None:
 def query(connection: sqlite3.Connection, layout: Layout, request: Query) -> Page:
     """One page of a partition."""
     items: list[Item] = []
-    decoded = _decoder(request.projection)
+    projection = request.projection
+    if projection is None and (held := layout.keyed(request.index).projected) is not None:
+        # What a filter has fetched beside it is no part of the answer.
+        projection = tuple((name,) for name in held)
+    decoded = _decoder(projection)
     pager, last, cost = _read_partition(
         connection, layout, request, request.forward, lambda typed: items.append(decoded(typed))
     )

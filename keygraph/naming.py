@@ -69,10 +69,6 @@ def where_name(record: RecordType) -> str:
     return f"{record.name}Where"
 
 
-def key_name(record: RecordType) -> str:
-    return f"{record.name}Key"
-
-
 def condition_name(type_: FieldType) -> str:
     """The input with the comparisons of one attribute."""
     if type_.of is not None:
@@ -82,7 +78,7 @@ def condition_name(type_: FieldType) -> str:
 
 def range_name(argument: Argument) -> str:
     """The input of an argument on a sort key."""
-    kind = "String" if argument.slot.computed or argument.slot.lossy else type_name(argument.type)
+    kind = type_name(argument.type)
     return f"{kind}Range" if argument.has_range else f"{kind}Equals"
 
 
@@ -137,8 +133,6 @@ def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
             for python in _classes_of(field.type):
                 declare(python.__name__, f"{record.name}.{field.name}", python)
         take(where_name(record), f"the filter of {record.name}")
-        if len(record.identity) > 1:
-            take(key_name(record), f"the key of {record.name}")
     for path in graph.paths:
         what = f"the root's lists of {path.record.name}" if path.owner is None else f"{path.owner.name}.{path.name}"
         prefix = connection_prefix(path)

@@ -258,10 +258,10 @@ class RecordType:
         return found
 
     def identity_value(self, identity: Iterable[str], field: str) -> Any:
-        """The value of a key field, of an identity's texts."""
+        """The value of a key field, of an identity's texts; None for an optional one that is absent."""
         for slot, text in zip(self.identity, identity, strict=True):
             if slot.path == (field,):
-                return slot.text.value(text)
+                return slot.text.value(text) if text else None
         raise KeyError(field)
 
     def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...]:

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 from keygraph._rules import (
     BATCH_GET_KEYS,
     BATCH_WRITE_ITEMS,
+    ITEM_BYTES,
     PARTITION_KEY_BYTES,
     SORT_KEY_BYTES,
     checked_key_bytes,
     refuse_crossed_bounds,
+    refuse_deep_nesting,
 )
 from keygraph.conditions import Condition, Path
 from keygraph.errors import BadUserInput
@@ -27,7 +29,7 @@ from keygraph.expressions import (
     range_text,
     simplified,
 )
-from keygraph.items import TypedValue, to_typed, typed_item
+from keygraph.items import Item, TypedValue, item_size, to_typed, typed_item
 from keygraph.store import (
     BatchGet,
     BatchWrite,
@@ -60,9 +62,9 @@ def render(request: Request[Any], table: Table) -> tuple[Wire, ...]:
     """What is sent to DynamoDB for the request; nothing where it needs no answer from there.
 
     A `Query` or `Count` needs none if nothing can pass its filter, a batch if it is empty.
-    Raises BadUserInput for what DynamoDB would refuse: a key that is of another type, empty or too large, crossed
-    bounds, a consistent read of a global index, a filter on a key of what is read, an attribute that the index
-    does not project, an index that there is not.
+    Raises BadUserInput for what DynamoDB would refuse: a key that is of another type, empty or too large, an item
+    that is too large, crossed bounds, a consistent read of a global index, a filter on a key of what is read, an
+    attribute that the index does not project, an index that there is not.
     """
     match request:
         case Query() | Count():
@@ -211,21 +213,38 @@ def _batch_write(request: BatchWrite, table: Table) -> tuple[Wire, ...]:
     """Deletes come after puts, so a key that is in both is deleted."""
     actions: dict[Key, dict[str, Any]] = {}
     for item in request.puts:
-        try:
-            key = table.key_of(item)
-        except KeyError as error:
-            raise BadUserInput(f"The item lacks the key {error.args[0]}.") from None
-        _typed_key(table, None, key)
-        try:
-            actions[key] = {"PutRequest": {"Item": typed_item(item)}}
-        except ValueError as error:
-            raise BadUserInput(f"The item holds {error}.") from None
+        actions[_checked_key(table, item)] = {"PutRequest": {"Item": _checked_item(item)}}
     for key in request.deletes:
         actions[key] = {"DeleteRequest": {"Key": _typed_key(table, None, key)}}
     return tuple(
         Wire("BatchWriteItem", {"RequestItems": {table.name: chunk}, **_CAPACITY})
         for chunk in _chunks(list(actions.values()), BATCH_WRITE_ITEMS)
     )
+
+
+def _checked_key(table: Table, item: Item) -> Key:
+    """The item's table key. What is wrong with an index key is refused too, before a part of a batch is written."""
+    try:
+        key = table.key_of(item)
+    except KeyError as error:
+        raise BadUserInput(f"The item lacks the key {error.args[0]}.") from None
+    _typed_key(table, None, key)
+    for index in table.indexes:
+        # An index is sparse: it does not hold an item that lacks one of its keys.
+        if all(attribute.name in item for attribute in index.keys):
+            _typed_key(table, index.name, table.position_of(item, index.name))
+    return key
+
+
+def _checked_item(item: Item) -> dict[str, TypedValue]:
+    refuse_deep_nesting(item)
+    try:
+        typed, size = typed_item(item), item_size(item)
+    except ValueError as error:
+        raise BadUserInput(f"The item holds {error}.") from None
+    if size > ITEM_BYTES:
+        raise BadUserInput("Item size has exceeded the maximum allowed size: 400 KB.")
+    return typed
 
 
 def _typed_key(table: Table, index: str | None, values: Position) -> dict[str, TypedValue]:

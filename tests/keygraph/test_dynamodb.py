@@ -10,7 +10,7 @@ import pytest
 
 from keygraph.conditions import And, Between, Condition, Eq, Exists, In, Ne, Not, Or, holds
 from keygraph.dynamodb import DynamoDBStore, described_table, open_dynamodb
-from keygraph.errors import BadUserInput, TableMissing, TimedOut, Unavailable
+from keygraph.errors import TableMissing, TimedOut, Unavailable
 from keygraph.items import Item
 from keygraph.store import (
     BatchGet,
@@ -223,12 +223,6 @@ async def test_a_missing_table_says_how_to_create_it(moto_endpoint: str) -> None
             with pytest.raises(TableMissing) as missing:
                 await store.send(request)
             assert str(missing.value) == "there is no table Shop: create it with `keygraph table create`"
-
-
-async def test_an_item_that_is_too_large(store: DynamoDBStore) -> None:
-    """A user who writes too much would be told of an internal error."""
-    with pytest.raises(BadUserInput, match="400 KB for an item"):
-        await store.send(BatchWrite(puts=(_item(1, text="x" * 410_000),)))
 
 
 async def test_a_prefix_of_the_sort_key(store: DynamoDBStore) -> None:

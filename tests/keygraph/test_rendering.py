@@ -414,6 +414,9 @@ def test_equal_numbers_are_one_key() -> None:
         (Query("A", index="by-state", projection=(("x",),)), "The global index by-state does not project x."),
         (BatchGet((("A", "x" * 1025),)), "The key SK has more than 1,024 bytes."),
         (BatchWrite(puts=({"PK": "A"},)), "The item lacks the key SK."),
+        (BatchWrite(puts=({"PK": "A", "SK": "B", "state": Decimal(1)},)), "The key state is of type S."),
+        (BatchWrite(puts=({"PK": "A", "SK": "B", "state": ""},)), "The key state is empty."),
+        (BatchWrite(puts=({"PK": "A", "SK": "B", "x": "x" * 409_600},)), "Item size has exceeded the maximum allowed size: 400 KB."),
         (BatchWrite(puts=({"PK": "A", "SK": "B", "s": frozenset()},)), "The item holds a set that is empty or of several kinds."),
     ],
 )  # fmt: skip

@@ -1,0 +1,130 @@
+"""The DynamoDB request that each access path becomes, with placeholders where values will be.
+
+A path is bound as a list is (`keygraph.listing`) and rendered as it is sent (`keygraph.rendering`); only the values
+are the placeholders of the templates: `PK = USER#{user_id} AND begins_with(SK, ORDER#)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keygraph.graph import Graph
+from keygraph.listing import NeighbourList, Span, beginning_with
+from keygraph.paths import AccessPath
+from keygraph.records import RecordType
+from keygraph.rendering import Wire, render
+from keygraph.resolution import leaf_name
+from keygraph.store import BatchGet, Query
+from keygraph.templates import Slot, Template
+
+_PLACEHOLDER = re.compile(r"[#:][nv]\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedRequest:
+    """A request as text."""
+
+    operation: str
+    index: str | None
+    """None for the table itself."""
+    keys: str
+    """The condition on the keys."""
+    filter: str | None = None
+    """What the store leaves out of the range."""
+    times: int = 1
+    """How many requests are sent at once: one for each shard."""
+
+
+def key_request(graph: Graph, record: RecordType) -> DescribedRequest:
+    """How one item is read by its key: GetItem, or BatchGetItem of all the shards where it can stand."""
+    keys = record.table_keys
+    texts = {slot.name: _placeholder(leaf_name(record, slot.path)) for slot in keys.slots}
+    key = tuple(_text(template, texts) for template in keys.templates)
+    [wire] = render(BatchGet((key,)), graph.table)
+    names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
+    shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
+    if keys.shards:
+        return DescribedRequest("BatchGetItem", None, f"{shown}, shard 0 to {keys.shards - 1}")
+    return DescribedRequest(wire.operation, None, shown)
+
+
+def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
+    """How the path is read where nothing narrows its range: a Query for each shard."""
+    neighbours = _with_placeholders(graph, path)
+    query = Query(
+        neighbours.partitions[0],
+        neighbours.index_name,
+        neighbours.span.range,
+        neighbours.siblings_filter,
+    )
+    [wire] = render(query, graph.table)
+    return DescribedRequest(
+        wire.operation,
+        neighbours.index_name,
+        _expression(wire, "KeyConditionExpression") or "",
+        _expression(wire, "FilterExpression"),
+        path.keys.shards or 1,
+    )
+
+
+def required_arguments(path: AccessPath) -> list[str]:
+    """What a reader of the path says besides its owner."""
+    return [argument.name for argument in path.required]
+
+
+def narrowing_arguments(path: AccessPath) -> list[str]:
+    """By what a reader can narrow the range along the sort key, from left to right."""
+    return [argument.name for argument in path.ranged]
+
+
+def _with_placeholders(graph: Graph, path: AccessPath) -> NeighbourList:
+    """The list of any owner, as `keygraph.listing.bind` makes it of one."""
+    texts = {slot.name: _label(path, slot) for slot in path.keys.slots}
+    prefix = _text(path.prefix, texts)
+    is_whole = path.keys.sort is not None and not path.rest.tokens
+    return NeighbourList(
+        graph,
+        path,
+        (_text(path.keys.partition, texts),),
+        prefix,
+        Span(prefix, prefix) if is_whole else beginning_with(prefix),
+        (),
+    )
+
+
+def _label(path: AccessPath, slot: Slot) -> str:
+    """What a slot is called in a path: the owner's own key field, else the argument."""
+    source = path.known.get(slot.name)
+    if source is not None and path.owner is not None:
+        return _placeholder(leaf_name(path.owner, source.path))
+    return _placeholder(leaf_name(path.record, slot.path))
+
+
+def _placeholder(name: str) -> str:
+    return "{" + name + "}"
+
+
+def _text(template: Template, texts: Mapping[str, str]) -> str:
+    return template.render(texts) or ""
+
+
+def _expression(wire: Wire, name: str) -> str | None:
+    """An expression of the request with its names and values written out."""
+    text = wire.body.get(name)
+    if text is None:
+        return None
+    names = wire.body.get("ExpressionAttributeNames", {})
+    values = wire.body.get("ExpressionAttributeValues", {})
+
+    def written(found: re.Match[str]) -> str:
+        placeholder = found[0]
+        return str(names[placeholder]) if placeholder in names else _value(values[placeholder])
+
+    return _PLACEHOLDER.sub(written, text)
+
+
+def _value(typed: Mapping[str, object]) -> str:
+    [content] = typed.values()
+    return str(content)

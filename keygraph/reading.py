@@ -1,0 +1,263 @@
+"""Reading lists: pages that are filled, over shards and past what is left out, and counts.
+
+Nothing here reads more than a page costs: each shard is a stream of which only what is needed is fetched, and the
+streams are merged by sort key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from keygraph.conditions import And, Condition
+from keygraph.items import Item
+from keygraph.listing import NeighbourList, Place, Span
+from keygraph.store import BatchGet, Count, Query, Store
+
+_FILTERED_LIMIT = 32
+_LARGEST_LIMIT = 1024
+"""Under a filter a request looks at this many items at first, doubled each time up to the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Which part of a list is wanted.
+
+    `forward` is along the sort key. Reading begins behind `after` and ends before `until`, both in the direction of
+    reading; it stops at `count` items, and `look_ahead` asks whether there is one more. `budget` is how many items
+    the store may look at.
+    """
+
+    count: int
+    forward: bool = True
+    after: Place | None = None
+    until: Place | None = None
+    look_ahead: bool = False
+    budget: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A part of a list, in the direction of reading.
+
+    `more`: there is another item, or the budget ended the reading. `resume` is where to go on after in the latter
+    case; else it is None.
+    """
+
+    items: list[tuple[Place, Item]]
+    more: bool
+    resume: Place | None
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One shard of a list: what was fetched and not taken yet, and where to go on."""
+
+    query: Query
+    shard: int
+    waiting: deque[tuple[Place, Item]] = field(default_factory=deque)
+    frontier: Place | None = None
+    """The last place that the store looked at."""
+    ended: bool = False
+    skipped_sort: str | None = None
+    """A sort key whose items were read before, by a cursor of another shard."""
+
+
+async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found:
+    """The wanted part of the list. Raises a StoreError."""
+    if extent.count == 0 and not extent.look_ahead:
+        return Found([], False, None)
+    wanted = extent.count + extent.look_ahead
+    streams = [
+        stream
+        for shard in range(len(neighbours.partitions))
+        if (stream := _stream(neighbours, extent, shard, wanted)) is not None
+    ]
+    taken: list[tuple[Place, Item]] = []
+    looked_at = 0
+    while len(taken) < wanted:
+        starved = [stream for stream in streams if not stream.waiting and not stream.ended]
+        if starved:
+            if looked_at >= extent.budget:
+                return _out_of_budget(neighbours, extent, streams, starved, taken)
+            looked_at += sum(
+                await asyncio.gather(*(_fetch(store, neighbours, stream) for stream in starved))
+            )
+            continue
+        heads = [stream for stream in streams if stream.waiting]
+        if not heads:
+            break
+        nearest = _nearest(neighbours, extent, heads)
+        place, item = nearest.waiting.popleft()
+        if _is_reached(neighbours, extent, place):
+            break
+        taken.append((place, item))
+    return Found(taken[: extent.count], len(taken) > extent.count, None)
+
+
+async def count(store: Store, neighbours: NeighbourList) -> int:
+    """How many items the list has. The store counts them where its filter alone decides."""
+    counts = [_count_shard(store, neighbours, partition) for partition in neighbours.partitions]
+    return sum(await asyncio.gather(*counts))
+
+
+async def read_to(
+    store: Store, neighbours: NeighbourList, identities: Sequence[tuple[str, ...]]
+) -> list[tuple[Place, Item]]:
+    """The items of the list whose table keys are those of these identities, in the order of the list."""
+    keys = {
+        key: None
+        for identity in identities
+        for key in neighbours.graph.table_keys(neighbours.path.record, identity)
+    }
+    batch = await store.send(BatchGet(tuple(keys)))
+    found = [
+        (neighbours.place_of(item), item)
+        for item in batch.items
+        if item is not None and neighbours.covers(item)
+    ]
+    return sorted(found, key=lambda pair: _order(neighbours, pair[0]))
+
+
+# --- Streams ------------------------------------------------------------------------------------------
+
+
+def _filter(neighbours: NeighbourList) -> Condition | None:
+    parts = [part for part in (neighbours.siblings_filter, neighbours.filter) if part is not None]
+    return And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+
+
+def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
+    """The stream of a shard; None where nothing of it is wanted."""
+    span, start, skipped = neighbours.span, None, None
+    if extent.after is not None and neighbours.has_sort_key:
+        sort = neighbours.sort_text(extent.after)
+        span = span.within(Span(low=sort) if extent.forward else Span(high=sort))
+        if extent.after.shard == shard:
+            # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
+            if neighbours.span.contains(sort):
+                span, start = neighbours.span, extent.after.position
+        elif (shard < extent.after.shard) == extent.forward:
+            skipped = sort
+    elif extent.after is not None:
+        if (shard < extent.after.shard) == extent.forward and shard != extent.after.shard:
+            return None
+        start = extent.after.position if shard == extent.after.shard else None
+    if span.is_empty:
+        return None
+    filter_ = _filter(neighbours)
+    is_decided_here = filter_ is not None or neighbours.condition is not None
+    query = Query(
+        partition=neighbours.partitions[shard],
+        index=neighbours.index_name,
+        range=span.range,
+        filter=filter_,
+        forward=extent.forward,
+        limit=max(wanted, _FILTERED_LIMIT) if is_decided_here else wanted,
+        start=start,
+    )
+    return _Stream(query, shard, skipped_sort=skipped)
+
+
+async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream) -> int:
+    """Fetches one page into the stream; the answer is how many items the store looked at."""
+    page = await store.send(stream.query)
+    for item in page.items:
+        if not neighbours.includes(item):
+            continue
+        place = neighbours.place_of(item)
+        if stream.skipped_sort is None or neighbours.sort_text(place) != stream.skipped_sort:
+            stream.waiting.append((place, item))
+    if page.last is None:
+        stream.ended = True
+    else:
+        stream.frontier = Place(stream.shard, page.last)
+        limit = min((stream.query.limit or 1) * 2, _LARGEST_LIMIT)
+        stream.query = replace(stream.query, start=page.last, limit=max(limit, stream.query.limit or 1))
+    return page.scanned
+
+
+def _order(neighbours: NeighbourList, place: Place) -> tuple[str, int]:
+    return neighbours.sort_text(place), place.shard
+
+
+def _nearest(neighbours: NeighbourList, extent: Extent, heads: list[_Stream]) -> _Stream:
+    choose = min if extent.forward else max
+    return choose(heads, key=lambda stream: _order(neighbours, stream.waiting[0][0]))
+
+
+def _is_reached(neighbours: NeighbourList, extent: Extent, place: Place) -> bool:
+    """Whether the reading has come to the place before which it ends."""
+    if extent.until is None:
+        return False
+    if place == extent.until:
+        return True
+    here, there = _order(neighbours, place), _order(neighbours, extent.until)
+    return here > there if extent.forward else here < there
+
+
+def _out_of_budget(
+    neighbours: NeighbourList,
+    extent: Extent,
+    streams: list[_Stream],
+    starved: list[_Stream],
+    taken: list[tuple[Place, Item]],
+) -> Found:
+    """What was found up to the place to which every shard has been read."""
+    choose = min if extent.forward else max
+    frontiers = [stream.frontier for stream in starved if stream.frontier is not None]
+    resume = choose(frontiers, key=lambda place: _order(neighbours, place))
+    end = _order(neighbours, resume)
+    heads = [stream for stream in streams if stream.waiting]
+    while heads and len(taken) <= extent.count:
+        nearest = _nearest(neighbours, extent, heads)
+        here = _order(neighbours, nearest.waiting[0][0])
+        if here > end if extent.forward else here < end:
+            break
+        place, item = nearest.waiting.popleft()
+        if _is_reached(neighbours, extent, place):
+            return Found(taken[: extent.count], len(taken) > extent.count, None)
+        taken.append((place, item))
+        heads = [stream for stream in streams if stream.waiting]
+    if len(taken) >= extent.count:
+        return Found(taken[: extent.count], True, None)
+    return Found(taken, True, resume)
+
+
+# --- Counting -----------------------------------------------------------------------------------------
+
+
+async def _count_shard(store: Store, neighbours: NeighbourList, partition: str) -> int:
+    span = neighbours.span
+    if span.is_empty:
+        return 0
+    if not neighbours.is_exact:
+        return await _count_here(store, neighbours, partition)
+    type_condition = neighbours.graph.type_condition(neighbours.path)
+    parts = tuple(part for part in (type_condition, neighbours.filter) if part is not None)
+    request = Count(
+        partition,
+        neighbours.index_name,
+        span.range,
+        And(parts) if len(parts) > 1 else parts[0] if parts else None,
+    )
+    total = 0
+    while True:
+        page = await store.send(request)
+        total += page.count
+        if page.last is None:
+            return total
+        request = replace(request, start=page.last)
+
+
+async def _count_here(store: Store, neighbours: NeighbourList, partition: str) -> int:
+    request = Query(partition, neighbours.index_name, neighbours.span.range, _filter(neighbours))
+    total = 0
+    while True:
+        page = await store.send(request)
+        total += sum(neighbours.includes(item) for item in page.items)
+        if page.last is None:
+            return total
+        request = replace(request, start=page.last)

@@ -1,0 +1,52 @@
+"""Errors as clients see them: those that they can act on with a code, all others masked and logged.
+
+`GRAPHQL_PARSE_FAILED` and `GRAPHQL_VALIDATION_FAILED` are about the document, a `KeygraphError` has its own code, a
+value that a scalar refuses is `BAD_USER_INPUT`. Anything else is `INTERNAL`: the answer has an id, the log the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import Any
+
+from graphql import GraphQLError, GraphQLSyntaxError
+
+from keygraph.errors import BadUserInput, KeygraphError
+
+_log = logging.getLogger("keygraph")
+
+
+def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, Any]:
+    """The error as a client sees it. `code` is that of an error which graphql-core itself has raised."""
+    cause = error.original_error
+    while isinstance(cause, GraphQLError) and cause.original_error is not None:
+        cause = cause.original_error
+    shown: dict[str, Any] = {"message": error.message}
+    if isinstance(error, GraphQLSyntaxError):
+        code = "GRAPHQL_PARSE_FAILED"
+    elif isinstance(cause, KeygraphError):
+        code = cause.code
+    elif cause is not None and not isinstance(cause, GraphQLError):
+        return {**internal_error(cause), **_where(error)}
+    extensions = {**(error.extensions or {}), "code": code or BadUserInput.code}
+    return {**shown, **_where(error), "extensions": extensions}
+
+
+def internal_error(cause: BaseException) -> dict[str, Any]:
+    """What a client sees of an error that is nobody's fault but ours; the log has all of it, under the same id."""
+    error_id = uuid.uuid4().hex
+    _log.error("unexpected error %s", error_id, exc_info=cause)
+    return {
+        "message": f"Something went wrong on the server. Its log has the details under {error_id}.",
+        "extensions": {"code": "INTERNAL", "id": error_id},
+    }
+
+
+def _where(error: GraphQLError) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if error.locations:
+        found["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
+    if error.path is not None:
+        found["path"] = list(error.path)
+    return found

@@ -1,0 +1,229 @@
+"""The inputs of lists, `where` and the ranges on a sort key: their types, and what their values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keygraph.conditions import (
+    And,
+    BeginsWith,
+    Between,
+    Condition,
+    Contains,
+    Eq,
+    Exists,
+    Ge,
+    Gt,
+    In,
+    Le,
+    Lt,
+    Ne,
+    Not,
+    Or,
+    Path,
+)
+from keygraph.errors import BadUserInput
+from keygraph.graph import Graph
+from keygraph.items import Value
+from keygraph.listing import Narrowing
+from keygraph.names import camel
+from keygraph.naming import condition_name, filterable_fields, range_name, where_name
+from keygraph.paths import AccessPath, Argument
+from keygraph.records import RecordType
+from keygraph.types import FieldType, encode
+from resolvers.definitions import OutputType, add_fields, input_field, input_type, list_of, nullable
+
+_EQUALITY = ("eq", "ne", "in")
+_ORDER = ("lt", "le", "gt", "ge", "between")
+_OPERATORS: dict[str, tuple[str, ...]] = {
+    "id": (*_EQUALITY, *_ORDER, "beginsWith", "contains"),
+    "string": (*_EQUALITY, *_ORDER, "beginsWith", "contains"),
+    "int": (*_EQUALITY, *_ORDER),
+    "long": (*_EQUALITY, *_ORDER),
+    "float": (*_EQUALITY, *_ORDER),
+    "decimal": (*_EQUALITY, *_ORDER),
+    "datetime": (*_EQUALITY, *_ORDER),
+    "date": (*_EQUALITY, *_ORDER),
+    "boolean": ("eq", "ne"),
+    "enum": _EQUALITY,
+    "bytes": (*_EQUALITY, "beginsWith", "contains"),
+    "list": ("contains",),
+    "set": ("contains",),
+    "object": (),
+    "json": (),
+}
+"""The comparisons that an attribute of each kind offers, besides `exists`."""
+
+_MOST_VALUES = 100
+"""How many values `in` may have: DynamoDB's own limit."""
+
+_DESCRIPTIONS = {
+    "between": "From the first to the second of two values, both included.",
+    "contains": "Has this part, or this member.",
+    "exists": "Whether the item has a value at all.",
+}
+
+
+class InputTypes:
+    """The input types of a schema, each made once."""
+
+    def __init__(self, scalar: Callable[[FieldType], OutputType]) -> None:
+        """`scalar` gives the GraphQL type of a field's type."""
+        self._scalar = scalar
+        self._made: dict[str, type] = {}
+
+    def where(self, record: RecordType) -> type:
+        """The filter of a record type."""
+        name = where_name(record)
+        if name not in self._made:
+            made = self._made[name] = input_type(name)
+            fields = [
+                input_field(camel(field), nullable(self._condition(type_)))
+                for field, type_, _ in filterable_fields(record)
+            ]
+            taken = {field.python_name for field in fields}
+            several = nullable(list_of(made))
+            joins = [("and", several), ("or", several), ("not", nullable(made))]
+            add_fields(
+                made, [*fields, *(input_field(word, type_) for word, type_ in joins if word not in taken)]
+            )
+        return self._made[name]
+
+    def _condition(self, type_: FieldType) -> type:
+        name = condition_name(type_)
+        if name not in self._made:
+            made = self._made[name] = input_type(name)
+            scalar = self._scalar(type_.of or type_) if _OPERATORS[type_.kind] else bool
+            several = nullable(list_of(scalar))
+            fields = [
+                input_field(
+                    operator,
+                    several if operator in ("in", "between") else nullable(scalar),
+                    _DESCRIPTIONS.get(operator),
+                )
+                for operator in _OPERATORS[type_.kind]
+            ]
+            add_fields(made, [*fields, input_field("exists", nullable(bool), _DESCRIPTIONS["exists"])])
+        return self._made[name]
+
+    def range(self, argument: Argument) -> type:
+        """What may be said of an argument of a sort key."""
+        name = range_name(argument)
+        if name not in self._made:
+            made = self._made[name] = input_type(name)
+            scalar = self._scalar(argument.type)
+            operators = ["eq"]
+            if argument.has_range:
+                operators += ["from", "to", *(["beginsWith"] if argument.is_text else [])]
+            add_fields(made, [input_field(operator, nullable(scalar)) for operator in operators])
+        return self._made[name]
+
+
+# --- Values -------------------------------------------------------------------------------------------
+
+
+def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, Narrowing]:
+    """What the arguments say of the sort key, by argument name; those that are null say nothing."""
+    found = {}
+    for argument in path.ranged:
+        said = given.get(camel(argument.name))
+        if not said:
+            continue
+        texts = {
+            operator: graph.text_of(path.record, argument.slot, value)
+            for operator, value in said.items()
+            if value is not None
+        }
+        if texts:
+            found[argument.name] = Narrowing(
+                texts.get("eq"), texts.get("from"), texts.get("to"), texts.get("beginsWith")
+            )
+    return found
+
+
+def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, str | None]:
+    """The texts of the partition's arguments, by argument name."""
+    return {
+        argument.name: None
+        if given.get(camel(argument.name)) is None
+        else graph.text_of(path.record, argument.slot, given[camel(argument.name)])
+        for argument in path.required
+    }
+
+
+def condition(record: RecordType, where: Mapping[str, Any] | None) -> Condition | None:
+    """The condition that a `where` says; None where it says nothing. Raises BadUserInput."""
+    if not where:
+        return None
+    fields = {camel(name): (type_, path) for name, type_, path in filterable_fields(record)}
+    parts: list[Condition] = []
+    for name, said in where.items():
+        if said is None:
+            continue
+        if name in fields:
+            type_, path = fields[name]
+            parts += [
+                _comparison(name, type_, path, operator, value) for operator, value in said.items()
+            ]
+        elif name == "not":
+            inner = condition(record, said)
+            parts += [] if inner is None else [Not(inner)]
+        else:
+            inners = [inner for each in said if each and (inner := condition(record, each)) is not None]
+            if name == "and":
+                parts += inners
+            elif inners:
+                parts.append(Or(tuple(inners)))
+    return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
+    if operator == "exists":
+        present = And((Exists(path), Ne(path, None)))
+        return present if value in (True, None) else Not(present)
+    if value is None:
+        return _null_comparison(name, path, operator)
+    element = type_.of or type_
+
+    def attribute(given: Any) -> Any:
+        try:
+            return encode(element, given)
+        except (ValueError, TypeError):
+            raise BadUserInput(f"where.{name}.{operator}: a value that cannot be stored") from None
+
+    match operator:
+        case "in":
+            if len(value) > _MOST_VALUES:
+                raise BadUserInput(f"where.{name}.in: at most {_MOST_VALUES} values")
+            return In(path, tuple(attribute(each) for each in value))
+        case "between":
+            if len(value) != 2:
+                raise BadUserInput(f"where.{name}.between: two values, the lower one first")
+            return Between(path, attribute(value[0]), attribute(value[1]))
+    return _SIMPLE[operator](path, attribute(value))
+
+
+_SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
+    "eq": Eq,
+    "ne": Ne,
+    "lt": Lt,
+    "le": Le,
+    "gt": Gt,
+    "ge": Ge,
+    "beginsWith": BeginsWith,
+    "contains": Contains,
+}
+
+
+def _null_comparison(name: str, path: Path, operator: str) -> Condition:
+    """Null is a missing attribute as well as a stored null."""
+    missing: Condition = Or((Not(Exists(path)), Eq(path, _NULL)))
+    if operator == "eq":
+        return missing
+    if operator == "ne":
+        return Not(missing)
+    raise BadUserInput(f"where.{name}.{operator}: null cannot be compared so")
+
+
+_NULL: Value = None

@@ -1,0 +1,391 @@
+"""The GraphQL schema of a graph, derived by rule so that who knows the model can write the query unseen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import strawberry
+from strawberry.schema.config import StrawberryConfig
+from strawberry.types.arguments import StrawberryArgument
+from strawberry.types.field import StrawberryField
+from strawberry.types.info import Info
+
+from keygraph.docstrings import docstring, member_docstrings
+from keygraph.graph import Graph
+from keygraph.names import camel
+from keygraph.naming import connection_prefix, field_name
+from keygraph.paths import AccessPath
+from keygraph.records import End, Field, Method, RecordType
+from keygraph.resolution import leaf_name
+from keygraph.types import FieldType
+from resolvers.connections import (
+    DEFAULT_PAGE_SIZE,
+    Edge,
+    SortDirection,
+    connect,
+    far_source,
+    offers_to,
+    only_neighbour,
+    resolve_edges,
+    resolve_node,
+    resolve_nodes,
+    resolve_page_info,
+    resolve_total,
+)
+from resolvers.context import context_of
+from resolvers.definitions import (
+    Arguments,
+    OutputType,
+    Resolver,
+    ServedField,
+    add_fields,
+    argument,
+    definition_of,
+    enum_type,
+    list_of,
+    nullable,
+    object_type,
+)
+from resolvers.global_ids import read_global_id
+from resolvers.inputs import InputTypes
+from resolvers.methods import MethodFields
+from resolvers.scalars import SCALAR_MAP, SCALARS
+from resolvers.sources import Source, checked, needs_item, read_source
+
+
+class GraphSchema(strawberry.Schema):
+    """A Strawberry schema that knows the graph it was derived from."""
+
+    graph: Graph
+
+    def process_errors(self, errors: Any, execution_context: Any = None) -> None:
+        """Nothing: the service answers for errors, and logs those that are nobody's fault but ours."""
+
+
+def build_schema(graph: Graph, query: type | None = None, mutation: type | None = None) -> GraphSchema:
+    """The schema of a graph.
+
+    `query` and `mutation` are Strawberry types whose fields are added to the root's. Raises ModelError where the
+    graph has mistakes.
+    """
+    types = _Types(graph.check())
+    root = object_type("Query", "Everything that can be read.")
+    add_fields(root, types.root_fields())
+    if query is not None:
+        add_fields(root, definition_of(query).fields)
+    schema = GraphSchema(
+        query=root,
+        mutation=mutation,
+        types=[types.object(record) for record in graph.nodes],
+        config=StrawberryConfig(scalar_map=SCALAR_MAP),
+    )
+    schema.graph = graph
+    return schema
+
+
+def _type_of_source(source: Any, info: Any, abstract: Any) -> str:
+    return cast(Source, source).record.name
+
+
+class _Types:
+    """The types of a schema, each made once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._objects: dict[str, type] = {}
+        self._enums: dict[type, OutputType] = {}
+        self._structs: dict[type, type] = {}
+        self._direction = enum_type(SortDirection, docstring(SortDirection.__doc__), {})
+        self._inputs = InputTypes(self.scalar)
+        self._methods = MethodFields(graph, self.output, self.object)
+        self._node = object_type(
+            "Node",
+            "Something with an id of its own, whatever its type.",
+            is_interface=True,
+            resolve_type=_type_of_source,
+        )
+        add_fields(self._node, [self._id_field()])
+        self._page_info = object_type("PageInfo", "Where a page stands in its list.")
+        add_fields(self._page_info, _page_info_fields())
+
+    # --- Values ---------------------------------------------------------------------------------------
+
+    def scalar(self, type_: FieldType) -> OutputType:
+        """The GraphQL scalar or enum of a field's type."""
+        if type_.kind == "enum":
+            enum = cast(Any, type_.python)
+            if enum not in self._enums:
+                self._enums[enum] = enum_type(enum, _own_docstring(enum), member_docstrings(enum))
+            return self._enums[enum]
+        return cast(OutputType, SCALARS[type_.kind])
+
+    def output(self, type_: FieldType) -> OutputType:
+        """The GraphQL type of a field's values."""
+        if type_.of is not None:
+            element = self.output(type_.of)
+            return list_of(nullable(element) if type_.of_optional else element)
+        if type_.kind == "object":
+            return self._struct(type_)
+        return self.scalar(type_)
+
+    def _struct(self, type_: FieldType) -> type:
+        cls = cast(type, type_.python)
+        if cls not in self._structs:
+            made = self._structs[cls] = object_type(cls.__name__, _own_docstring(cls))
+            descriptions = member_docstrings(cls)
+            add_fields(
+                made,
+                [
+                    ServedField(
+                        camel(member.name),
+                        nullable(self.output(member.type)) if member.optional else self.output(member.type),
+                        _attribute(member.name),
+                        description=descriptions.get(member.name),
+                    )
+                    for member in type_.members
+                ],
+            )
+        return self._structs[cls]
+
+    # --- Record types ---------------------------------------------------------------------------------
+
+    def _id_field(self) -> StrawberryField:
+        def resolve(source: Source, info: Info, arguments: Arguments) -> str:
+            return source.id
+
+        return ServedField(
+            "id", cast(type, strawberry.ID), resolve, description="An opaque id, unique among all nodes."
+        )
+
+    def object(self, record: RecordType) -> type:
+        """The object type of a node, a record, or an edge that is served as a record."""
+        if record.name not in self._objects:
+            interfaces = [self._node] if record.is_node else []
+            made = object_type(record.name, record.description, interfaces=interfaces)
+            self._objects[record.name] = made
+            fields = [self._id_field()] if record.is_node else []
+            fields += [self._stored_field(field, _itself) for field in record.fields.values()]
+            fields += [self._end_field(record, end, _itself) for end in record.ends.values()]
+            fields += [
+                self.list_field(self._graph.path(record, name), owned=True) for name in record.lists
+            ]
+            fields += self._method_fields(record, _itself)
+            add_fields(made, fields)
+        return self._objects[record.name]
+
+    def _stored_field(self, field: Field, source_of: Callable[[Any], Source]) -> StrawberryField:
+        def resolve(source: Any, info: Info, arguments: Arguments) -> Any:
+            return source_of(source).value(field)
+
+        type_ = self.output(field.type)
+        shown = nullable(type_) if field.optional else type_
+        return ServedField(camel(field.name), shown, resolve, description=field.description)
+
+    def _end_field(
+        self, record: RecordType, end: End, source_of: Callable[[Any], Source]
+    ) -> StrawberryField:
+        async def resolve(source: Any, info: Info, arguments: Arguments) -> Source | None:
+            found = source_of(source).end(end)
+            if found is None:
+                return None
+            context = context_of(info)
+            checked(context, found, record, end.name)
+            return await read_source(context, found) if needs_item(info, found.record) else found
+
+        return ServedField(
+            camel(end.name), nullable(self.object(end.target)), resolve, description=end.description
+        )
+
+    def _method_fields(
+        self, record: RecordType, source_of: Callable[[Any], Source]
+    ) -> Sequence[StrawberryField]:
+        return [self._methods.field(method, source_of) for method in record.methods.values()]
+
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def list_field(self, path: AccessPath, *, owned: bool) -> StrawberryField:
+        """The field of an access path: a connection, or the only neighbour."""
+        arguments = [
+            argument(
+                camel(required.name),
+                nullable(self.scalar(required.type)) if required.optional else self.scalar(required.type),
+            )
+            for required in path.required
+        ]
+        if path.is_one:
+            return self._one_field(path, arguments, owned)
+
+        def resolve(source: Any, info: Info, given: Arguments) -> Any:
+            return connect(info, path, source if owned else None, given)
+
+        arguments += self._page_arguments(path)
+        return ServedField(
+            camel(path.name), self._connection(path), resolve, arguments, path.description
+        )
+
+    def _one_field(
+        self, path: AccessPath, arguments: list[StrawberryArgument], owned: bool
+    ) -> StrawberryField:
+        async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:
+            return await only_neighbour(info, path, source if owned else None, given)
+
+        type_ = self._edge(path) if path.far_end else self.object(path.record)
+        return ServedField(camel(path.name), nullable(type_), resolve, arguments, path.description)
+
+    def _page_arguments(self, path: AccessPath) -> list[StrawberryArgument]:
+        text = nullable(str)
+        arguments = [
+            argument("first", nullable(int), f"How many from the beginning; {DEFAULT_PAGE_SIZE} unless said."),
+            argument("after", text, "Only what follows the edge with this cursor."),
+            argument("last", nullable(int), "How many from the end."),
+            argument("before", text, "Only what precedes the edge with this cursor."),
+            argument(
+                "direction", nullable(self._direction), "Along the sort key or against it.", SortDirection.ASC.value
+            ),
+        ]
+        arguments += [
+            argument(camel(ranged.name), nullable(self._inputs.range(ranged))) for ranged in path.ranged
+        ]
+        arguments.append(argument("where", nullable(self._inputs.where(path.record))))
+        if offers_to(path):
+            ids = nullable(list_of(cast(type, strawberry.ID)))
+            arguments.append(argument("to", ids, "Only the edges to the nodes with these ids."))
+        return arguments
+
+    def _connection(self, path: AccessPath) -> type:
+        name = f"{connection_prefix(path)}Connection"
+        if name not in self._objects:
+            made = self._objects[name] = object_type(name)
+            edge, node = self._edge(path), self.object(path.node)
+            add_fields(
+                made,
+                [
+                    ServedField("edges", list_of(nullable(edge)), resolve_edges),
+                    ServedField("nodes", list_of(node), resolve_nodes),
+                    ServedField("pageInfo", self._page_info, resolve_page_info),
+                    ServedField(
+                        "totalCount",
+                        nullable(int),
+                        resolve_total,
+                        description="How many edges there are, whatever the page.",
+                    ),
+                ],
+            )
+        return self._objects[name]
+
+    def _edge(self, path: AccessPath) -> type:
+        name = f"{connection_prefix(path)}Edge"
+        if name not in self._objects:
+            record = path.record
+            made = self._objects[name] = object_type(name, record.description if path.far_end else None)
+            node = nullable(self.object(path.node))
+            source_of = _itself if path.is_one else _of_edge
+            fields: list[StrawberryField]
+            if path.is_one:
+                fields = [ServedField("node", node, _resolve_only_node(path))]
+            else:
+                fields = [
+                    ServedField("cursor", str, _attribute("cursor")),
+                    ServedField("node", node, resolve_node),
+                ]
+            if path.far_end:
+                fields += [self._stored_field(field, source_of) for field in record.fields.values()]
+                others = [end for end in record.ends.values() if end.name not in record.key_ends]
+                fields += [self._end_field(record, end, source_of) for end in others]
+                fields += self._method_fields(record, source_of)
+            add_fields(made, fields)
+        return self._objects[name]
+
+    # --- The root -------------------------------------------------------------------------------------
+
+    def root_fields(self) -> list[StrawberryField]:
+        """Nodes by key, by global id, the lists at the root, and what an index finds."""
+        fields: list[StrawberryField] = [self._node_field(), self._nodes_field()]
+        fields += [self._by_key_field(record) for record in self._graph.nodes]
+        fields += [self.list_field(path, owned=False) for path in self._graph.root_lists]
+        fields += [self.list_field(path, owned=False) for path in self._graph.finders]
+        return fields
+
+    def _by_key_field(self, record: RecordType) -> StrawberryField:
+        names = {camel(leaf_name(record, slot.path)): slot for slot in record.identity}
+        graph = self._graph
+
+        async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:
+            values = {leaf_name(record, slot.path): given.get(name) for name, slot in names.items()}
+            identity = graph.identity(record, values)
+            return await read_source(context_of(info), Source(record, identity))
+
+        arguments = [argument(name, self.scalar(slot.text.type)) for name, slot in names.items()]
+        described = f"The {record.name} with this key." if len(names) == 1 else f"The {record.name} with these keys."
+        return ServedField(
+            field_name(record), nullable(self.object(record)), resolve, arguments, described
+        )
+
+    def _node_field(self) -> StrawberryField:
+        async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:
+            record, identity = read_global_id(self._graph, given["id"])
+            return await read_source(context_of(info), Source(record, identity))
+
+        id_argument = argument("id", cast(type, strawberry.ID))
+        return ServedField("node", nullable(self._node), resolve, [id_argument], "The node with this id.")
+
+    def _nodes_field(self) -> StrawberryField:
+        async def resolve(source: Any, info: Info, given: Arguments) -> list[Source | None]:
+            context = context_of(info)
+            found = [Source(*read_global_id(self._graph, text)) for text in given["ids"]]
+            return await asyncio.gather(*(read_source(context, source) for source in found))
+
+        return ServedField(
+            "nodes",
+            list_of(nullable(self._node)),
+            resolve,
+            [argument("ids", list_of(cast(type, strawberry.ID)))],
+            "The nodes with these ids, in the same order; null for each that does not exist.",
+        )
+
+
+def _itself(source: Any) -> Source:
+    return cast(Source, source)
+
+
+def _of_edge(edge: Any) -> Source:
+    return cast(Edge, edge).source
+
+
+def _attribute(name: str) -> Resolver:
+    def resolve(source: Any, info: Info, arguments: Mapping[str, Any]) -> Any:
+        return getattr(source, name)
+
+    return resolve
+
+
+def _resolve_only_node(path: AccessPath) -> Resolver:
+    async def resolve(source: Source, info: Info, arguments: Arguments) -> Source | None:
+        node = far_source(path, source)
+        if node is None or not needs_item(info, node.record):
+            return node
+        return await read_source(context_of(info), node)
+
+    return resolve
+
+
+def _own_docstring(cls: type) -> str | None:
+    """A class's docstring, where a person wrote it: dataclasses and enums have made-up ones."""
+    text = cls.__dict__.get("__doc__")
+    return None if text is None or text.startswith(f"{cls.__name__}(") else docstring(text)
+
+
+def _page_info_fields() -> list[StrawberryField]:
+    text = nullable(str)
+
+    def shown(name: str, type_: OutputType, attribute: str, description: str) -> StrawberryField:
+        return ServedField(name, type_, _attribute(attribute), description=description)
+
+    return [
+        shown("hasNextPage", bool, "has_next_page", "Whether more follows the page."),
+        shown("hasPreviousPage", bool, "has_previous_page", "Whether more precedes the page."),
+        shown("startCursor", text, "start_cursor", "Where the page begins."),
+        shown("endCursor", text, "end_cursor", "Where the page ends, to go on after."),
+    ]

@@ -1,0 +1,77 @@
+"""The service: one operation in, one GraphQL response out. No HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphql import GraphQLError
+from strawberry.exceptions import MissingQueryError
+from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
+from strawberry.types.execution import PreExecutionError
+
+from keygraph.store import Store
+from resolvers.context import Limits, RequestContext
+from resolvers.errors import public_error
+from resolvers.schema import GraphSchema
+
+
+class Service:
+    """Answers operations on a schema from a store.
+
+    `secret` seals the cursors: whoever knows it can make them. `max_page_size` is the largest `first` and `last`,
+    `read_budget` how many items one page may look at under a filter, `concurrency` how many lists one operation
+    reads at the same time.
+    """
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        store: Store,
+        *,
+        secret: bytes,
+        max_page_size: int = 100,
+        read_budget: int = 10_000,
+        concurrency: int = 64,
+    ) -> None:
+        self.schema = schema
+        self.store = store
+        self._secret = secret
+        self._limits = Limits(max_page_size, read_budget, concurrency)
+
+    async def execute(
+        self,
+        document: str,
+        variables: Mapping[str, Any] | None = None,
+        operation_name: str | None = None,
+    ) -> dict[str, Any]:
+        """The response to an operation: `data`, `errors` with their codes, or both.
+
+        One that could not be executed at all has no `data`.
+        """
+        context = RequestContext(self.schema.graph, self.store, self._secret, self._limits)
+        try:
+            result = await self.schema.execute(
+                document,
+                variable_values=dict(variables or {}),
+                context_value=context,
+                operation_name=operation_name,
+            )
+        except MissingQueryError:
+            return _refusal("the document is empty", "GRAPHQL_PARSE_FAILED")
+        except CannotGetOperationTypeError:
+            named = "" if operation_name is None else f" called {operation_name!r}"
+            return _refusal(f"the document has no operation{named}", "BAD_USER_INPUT")
+        except InvalidOperationTypeError as error:
+            return _refusal(f"a {error.operation_type.value} is not served here", "BAD_USER_INPUT")
+        errors = result.errors or []
+        if isinstance(result, PreExecutionError):
+            return {"errors": [public_error(error, code="GRAPHQL_VALIDATION_FAILED") for error in errors]}
+        shown = [public_error(error) for error in errors]
+        if result.data is None and errors and all(error.path is None for error in errors):
+            return {"errors": shown}  # variables that do not fit: nothing was executed
+        return {"data": result.data, **({"errors": shown} if shown else {})}
+
+
+def _refusal(message: str, code: str) -> dict[str, Any]:
+    return {"errors": [public_error(GraphQLError(message), code=code)]}

@@ -1,0 +1,124 @@
+"""The application: its routes, its middleware, and what it holds while it runs."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from resolvers import Service
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn.config import STARTUP_FAILURE
+
+from keygraph import StoreError
+from keygraph.store import DescribeTable, Store
+from server.errors import expected_message
+from server.graphql_http import graphql_endpoint
+from server.logs import configure_logging
+from server.masking import MaskUnexpectedErrors
+from server.models import Model, load_model
+from server.playground import playground_routes
+from server.queries import document_to_try
+from server.settings import Settings, read_settings
+from server.signing import with_secret
+from server.snapshot import printed
+from server.stores import open_configured_store, table_differences
+
+_log = logging.getLogger(__name__)
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application that serves the settings' model from their store.
+
+    While it runs, its `state` has the `store` and the GraphQL `service`. Raises CommandError and ModelError where
+    the settings cannot be served.
+    """
+    settings = with_secret(settings)
+    model = load_model(settings.model)
+    table = model.graph.table.name
+    return Starlette(
+        routes=[
+            Route("/graphql", graphql_endpoint(settings.max_body_bytes), methods=["POST"]),
+            Route("/healthz", answer_alive),
+            Route("/readyz", answer_ready),
+            Route("/schema.graphql", schema_endpoint(model)),
+            *playground_routes(table, document_to_try(model)),
+        ],
+        middleware=[Middleware(MaskUnexpectedErrors)],
+        lifespan=lifespan_of(model, settings),
+    )
+
+
+def app_from_environment() -> Starlette:
+    """The application by the environment's settings; the factory that a worker of uvicorn calls."""
+    try:
+        settings = read_settings()
+        configure_logging(settings.log_level)
+        return create_app(settings)
+    except Exception as error:
+        message = expected_message(error)
+        if message is None:
+            raise
+        _log.error("%s", message)
+        # By this code uvicorn knows that starting the worker again would end alike.
+        sys.exit(STARTUP_FAILURE)
+
+
+def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], AsyncIterator[None]]:
+    """Opens the store and the service when the process starts, and closes them when it ends."""
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        secret = settings.secret.get_secret_value() if settings.secret else ""
+        async with open_configured_store(settings, model.graph.table) as store:
+            app.state.store = store
+            app.state.service = Service(
+                model.schema,
+                store,
+                secret=secret.encode(),
+                max_page_size=settings.max_page_size,
+                read_budget=settings.read_budget,
+            )
+            yield
+
+    return running
+
+
+async def answer_alive(request: Request) -> Response:
+    """Says that the process runs."""
+    return PlainTextResponse("ok")
+
+
+async def answer_ready(request: Request) -> Response:
+    """Says whether the store answers and has the table; 503 with the reason where it does not."""
+    reason = await _hindrance(request.app.state.store)
+    if reason is None:
+        return JSONResponse({"ready": True})
+    return JSONResponse({"ready": False, "reason": reason}, 503)
+
+
+async def _hindrance(store: Store) -> str | None:
+    """What keeps the store from being served; None where nothing does."""
+    try:
+        found = await store.send(DescribeTable())
+    except StoreError as error:
+        return str(error)
+    if found is None:
+        return f"the store has no table {store.table.name}"
+    differences = table_differences(store.table, found)
+    return f"the table {store.table.name}: {'; '.join(differences)}" if differences else None
+
+
+def schema_endpoint(model: Model) -> Callable[[Request], Awaitable[Response]]:
+    """Serves the schema as text."""
+    text = printed(model.schema)
+
+    async def answer_schema(request: Request) -> Response:
+        return PlainTextResponse(text)
+
+    return answer_schema

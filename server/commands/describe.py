@@ -1,0 +1,99 @@
+"""`keygraph describe`: every type's keys and access paths, and the DynamoDB request that each path becomes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import typer
+from rich.table import Table
+
+from keygraph.describing import (
+    DescribedRequest,
+    key_request,
+    narrowing_arguments,
+    path_request,
+    required_arguments,
+)
+from keygraph.graph import Graph
+from keygraph.paths import AccessPath
+from keygraph.records import RecordType
+from server.commands.drawing import grid, out
+from server.models import load_model
+from server.options import ModelOption, StoreOption
+from server.settings import read_settings
+
+
+def describe(model: ModelOption = None, store: StoreOption = None) -> None:
+    """Show every type: its keys, its access paths, and the DynamoDB request that each becomes.
+
+    Nothing is read: `keygraph table describe` compares with the table in the store.
+    """
+    graph = load_model(read_settings(model=model, store=store).model).graph
+    console = out()
+    for record in graph.types.values():
+        kind = "virtual node" if record.is_virtual else record.kind
+        console.print(f"{record.name} ({kind})", style="bold")
+        if record.description:
+            console.print(inspect.cleandoc(record.description).partition("\n\n")[0], style="dim")
+        typer.echo()
+        for drawn in _tables(graph, record):
+            console.print(drawn)
+            typer.echo()
+    finds = [path for path in graph.paths if path.owner is None]
+    if finds:
+        console.print("At the root", style="bold")
+        typer.echo()
+        console.print(_paths(graph, finds))
+
+
+def _tables(graph: Graph, record: RecordType) -> Iterator[Table]:
+    yield _keys(record)
+    if not record.is_virtual:
+        request = key_request(graph, record)
+        yield grid("By its key", ("request", "keys"), [(request.operation, request.keys)])
+    own = [path for path in graph.paths if path.owner is record]
+    if own:
+        yield _paths(graph, own, "Access paths")
+
+
+def _keys(record: RecordType) -> Table:
+    rows = []
+    for name, keys in record.keys.items():
+        shown = [
+            f"{key.name} = {template}" for key, template in zip(keys.attributes, keys.templates, strict=False)
+        ]
+        shards = f"{keys.shards} shards" if keys.shards else ""
+        rows.append((name or "table", shown[0], shown[1] if len(shown) > 1 else "", shards))
+    return grid("Keys", ("in", "partition key", "sort key", ""), rows)
+
+
+def _paths(graph: Graph, paths: list[AccessPath], title: str = "") -> Table:
+    rows = [(path.name, _found(path), *_request(graph, path)) for path in paths]
+    return grid(title, ("path", "finds", "request", "keys"), rows)
+
+
+def _found(path: AccessPath) -> str:
+    """What the path finds: an edge with the node at its far end, or an item of its own."""
+    shown = path.record.name if path.node is path.record else f"{path.record.name} to {path.node.name}"
+    return f"one {shown}" if path.is_one else shown
+
+
+def _request(graph: Graph, path: AccessPath) -> tuple[str, str]:
+    request = path_request(graph, path)
+    return _operation(request), "\n".join(
+        line
+        for line in (
+            request.keys,
+            f"filter: {request.filter}" if request.filter else "",
+            f"needs: {', '.join(required_arguments(path))}" if path.required else "",
+            f"narrowed by: {', '.join(narrowing_arguments(path))}" if path.ranged else "",
+        )
+        if line
+    )
+
+
+def _operation(request: DescribedRequest) -> str:
+    where = f" {request.index}" if request.index else ""
+    times = f", {request.times} at once" if request.times > 1 else ""
+    return f"{request.operation}{where}{times}"

@@ -1,0 +1,36 @@
+"""How commands draw tables: at most 100 columns wide, and plain text where no terminal reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_WIDTH = 100
+
+
+def out() -> Console:
+    """Standard output. Keys are shown as they are: nothing in them is taken for markup."""
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=False)
+    console.width = min(console.width, _WIDTH) if console.is_terminal else _WIDTH
+    return console
+
+
+def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table with a title. The last column takes the lines that it needs, the others break where they must."""
+    drawn = Table(
+        title=Text(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+    )
+    for column in columns:
+        drawn.add_column(Text(column), overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn

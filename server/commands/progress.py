@@ -1,0 +1,45 @@
+"""How far a long command has come: a bar on a terminal, nothing where there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+Advance: TypeAlias = Callable[[int, int], None]
+"""Takes how many items are done, and the position that belongs to them."""
+
+
+@contextmanager
+def progress(title: str, total: int | None = None) -> Iterator[Advance]:
+    """A bar on standard error up to the position `total`; None where nobody knows how much there is."""
+    console = Console(stderr=True)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[items]:,} items, {task.fields[rate]:,.0f} items/s"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    started = time.monotonic()
+    with bar:
+        task = bar.add_task(title, total=total, items=0, rate=0.0)
+
+        def advance(items: int, position: int) -> None:
+            seconds = time.monotonic() - started
+            bar.update(task, completed=position, items=items, rate=items / max(seconds, 0.001))
+
+        yield advance
+
+
+def counted(items: int, seconds: float) -> str:
+    """The outcome in words: `1,234 items in 0.5 s (2,468 items/s)`."""
+    noun = "item" if items == 1 else "items"
+    return f"{items:,} {noun} in {seconds:.1f} s ({items / max(seconds, 0.001):,.0f} items/s)"

@@ -1,0 +1,37 @@
+"""`keygraph schema`: prints the GraphQL schema, or compares it with the file that keeps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from server.errors import CommandError
+from server.models import load_model
+from server.options import ModelOption
+from server.settings import read_settings
+from server.snapshot import difference, printed
+
+
+def schema(
+    model: ModelOption = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Compare with the file; a difference is printed, and is exit code 1."
+        ),
+    ] = None,
+) -> None:
+    """Print the GraphQL schema of a model."""
+    found = load_model(read_settings(model=model).model).schema
+    if check is None:
+        typer.echo(printed(found), nl=False)
+        return
+    if check.is_dir():
+        raise CommandError(f"{check} is a folder", "Name the file that keeps the schema")
+    changes = difference(found, check)
+    if changes:
+        typer.echo(changes, nl=False)
+        mend = f"If that is meant: keygraph schema > {check}"
+        raise CommandError(f"{check} is not the schema of the model", mend)

@@ -1,0 +1,68 @@
+"""Opening the store that the settings name, and comparing its table with the declared one."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+
+from keygraph import open_store
+from keygraph.store import Store
+from keygraph.table import Index, KeyAttribute, Table
+from server.errors import CommandError
+from server.settings import Settings
+
+
+def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncContextManager[Store]:
+    """The store that the settings name, to be entered and left with `async with`.
+
+    Raises CommandError for an address of no known form.
+    """
+    try:
+        return open_store(
+            settings.store_address, table, concurrency=settings.concurrency, deadline=settings.deadline
+        )
+    except ValueError as error:
+        raise CommandError(str(error), "Write it as --store, or as KEYGRAPH_STORE") from None
+
+
+def table_differences(declared: Table, found: Table) -> list[str]:
+    """What keeps a graph that declares the one table from being served from the other; empty where nothing does.
+
+    What the store's table has besides does no harm: further indexes, and attributes that an index projects.
+    """
+    differences = []
+    if declared.keys != found.keys:
+        differences.append(f"its keys are {_shown(found.keys)}, declared are {_shown(declared.keys)}")
+    indexes = {index.name: index for index in found.indexes}
+    for index in declared.indexes:
+        if index.name not in indexes:
+            differences.append(f"it lacks the index {index.name}")
+        else:
+            differences += _index_differences(index, indexes[index.name])
+    return differences
+
+
+def _index_differences(declared: Index, found: Index) -> list[str]:
+    differences = []
+    if declared.keys != found.keys:
+        differences.append(
+            f"the keys of its index {declared.name} are {_shown(found.keys)}, declared are {_shown(declared.keys)}"
+        )
+    if declared.local != found.local:
+        kind = "local" if found.local else "global"
+        differences.append(f"its index {declared.name} is {kind}, which is not what is declared")
+    if not _projects(found, declared):
+        differences.append(f"its index {declared.name} projects less than is declared")
+    return differences
+
+
+def _projects(found: Index, declared: Index) -> bool:
+    """Whether the one index has all attributes that the other one declares."""
+    if found.projection == "ALL" or declared.projection == "KEYS_ONLY":
+        return True
+    if declared.projection == "ALL" or found.projection == "KEYS_ONLY":
+        return False
+    return set(declared.projection) <= set(found.projection)
+
+
+def _shown(keys: tuple[KeyAttribute, ...]) -> str:
+    return " and ".join(f"{key.name} ({key.type})" for key in keys)

@@ -1,0 +1,30 @@
+"""A table with indexes of every kind, in which the tests of the embedded engine keep things."""
+
+from __future__ import annotations
+
+from keygraph.items import Item
+from keygraph.store import BatchWrite, Page, Store, Written
+from keygraph.table import Index, Table
+
+# Its indexes are in no order of their names, as a model's need not be.
+SHOP = Table(
+    "Shop",
+    partition_key="PK",
+    sort_key="SK",
+    indexes=[
+        Index("keys-only", "SK", "PK", projection="KEYS_ONLY"),
+        Index("named", "Kind", projection=["Name"]),
+        Index("local", "PK", "Name", projection="KEYS_ONLY", local=True),
+        Index("by-price", "Kind", ("Price", "N")),
+    ],
+)
+
+
+async def put(store: Store, *items: Item) -> Written:
+    """Writes the items."""
+    return await store.send(BatchWrite(puts=items))
+
+
+def sort_keys(page: Page) -> list[object]:
+    """The page's items by their sort keys."""
+    return [item["SK"] for item in page.items]

@@ -1,0 +1,231 @@
+"""What the embedded engine charges, refuses and keeps: DynamoDB's prices, limits and values."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from keygraph.conditions import Between, Exists, Not
+from keygraph.errors import BadUserInput
+from keygraph.items import Item, item_size
+from keygraph.sqlite import SQLiteStore, open_sqlite
+from keygraph.store import (
+    Above,
+    AtLeast,
+    AtMost,
+    BatchGet,
+    BatchWrite,
+    Cost,
+    Count,
+    CreateTable,
+    Equals,
+    Prefix,
+    Query,
+    Request,
+    Scan,
+    Within,
+)
+from keygraph.table import KeyValue
+from tests.keygraph.shop import SHOP, put
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
+    async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
+        await store.send(CreateTable())
+        yield store
+
+
+# --- Costs ------------------------------------------------------------------------------------------
+
+
+async def test_reads_cost_what_dynamodb_charges(shop: SQLiteStore) -> None:
+    """The cost that the server reports would not be that of the bill."""
+    # 11 bytes are the names and keys: PK, p, SK, 1, text.
+    three: list[Item] = [{"PK": "p", "SK": f"{n}", "text": "x" * (3000 - 10)} for n in range(3)]
+    await put(shop, *three)
+    assert item_size(three[0]) == 3000
+    assert (await shop.send(Query("p"))).cost == Cost(1, 1.5)
+    assert (await shop.send(Query("p", consistent=True))).cost == Cost(1, 3)
+    assert (await shop.send(Query("p", limit=1))).cost == Cost(1, 0.5)
+    assert (await shop.send(Query("none"))).cost == Cost(1, 0.5)
+    assert (await shop.send(Count("p", consistent=True))).cost == Cost(1, 3)
+    assert (await shop.send(Scan(consistent=True))).cost == Cost(1, 3)
+    batch = BatchGet((("p", "0"), ("p", "1"), ("p", "none"), ("p", "0")))
+    assert (await shop.send(batch)).cost == Cost(1, 1.5)
+    assert (await shop.send(BatchGet((("p", "0"),), consistent=True))).cost == Cost(1, 1)
+    assert (await shop.send(BatchGet(()))).cost == Cost()
+    many = BatchGet(tuple(("p", f"{n}") for n in range(201)))
+    assert (await shop.send(many)).cost == Cost(3, 100.5)
+
+
+@pytest.mark.parametrize(("size", "units"), [(4096, 1), (4097, 2)])
+async def test_a_unit_is_four_kilobytes(shop: SQLiteStore, size: int, units: int) -> None:
+    """Costs would be one off at every multiple of 4 KB."""
+    item: Item = {"PK": "p", "SK": "1", "text": "x" * (size - 10)}
+    assert item_size(item) == size
+    await put(shop, item)
+    assert (await shop.send(Query("p", consistent=True))).cost.read_units == units
+    assert (await shop.send(BatchGet((("p", "1"),), consistent=True))).cost.read_units == units
+
+
+async def test_writes_cost_a_unit_a_kilobyte_and_index(shop: SQLiteStore) -> None:
+    """The cost of a load would be reported wrongly."""
+
+    async def cost(*puts: Item, deletes: tuple[tuple[KeyValue, ...], ...] = ()) -> tuple[int, float]:
+        written = await shop.send(BatchWrite(puts=puts, deletes=deletes))
+        return written.cost.requests, written.cost.write_units
+
+    plain: Item = {"PK": "p", "SK": "s"}
+    assert await cost(plain) == (1, 2)  # the table and keys-only
+    assert await cost(plain) == (1, 1)  # nothing changes in an index
+    assert await cost({**plain, "text": "x" * 2000}) == (1, 2)
+    assert await cost(plain) == (1, 2)  # the larger of the old and the new item
+    priced: Item = {**plain, "Kind": "k", "Price": Decimal(1)}
+    assert await cost(priced) == (1, 3)  # table, by-price, named
+    assert await cost({**priced, "note": "n"}) == (1, 2)  # table, by-price, which projects all
+    assert await cost({**priced, "Price": Decimal(2)}) == (1, 3)  # table; out of by-price and in again
+    assert await cost(deletes=(("p", "s"),)) == (1, 4)  # table, keys-only, by-price, named
+    assert await cost(deletes=(("p", "s"),)) == (1, 1)
+    assert await cost(*({"PK": "p", "SK": f"{n}"} for n in range(26))) == (2, 52)
+    assert await cost() == (0, 0)
+
+
+async def test_the_last_of_two_writes_to_a_key_wins(shop: SQLiteStore) -> None:
+    """Loading a file that names an item twice would fail, as DynamoDB's own request does, or keep the first."""
+    written = await put(
+        shop, {"PK": "p", "SK": "s", "n": Decimal(1)}, {"PK": "p", "SK": "s", "n": Decimal(2)}
+    )
+    assert written.cost == Cost(1, write_units=2)
+    assert (await shop.send(Query("p"))).items == [{"PK": "p", "SK": "s", "n": Decimal(2)}]
+    await shop.send(BatchWrite(puts=({"PK": "p", "SK": "s"},), deletes=(("p", "s"),)))
+    assert (await shop.send(Query("p"))).items == []
+
+
+async def test_a_batch_keeps_the_order_asked_for(shop: SQLiteStore) -> None:
+    """The nodes of a list would be swapped."""
+    await put(shop, *({"PK": "p", "SK": key} for key in "abc"))
+    batch = await shop.send(BatchGet((("p", "c"), ("p", "none"), ("p", "a"), ("p", "c"))))
+    assert batch.items == [{"PK": "p", "SK": "c"}, None, {"PK": "p", "SK": "a"}, {"PK": "p", "SK": "c"}]
+
+
+# --- What is refused --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Query(""), "PK is empty"),
+        (Query(Decimal(1)), "PK is of type S"),
+        (Query("x" * 2049), "PK has more than 2,048 bytes"),
+        (Query("\ud800"), "PK is no valid Unicode"),
+        (Query("p", range=Equals("x" * 1025)), "SK has more than 1,024 bytes"),
+        (Query("p", range=AtLeast(Decimal(1))), "SK is of type S"),
+        (Query("p", range=Prefix("")), "SK is empty"),
+        (Query("p", range=Within("b", "a")), "upper bound"),
+        (Query("p", start=("q", "s")), "another partition"),
+        (Query("p", start=("p",)), "a value for each of PK, SK"),
+        (Query("p", start=("p", "b"), range=AtMost("a")), "outside the range"),
+        (Query("p", start=("p", "a"), range=Above("a")), "outside the range"),
+        (Query("p", limit=0), "limit"),
+        (Query("p", index="none"), "no index none"),
+        (Query("k", index="by-price", consistent=True), "cannot be read consistently"),
+        (Query("p", filter=Exists(("SK",))), "a key of what is read: SK"),
+        (Query("k", index="named", filter=Not(Exists(("Kind",)))), "a key of what is read: Kind"),
+        (Query("p", filter=Between(("n",), Decimal(2), Decimal(1))), "upper bound"),
+        (BatchGet((("p",),)), "a value for each of PK, SK"),
+        (BatchGet((("p", ""),)), "SK is empty"),
+        (Scan(start=("p",)), "a value for each of PK, SK"),
+        (BatchWrite(deletes=(("p", ""),)), "SK is empty"),
+        (BatchWrite(puts=({"PK": "p"},)), "lacks the key SK"),
+        (BatchWrite(puts=({"PK": "", "SK": "s"},)), "PK is empty"),
+        (BatchWrite(puts=({"PK": "x" * 2049, "SK": "s"},)), "more than 2,048 bytes"),
+        (BatchWrite(puts=({"PK": "p", "SK": "x" * 1025},)), "more than 1,024 bytes"),
+        (
+            BatchWrite(puts=({"PK": "p", "SK": "s", "Kind": Decimal(1), "Price": Decimal(1)},)),
+            "Kind is of type S",
+        ),
+        (BatchWrite(puts=({"PK": "p", "SK": "s", "Kind": None},)), "Kind is of type S"),
+        (BatchWrite(puts=({"PK": "p", "SK": "s", "Kind": ""},)), "Kind is empty"),
+        (BatchWrite(puts=({"PK": "p", "SK": "s", "Kind": "k", "Price": "1"},)), "Price is of type N"),
+        (BatchWrite(puts=({"PK": "p", "SK": "s", "a": "\ud800"},)), "no valid Unicode"),
+        (BatchWrite(puts=({"PK": "p", "SK": "s", "a": frozenset()},)), "a set that is empty"),
+        (BatchWrite(puts=({"PK": "p", "SK": "s", "a": Decimal("1" * 39)},)), "more than 38 digits"),
+        (BatchWrite(puts=({"PK": "p", "SK": "s", "a": "x" * (400 * 1024)},)), "larger than 400 KB"),
+    ],
+)
+async def test_what_dynamodb_refuses_is_refused(
+    shop: SQLiteStore, request_: Request[object], message: str
+) -> None:
+    """What works on the embedded engine would fail in production."""
+    with pytest.raises(BadUserInput, match=message):
+        await shop.send(request_)
+    assert (await shop.send(Scan())).items == []
+
+
+async def test_a_refused_item_leaves_nothing_written(shop: SQLiteStore) -> None:
+    """Half a batch would be there after an error."""
+    with pytest.raises(BadUserInput):
+        await put(shop, {"PK": "p", "SK": "good"}, {"PK": "p", "SK": ""})
+    assert (await shop.send(Scan())).items == []
+
+
+async def test_nesting_ends_at_32_levels(shop: SQLiteStore) -> None:
+    """An item would be stored that DynamoDB refuses."""
+
+    def nested(levels: int) -> Item:
+        value: Item = {"PK": "p", "SK": "s"}
+        inner: Item = value
+        for _ in range(levels):
+            inner["m"] = inner = {}
+        return value
+
+    await put(shop, nested(32))
+    with pytest.raises(BadUserInput, match="32 levels"):
+        await put(shop, nested(33))
+
+
+# --- Values -----------------------------------------------------------------------------------------
+
+VALUES: Item = {
+    "PK": "p",
+    "SK": "s",
+    "price": Decimal("199.99"),
+    "digits": Decimal("-1.2345678901234567890123456789012345678E-100"),
+    "large": Decimal(12345678901234567890123456789012345678),
+    "text": 'ä😀\x00"\\',
+    "empty": "",
+    "binary": b"\x00\xff",
+    "no_bytes": b"",
+    "true": True,
+    "null": None,
+    "strings": frozenset({"a", "ä"}),
+    "numbers": frozenset({Decimal("0.1"), Decimal(10)}),
+    "binaries": frozenset({b"\x00", b"\xff"}),
+    "list": [Decimal(1), "two", None, [b"3"], {"four": Decimal("4.5")}],
+    "map": {"": "no name", "list": [], "map": {}, "set": frozenset({"x"})},
+}
+
+
+async def test_values_survive(tmp_path: Path) -> None:
+    """199.99 would become 199.99000000000001, a set a list, null would vanish."""
+    async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
+        await store.send(CreateTable())
+        await put(store, VALUES)
+    async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
+        [item] = (await store.send(Query("p"))).items
+    assert item == VALUES
+    assert {name: type(value) for name, value in item.items()} == {n: type(v) for n, v in VALUES.items()}
+
+
+async def test_an_item_may_have_400_kilobytes(shop: SQLiteStore) -> None:
+    """The largest item that DynamoDB takes could not be stored here."""
+    item: Item = {"PK": "p", "SK": "s", "a": "x" * (400 * 1024 - 7)}
+    assert item_size(item) == 400 * 1024
+    written = await put(shop, item)
+    assert written.cost.write_units == 401
+    page = await shop.send(Query("p"))
+    assert (page.items, page.cost.read_units) == ([item], 50.0)
