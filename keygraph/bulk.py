@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from keygraph.items import Item
@@ -56,7 +56,7 @@ async def write_batches(
         raise
 
 
-async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncIterator[Item]:
+async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncGenerator[Item, None]:
     """Every item, read consistently in so many segments at once.
 
     One item of each segment in turn, so that an unchanged table always gives its items in the same order.

@@ -15,7 +15,6 @@ from keygraph.listing import NeighbourList, Span, beginning_with
 from keygraph.paths import AccessPath
 from keygraph.records import RecordType
 from keygraph.rendering import Wire, render
-from keygraph.resolution import leaf_name
 from keygraph.store import BatchGet, Query
 from keygraph.templates import Slot, Template
 
@@ -40,7 +39,7 @@ class DescribedRequest:
 def key_request(graph: Graph, record: RecordType) -> DescribedRequest:
     """How one item is read by its key: GetItem, or BatchGetItem of all the shards where it can stand."""
     keys = record.table_keys
-    texts = {slot.name: _placeholder(leaf_name(record, slot.path)) for slot in keys.slots}
+    texts = {slot.name: _placeholder(record.leaf_name(slot.path)) for slot in keys.slots}
     key = tuple(_text(template, texts) for template in keys.templates)
     [wire] = render(BatchGet((key,)), graph.table)
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
@@ -98,8 +97,8 @@ def _label(path: AccessPath, slot: Slot) -> str:
     """What a slot is called in a path: the owner's own key field, else the argument."""
     source = path.known.get(slot.name)
     if source is not None and path.owner is not None:
-        return _placeholder(leaf_name(path.owner, source.path))
-    return _placeholder(leaf_name(path.record, slot.path))
+        return _placeholder(path.owner.leaf_name(source.path))
+    return _placeholder(path.record.leaf_name(slot.path))
 
 
 def _placeholder(name: str) -> str:

@@ -3,11 +3,11 @@
     KeygraphError                 everything that a client can cause or must act on; has a `code`
     ├── BadUserInput              an argument that cannot be used
     ├── CorruptItem               an item that does not fit its declaration
-    ├── StoreError                the store could not answer
-    │   ├── Throttled             DynamoDB refused for load, after all retries
-    │   ├── TimedOut              the deadline passed
-    │   └── Unavailable           no connection, a server error, no credentials
-    └── TableMissing              there is no such table
+    └── StoreError                the store could not answer
+        ├── Throttled             DynamoDB refused for load, after all retries
+        ├── TimedOut              the deadline passed
+        ├── Unavailable           no connection, a server error, no credentials
+        └── TableMissing          there is no such table
     ModelError                    a graph that cannot be served: every mistake of its declaration
 
 The codes are those that GraphQL clients see in `extensions.code`.

@@ -7,8 +7,10 @@ does this node reach those, what key has the node with these fields, may this te
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 
+from keygraph.checking import graph_mistakes
 from keygraph.conditions import Condition, Eq
 from keygraph.errors import BadUserInput, Mistake, ModelError
 from keygraph.items import Value
@@ -16,8 +18,8 @@ from keygraph.key_text import KeyText
 from keygraph.names import CASES, camel
 from keygraph.naming import list_name, name_mistakes
 from keygraph.paths import AccessPath, best, candidates, is_listable
-from keygraph.records import DeclaredList, Keys, RecordType
-from keygraph.resolution import Resolution, leaf_name
+from keygraph.records import Keys, RecordType
+from keygraph.resolution import Resolution
 from keygraph.shapes import are_disjoint, is_special_case, shape
 from keygraph.table import Key, Table
 from keygraph.templates import Slot, Template
@@ -62,33 +64,32 @@ class Graph:
         return [record for record in self.types.values() if record.is_node]
 
     @cached_property
-    def _lists(self) -> tuple[dict[tuple[str, str], AccessPath], list[Mistake]]:
-        found: dict[tuple[str, str], AccessPath] = {}
-        mistakes: list[Mistake] = []
-        for record in self.types.values():
-            for declared in record.lists.values():
-                if declared.of.name not in self.types:
-                    continue
-                paths = candidates(declared.name, record, declared.of, declared.options)
-                winners = best(paths)
-                if len(winners) == 1:
-                    [path] = winners
-                    found[record.name, declared.name] = AccessPath(
-                        declared.name,
-                        record,
-                        path.record,
-                        path.end,
-                        path.keys,
-                        declared.is_one,
-                        declared.description,
-                    )
-                else:
-                    mistakes.append(_path_mistake(record, declared, winners))
-        return found, mistakes
+    def list_candidates(self) -> dict[tuple[str, str], list[AccessPath]]:
+        """For each list that a node declares, by owner and name, the best paths; `check` wants exactly one."""
+        return {
+            (record.name, declared.name): best(
+                candidates(declared.name, record, declared.of, declared.options)
+            )
+            for record in self.types.values()
+            for declared in record.lists.values()
+            if declared.of.name in self.types
+        }
+
+    @cached_property
+    def node_lists(self) -> dict[tuple[str, str], AccessPath]:
+        """The access path of each list that a node declares, by owner and name."""
+        found = {}
+        for (owner, name), paths in self.list_candidates.items():
+            declared = self.types[owner].lists[name]
+            if len(paths) == 1:
+                found[owner, name] = replace(
+                    paths[0], is_one=declared.is_one, description=declared.description
+                )
+        return found
 
     def path(self, owner: RecordType, name: str) -> AccessPath:
         """The access path of a list that a node declares."""
-        return self._lists[0][owner.name, name]
+        return self.node_lists[owner.name, name]
 
     @cached_property
     def root_lists(self) -> tuple[AccessPath, ...]:
@@ -114,7 +115,7 @@ class Graph:
     @property
     def paths(self) -> list[AccessPath]:
         """Every access path that is offered."""
-        return [*self._lists[0].values(), *self.root_lists, *self.finders]
+        return [*self.node_lists.values(), *self.root_lists, *self.finders]
 
     # --- Mistakes -------------------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ class Graph:
 
     @cached_property
     def _mistakes(self) -> list[Mistake]:
-        found = list(self._resolution.mistakes)
+        found = list(self._resolution.mistakes.found)
         if self._case not in CASES:
             found.append(
                 Mistake(
@@ -136,10 +137,7 @@ class Graph:
                     f"It is one of {', '.join(CASES)}.",
                 )
             )
-        found += self._lists[1]
-        found += self._types_told_apart[1]
-        found += name_mistakes(self)
-        return found
+        return found + graph_mistakes(self) + name_mistakes(self)
 
     # --- Telling items apart --------------------------------------------------------------------------
 
@@ -148,60 +146,49 @@ class Graph:
         return record.type_value if self.type_attribute else None
 
     @cached_property
-    def _types_told_apart(self) -> tuple[dict[str | None, list[RecordType]], list[Mistake]]:
-        """The types by the value of the type attribute, special ones first, and those that are not told apart."""
+    def types_by_value(self) -> dict[str | None, list[RecordType]]:
+        """The types of which there are items, by the value of the type attribute; special keys first."""
         groups: dict[str | None, list[RecordType]] = {}
-        mistakes = []
         for record in self.types.values():
             if not record.is_virtual:
                 groups.setdefault(self.type_value(record), []).append(record)
-        for group in groups.values():
-            shapes = {record.name: shape(*record.table_keys.templates) for record in group}
-            special = {record.name: 0 for record in group}
-            for number, one in enumerate(group):
-                for other in group[number + 1 :]:
-                    below = is_special_case(shapes[one.name], shapes[other.name])
-                    above = is_special_case(shapes[other.name], shapes[one.name])
-                    special[one.name] += below
-                    special[other.name] += above
-                    if below == above and not are_disjoint(shapes[one.name], shapes[other.name]):
-                        mistakes.append(self._not_told_apart(one, other))
-            group.sort(key=lambda record: -special[record.name])
-        return groups, mistakes
+        return {value: _special_first(group) for value, group in groups.items()}
 
-    def _not_told_apart(self, one: RecordType, other: RecordType) -> Mistake:
-        told = "say the same type" if self.type_value(one) is not None else "say no type"
-        return Mistake(
-            "not-told-apart",
-            one.name,
-            f"its items cannot be told from those of {other.name}: they {told}, and a key can be of both "
-            f"({_shown(one.table_keys)} and {_shown(other.table_keys)}).",
-            "Give one of them a type value or a literal prefix of its own.",
-        )
+    @cached_property
+    def _types_by_key(self) -> list[RecordType]:
+        return _special_first([record for record in self.types.values() if not record.is_virtual])
 
-    def recognise(self, item: Mapping[str, Value]) -> RecordType | None:
-        """The type that the item is of; None where no declared type accepts it."""
-        value = item.get(self.type_attribute) if self.type_attribute else None
-        if value is not None and not isinstance(value, str):
-            return None
-        for record in self._types_told_apart[0].get(value, ()):
-            if record.accepts(item):
-                return record
-        return None
+    def recognise(self, item: Mapping[str, Value], keys: Keys | None = None) -> RecordType | None:
+        """The type that the item is of; None where no declared type accepts it.
+
+        `keys` says what the item was read from, if not from the table: an index may lack the type attribute.
+        """
+        if (
+            keys is not None
+            and self.type_attribute
+            and not self.table.has(keys.index_name, self.type_attribute)
+        ):
+            candidates = self._types_by_key
+        else:
+            value = item.get(self.type_attribute) if self.type_attribute else None
+            if value is not None and not isinstance(value, str):
+                return None
+            candidates = self.types_by_value.get(value, [])
+        return next((record for record in candidates if record.accepts(item)), None)
 
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Why no declared type accepts the item, in one line without its values."""
         for key in self.table.keys:
             if not key.holds(item.get(key.name)):
                 return f"its key attribute {key.name} is missing or not of type {key.type}"
-        groups = self._types_told_apart[0]
+        groups = self.types_by_value
         value = item.get(self.type_attribute) if self.type_attribute else None
         group = groups.get(value) if value is None or isinstance(value, str) else None
         if group is None:
             known = ", ".join(sorted(str(value) for value in groups if value is not None))
             said = "it has no" if value is None else "no declared type has its"
             return f"{said} {self.type_attribute} (the declared ones: {known})"
-        shapes = "; ".join(f"{record.name}: {_shown(record.table_keys)}" for record in group)
+        shapes = "; ".join(f"{record.name}: {record.table_keys}" for record in group)
         return f"its key fits none of the templates ({shapes})"
 
     # --- Keys -----------------------------------------------------------------------------------------
@@ -213,7 +200,7 @@ class Graph:
         """
         texts = []
         for slot in record.identity:
-            value = values[leaf_name(record, slot.path)]
+            value = values[record.leaf_name(slot.path)]
             texts.append(self.text_of(record, slot, value))
         identity = tuple(texts)
         self.check_identity(record, identity)
@@ -224,7 +211,7 @@ class Graph:
         try:
             return slot.text.render(value)
         except (ValueError, TypeError, AttributeError, OverflowError):
-            name = camel(leaf_name(record, slot.path))
+            name = camel(record.leaf_name(slot.path))
             raise BadUserInput(f"{name} cannot stand in a key of {record.name}") from None
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
@@ -255,7 +242,7 @@ class Graph:
         """
         template = keys.templates[number]
         key = template.render(texts)
-        names = ", ".join(camel(leaf_name(record, slot.path)) for slot in template.slots if not slot.is_shard)
+        names = ", ".join(camel(record.leaf_name(slot.path)) for slot in template.slots if not slot.is_shard)
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
             raise BadUserInput(f"{names or 'the key'} of {record.name}: {problem}")
@@ -341,47 +328,18 @@ class Graph:
         value, attribute = self.type_value(path.record), self.type_attribute
         if value is None or attribute is None:
             return None
-        if attribute in {key.name for key in path.keys.attributes} or not self.has(path.keys, attribute):
+        if attribute in {key.name for key in path.keys.attributes} or not self.table.has(
+            path.keys.index_name, attribute
+        ):
             return None
         return Eq((attribute,), value)
 
-    def has(self, keys: Keys, attribute: str) -> bool:
-        """Whether the table or index holds the attribute of its items."""
-        if keys.index is None or keys.index.projection == "ALL":
-            return True
-        if attribute in {key.name for key in self.table.position(keys.index.name)}:
-            return True
-        return keys.index.projection != "KEYS_ONLY" and attribute in keys.index.projection
 
+def _special_first(records: list[RecordType]) -> list[RecordType]:
+    """The types so that one whose key is a special case of another's comes before it."""
+    shapes = {record.name: shape(*record.table_keys.templates) for record in records}
 
-def _shown(keys: Keys) -> str:
-    return " / ".join(str(template) for template in keys.templates)
+    def generality(record: RecordType) -> int:
+        return -sum(is_special_case(shapes[record.name], other) for other in shapes.values())
 
-
-def _path_mistake(owner: RecordType, declared: DeclaredList, winners: list[AccessPath]) -> Mistake:
-    where, of = f"{owner.name}.{declared.name}", declared.of
-    if not winners:
-        ends = [end.name for end in of.ends.values() if end.target is owner]
-        if ends:
-            problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
-        else:
-            problem = f"{of.name} has no end that is a {owner.name}."
-        return Mistake(
-            "no-path",
-            where,
-            f"there is no path to {of.name}: {problem}",
-            f"Give {of.name} an index whose partition template holds that end.",
-        )
-    shown = "; ".join(
-        f"{path.end} on {path.keys.index_name or 'the table'} ({_shown(path.keys)})" for path in winners
-    )
-    choices = " or ".join(
-        f'at="{path.end}"' if len({path.end for path in winners}) > 1 else f"index={path.keys.index_name}"
-        for path in winners
-    )
-    return Mistake(
-        "several-paths",
-        where,
-        f"several paths lead to {of.name}: {shown}.",
-        f"Choose one: many({choices}).",
-    )
+    return sorted(records, key=generality)

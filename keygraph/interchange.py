@@ -21,7 +21,7 @@ import orjson
 
 from keygraph.conditions import Path
 from keygraph.graph import Graph
-from keygraph.items import Item, Value, number, number_text, typed_item, untyped_item
+from keygraph.items import Item, Value, from_typed, number, number_text, typed_item, untyped_item
 from keygraph.records import RecordType
 from keygraph.types import FieldType
 
@@ -214,8 +214,10 @@ def _restored(value: Any, form: _Form, path: Path) -> Value:
 
 def _restored_set(members: list[Any], of: _Form | None, path: Path) -> Value:
     found = members if of is None else [_restored(member, of, path) for member in members]
-    if len({type(member) for member in found}) > 1 or not isinstance(found[0], str | Decimal | bytes):
-        raise ValueError(f"{_shown(path)} is a set, whose members are all texts, all numbers or all bytes")
+    if len({type(member) for member in found}) != 1 or not isinstance(found[0], str | Decimal | bytes):
+        raise ValueError(
+            f"{_shown(path)} is a set, whose members are texts, numbers or bytes, all of one kind"
+        )
     as_set = frozenset(found)
     if len(as_set) < len(found):
         raise ValueError(f"{_shown(path)} is a set and has a member twice")
@@ -253,8 +255,9 @@ def _untyped(typed: dict[str, Any]) -> Item:
 
 def _refuse_malformed(typed: object, path: Path) -> None:
     """Raises ValueError for what only looks like a typed value: `{"BOOL": "false"}`."""
-    kind, content = next(iter(typed.items())) if isinstance(typed, dict) and len(typed) == 1 else ("", None)
-    if not isinstance(content, _CONTENTS.get(kind, ())):
+    kind, content = _only_member(typed)
+    fits = isinstance(content, _CONTENTS.get(kind, ()))
+    if not fits:
         raise ValueError(f'{_shown(path)} is no value in DynamoDB\'s typed form, such as {{"S": "text"}}')
     match kind:
         case "N":
@@ -270,8 +273,15 @@ def _refuse_malformed(typed: object, path: Path) -> None:
         case "SS" | "NS" | "BS":
             for member in content:
                 _refuse_malformed({kind[0]: member}, path)
-            if not content or len(untyped_item({"": {kind: content}})[""]) < len(content):  # type: ignore[arg-type]  # a set
-                raise ValueError(f"{_shown(path)} is a set that is empty, or has a member twice")
+            _restored_set([from_typed({kind[0]: member}) for member in content], None, path)
+
+
+def _only_member(typed: object) -> tuple[str, Any]:
+    """The type and the content of a typed value; two that fit nothing where it is none."""
+    if isinstance(typed, dict) and len(typed) == 1:
+        [(kind, content)] = typed.items()
+        return kind, content
+    return "", None
 
 
 def _checked_number(content: str | Decimal, path: Path) -> None:
@@ -335,8 +345,7 @@ def _plain(value: Value, form: _Form | None, path: Path) -> str:
         case frozenset():
             if kind != "set":
                 _refuse(path, "a set", "a list")
-            members = sorted(value)  # type: ignore[type-var]  # a set's members are of one kind
-            return _plain_list(members, of, path)
+            return _plain_list(sorted(value), of, path)
 
 
 def _plain_list(members: Iterable[Value], of: _Form | None, path: Path) -> str:

@@ -12,7 +12,7 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 from typing import Any, TypeAlias
 
 Scalar: TypeAlias = str | Decimal | bytes
-Value: TypeAlias = "Scalar | bool | None | list[Value] | dict[str, Value] | frozenset[Scalar]"
+Value: TypeAlias = "Scalar | bool | list[Value] | dict[str, Value] | frozenset[Scalar] | None"
 Item: TypeAlias = dict[str, Value]
 TypedValue: TypeAlias = dict[str, Any]
 """A value as DynamoDB writes it: `{"S": "text"}`, `{"N": "199.99"}`, `{"M": {…}}`."""
@@ -154,5 +154,5 @@ def _number_size(value: Decimal) -> int:
     """About one byte for two significant digits, one more, and one for the sign."""
     if value.is_zero():
         return 1
-    sign, digits, _ = value.normalize(_EXACT).as_tuple()
+    sign, digits, _ = number(value).as_tuple()
     return (len(digits) + 1) // 2 + 1 + sign

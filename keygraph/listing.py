@@ -127,7 +127,7 @@ class NeighbourList:
 
     def includes(self, item: Item) -> bool:
         """Whether an item that was read in the list's range is in the list."""
-        if self.graph.recognise(item) is not self.path.record:
+        if self.graph.recognise(item, self.path.keys) is not self.path.record:
             return False
         return self.condition is None or holds(self.condition, self.path.record.completed(item))
 
@@ -141,7 +141,9 @@ class NeighbourList:
             return False
         if self.filter is not None and not holds(self.filter, self.path.record.completed(item)):
             return False
-        return self.includes(item)
+        if self.graph.recognise(item) is not self.path.record:
+            return False
+        return self.condition is None or holds(self.condition, self.path.record.completed(item))
 
     def place_of(self, item: Item) -> Place:
         """Where an item of the list stands. KeyError where it lacks a key."""
@@ -215,9 +217,7 @@ def _span(
 ) -> Span:
     """The range that the arguments leave of the sort key: all but the last one given must be `eq`."""
     arguments = {argument.slot.name: argument for argument in path.ranged}
-    given = {
-        argument.slot.name: ranged[argument.name] for argument in path.ranged if argument.name in ranged
-    }
+    given = {argument.slot.name: ranged[argument.name] for argument in path.ranged if argument.name in ranged}
     tokens = _flat(path.rest.tokens, given)
     exact = prefix
     for number, token in enumerate(tokens):
@@ -289,7 +289,9 @@ def _refuse_gap(given: Mapping[str, Narrowing], arguments: Mapping[str, Argument
     for name in given:
         before = [camel(argument.name) for argument in arguments.values()]
         later = camel(arguments[name].name)
-        raise BadUserInput(f"{later}: {before[before.index(later) - 1]} stands before it in the key: say its eq")
+        raise BadUserInput(
+            f"{later}: {before[before.index(later) - 1]} stands before it in the key: say its eq"
+        )
 
 
 def _checked(span: Span) -> Span:
@@ -321,7 +323,10 @@ def _split(
     parts = where.conditions if isinstance(where, And) else (where,)
 
     def is_decidable(part: Condition) -> bool:
-        return all(name not in undecidable and graph.has(path.keys, name) for name in _attributes(part))
+        return all(
+            name not in undecidable and graph.table.has(path.keys.index_name, name)
+            for name in _attributes(part)
+        )
 
     return (
         _joined([part for part in parts if is_decidable(part)]),

@@ -14,15 +14,31 @@ from keygraph.errors import Mistake
 from keygraph.names import camel, pascal, plural, snake
 from keygraph.paths import AccessPath, Argument
 from keygraph.records import RecordType
-from keygraph.resolution import leaf_name
 from keygraph.types import FieldType
 
 if TYPE_CHECKING:
     from keygraph.graph import Graph
 
 RESERVED_TYPES = frozenset(
-    "Query Mutation Subscription Node PageInfo SortDirection String Int Float Boolean ID "
-    "Long Decimal DateTime Date Base64 JSON".split()
+    [
+        "Query",
+        "Mutation",
+        "Subscription",
+        "Node",
+        "PageInfo",
+        "SortDirection",
+        "String",
+        "Int",
+        "Float",
+        "Boolean",
+        "ID",
+        "Long",
+        "Decimal",
+        "DateTime",
+        "Date",
+        "Base64",
+        "JSON",
+    ]
 )
 LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to")
 EDGE_FIELDS = ("cursor", "node")
@@ -65,8 +81,9 @@ def connection_prefix(path: AccessPath) -> str:
     return path.record.name if path.owner is None else path.owner.name + pascal(path.name)
 
 
-def where_name(record: RecordType) -> str:
-    return f"{record.name}Where"
+def where_name(path: AccessPath) -> str:
+    """The filter of a list: that of the record type, or the list's own where its index projects less."""
+    return f"{path.record.name if path.tells_all else connection_prefix(path)}Where"
 
 
 def condition_name(type_: FieldType) -> str:
@@ -82,13 +99,17 @@ def range_name(argument: Argument) -> str:
     return f"{kind}Range" if argument.has_range else f"{kind}Equals"
 
 
-def filterable_fields(record: RecordType) -> Iterator[tuple[str, FieldType, tuple[str, ...]]]:
-    """What `where` offers: name in snake case, type, and attribute."""
+def filterable_fields(path: AccessPath) -> Iterator[tuple[str, FieldType, tuple[str, ...]]]:
+    """What `where` offers on a list, the attributes of the items that it reads: name in snake case, type, attribute."""
+    record = path.record
     for field in record.fields.values():
-        yield field.name, field.type, field.attribute
+        if field.name in path.told:
+            yield field.name, field.type, field.attribute
     for end in record.ends.values():
+        if end.name not in path.told:
+            continue
         for slot in {slot.path: slot for slot in end.target.identity}.values():
-            yield leaf_name(record, (end.name, *slot.path)), slot.text.type, end.attributes[slot.path]
+            yield record.leaf_name((end.name, *slot.path)), slot.text.type, end.attributes[slot.path]
 
 
 # --- Mistakes -----------------------------------------------------------------------------------------
@@ -112,13 +133,17 @@ def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
         other = made.setdefault(name, what)
         if other != what:
             found.append(
-                Mistake("name-twice", what, f"the schema's name {name} is that of {other} too.", "Rename one.")
+                Mistake(
+                    "name-twice", what, f"the schema's name {name} is that of {other} too.", "Rename one."
+                )
             )
 
     def declare(name: str, what: str, holder: object) -> None:
         if name in RESERVED_TYPES or name.endswith(("Connection", "Condition")):
             found.append(
-                Mistake("reserved-name", what, f"{name} is a name that the schema needs itself.", "Rename it.")
+                Mistake(
+                    "reserved-name", what, f"{name} is a name that the schema needs itself.", "Rename it."
+                )
             )
         elif not _NAME.fullmatch(name):
             found.append(Mistake("bad-name", what, f"{name} is no name of GraphQL.", "Rename it."))
@@ -132,12 +157,16 @@ def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
         for field in record.fields.values():
             for python in _classes_of(field.type):
                 declare(python.__name__, f"{record.name}.{field.name}", python)
-        take(where_name(record), f"the filter of {record.name}")
     for path in graph.paths:
-        what = f"the root's lists of {path.record.name}" if path.owner is None else f"{path.owner.name}.{path.name}"
+        what = (
+            f"the root's lists of {path.record.name}"
+            if path.owner is None
+            else f"{path.owner.name}.{path.name}"
+        )
         prefix = connection_prefix(path)
         if not path.is_one:
             take(f"{prefix}Connection", what)
+            take(where_name(path), f"the filter of {path.record.name if path.tells_all else what}")
         if not path.is_one or path.far_end:
             take(f"{prefix}Edge", what)
 

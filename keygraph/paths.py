@@ -13,7 +13,6 @@ from functools import cached_property
 
 from keygraph.declaration import ListOptions
 from keygraph.records import Keys, RecordType
-from keygraph.resolution import leaf_name
 from keygraph.templates import FieldPath, Slot, Template
 from keygraph.types import FieldType
 
@@ -106,7 +105,9 @@ class AccessPath:
 
         An argument is optional where all its slots are.
         """
-        certain = {slot.name for token in self.keys.partition.tokens if isinstance(token, Slot) for slot in (token,)}
+        certain = {
+            slot.name for token in self.keys.partition.tokens if isinstance(token, Slot) for slot in (token,)
+        }
         return tuple(
             self._argument(slot, optional=slot.name not in certain)
             for slot in self.keys.partition.slots
@@ -139,14 +140,16 @@ class AccessPath:
         )
 
     def _argument(self, slot: Slot, *, optional: bool) -> Argument:
-        return Argument(leaf_name(self.record, slot.path), slot, optional)
+        return Argument(self.record.leaf_name(slot.path), slot, optional)
 
     @cached_property
     def free_slots(self) -> tuple[Slot, ...]:
         """What tells an item of the list from the others: the slots of its keys that the list does not fix."""
         table = self.record.table_keys
         fixed = set(self.known) | {argument.slot.name for argument in self.required if not argument.optional}
-        slots = {slot.name: slot for keys in (self.keys, table) for slot in keys.slots if slot.name not in fixed}
+        slots = {
+            slot.name: slot for keys in (self.keys, table) for slot in keys.slots if slot.name not in fixed
+        }
         return tuple(slots.values())
 
     def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str]:
@@ -157,9 +160,62 @@ class AccessPath:
         slots = {slot.name: slot for keys in self.record.keys.values() for slot in keys.slots}
         given = {}
         for name, source in self.known.items():
-            text, wanted = texts[source.name], slots[name].text
-            given[name] = text if source.text == wanted else wanted.render(source.text.value(text))
+            given[name] = _rewritten(source, texts[source.name], slots[name])
         return given
+
+    @cached_property
+    def told(self) -> frozenset[str]:
+        """The fields, ends and methods of the type that the items read here tell.
+
+        All of them, unless an index projects less; what it lacks is read from the table.
+        """
+        record, index = self.record, self.keys.index_name
+
+        def is_told(path: FieldPath) -> bool:
+            attribute = attribute_of(record, path)
+            if attribute is not None and record.table.has(index, attribute[0]):
+                return True
+            position = {key.name for key in record.table.position(index)}
+            return any(
+                slot.path == path and {key.name for key in keys.attributes} <= position
+                for keys in record.keys.values()
+                for slot in keys.slots
+                if not slot.lossy
+            )
+
+        ends = {end.name: [(end.name, *path) for path in end.attributes] for end in record.ends.values()}
+        told = {name for name in record.fields if is_told((name,))}
+        told |= {name for name, paths in ends.items() if all(map(is_told, paths))}
+        for method in record.methods.values():
+            if self.tells_all or (method.needs is not None and told.issuperset(method.needs)):
+                told.add(method.name)
+        return frozenset(told)
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether the items read here are whole."""
+        index = self.keys.index
+        return index is None or index.projection == "ALL"
+
+    @property
+    def finds_by_node(self) -> bool:
+        """Whether the two ends make the whole table key, so that the edge to a node is found by its key."""
+        ends = (self.end, self.far_end)
+        return None not in ends and all(slot.path[0] in ends for slot in self.record.identity)
+
+    def edge_identity(self, near: tuple[str, ...], far: tuple[str, ...]) -> tuple[str, ...]:
+        """The identity of the edge between the owner and the node at the far end, where `finds_by_node`."""
+        texts: dict[FieldPath, tuple[Slot, str]] = {}
+        for end, identity in ((self.end, near), (self.far_end, far)):
+            if end is not None:
+                slots = self.record.ends[end].target.identity
+                texts |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
+        return tuple(_rewritten(*texts[slot.path], slot) for slot in self.record.identity)
+
+
+def _rewritten(source: Slot, text: str, wanted: Slot) -> str:
+    """The text of one slot as another, of the same value, writes it."""
+    return text if source.text == wanted.text else wanted.text.render(source.text.value(text))
 
 
 def attribute_of(record: RecordType, path: FieldPath) -> tuple[str, ...] | None:
@@ -187,9 +243,7 @@ def _rank(path: AccessPath) -> tuple[int, bool]:
     return len(path.required), path.keys.index is not None
 
 
-def _possible(
-    name: str, owner: RecordType, record: RecordType, options: ListOptions
-) -> Iterator[AccessPath]:
+def _possible(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> Iterator[AccessPath]:
     for end in record.ends.values():
         if end.target is not owner or options.at not in (None, end.name):
             continue
@@ -200,7 +254,8 @@ def _possible(
 
 def _leads(path: AccessPath) -> bool:
     """Whether every key field of the owner stands in the partition or in the known part of the sort key."""
-    assert path.owner is not None
+    if path.owner is None:
+        return False
     told = {
         source.name
         for template in (path.keys.partition, path.prefix)

@@ -82,9 +82,7 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         if starved:
             if looked_at >= extent.budget:
                 return _out_of_budget(neighbours, extent, streams, starved, taken)
-            looked_at += sum(
-                await asyncio.gather(*(_fetch(store, neighbours, stream) for stream in starved))
-            )
+            looked_at += sum(await asyncio.gather(*(_fetch(store, neighbours, stream) for stream in starved)))
             continue
         heads = [stream for stream in streams if stream.waiting]
         if not heads:

@@ -94,6 +94,9 @@ class Keys:
     def index_name(self) -> str | None:
         return self.index.name if self.index else None
 
+    def __str__(self) -> str:
+        return " / ".join(str(template) for template in self.templates)
+
     @property
     def templates(self) -> tuple[Template, ...]:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
@@ -138,6 +141,8 @@ class RecordType:
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)
     methods: dict[str, Method] = dataclass_field(default_factory=dict)
+    order: list[str] = dataclass_field(default_factory=list)
+    """The names of fields, ends, lists and methods as they were declared."""
     keys: dict[str | None, Keys] = dataclass_field(default_factory=dict)
     """Its keys in the table (None) and in each index that it is in."""
 
@@ -166,6 +171,19 @@ class RecordType:
     def key_fields(self) -> frozenset[str]:
         """The fields and ends that the table key alone tells, so that a node is not read for them."""
         return frozenset(slot.path[0] for slot in self.identity if not slot.lossy)
+
+    def leaf_name(self, path: FieldPath) -> str:
+        """The snake-case name of a field or of an end's key field, as arguments and attributes are called.
+
+        An end is `<end>_id`, or `<end>_<field>` where its node has several key fields, and so on inward.
+        """
+        name, *inner = path
+        if name not in self.ends or not inner:
+            return name
+        target = self.ends[name].target
+        if len(target.identity) == 1:
+            return f"{name}_id"
+        return f"{name}_{target.leaf_name(tuple(inner))}"
 
     # --- Reading items --------------------------------------------------------------------------------
 

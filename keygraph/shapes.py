@@ -12,7 +12,7 @@ from functools import cache
 from typing import TypeAlias
 
 from keygraph.key_text import KeyText
-from keygraph.templates import Maybe, Slot, Template, Token
+from keygraph.templates import Slot, Template, Token
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,8 @@ class SQLiteStore:
             case DeleteTable():
                 self._catalogue.delete(connection)
                 return None
-        raise TypeError(f"no request of a store: {type(request).__name__}")
+            case _:
+                raise TypeError(f"{type(request).__name__} is no request to a store")
 
 
 class _Threads:
@@ -202,4 +203,5 @@ def _reason(error: Exception) -> str:
             return "it is no SQLite file"
         case OSError(strerror=str(strerror)):
             return strerror.lower()
-    return str(error)
+        case _:
+            return str(error)

@@ -147,6 +147,15 @@ class Table:
         own = self.index(index).keys
         return own + tuple(key for key in self.keys if key.name not in {mine.name for mine in own})
 
+    def has(self, index: str | None, attribute: str) -> bool:
+        """Whether the table (None) or the index holds that attribute of its items."""
+        keyed = self.keyed(index)
+        if isinstance(keyed, Table) or keyed.projection == "ALL":
+            return True
+        if attribute in {key.name for key in self.position(index)}:
+            return True
+        return keyed.projection != "KEYS_ONLY" and attribute in keyed.projection
+
     def key_of(self, item: Mapping[str, Value]) -> Key:
         """The item's table key. KeyError where it lacks a key attribute."""
         return tuple(cast(KeyValue, item[key.name]) for key in self.keys)

@@ -108,6 +108,20 @@ class FieldType:
     members: tuple[Member, ...] = ()
 
     @property
+    def element(self) -> FieldType:
+        """The type of a list's or set's members; TypeError for other types."""
+        if self.of is None:
+            raise TypeError(f"{self.name} has no members")
+        return self.of
+
+    @property
+    def cls(self) -> type[Any]:
+        """The class of an enum or a nested dataclass; TypeError for other types."""
+        if self.python is None:
+            raise TypeError(f"{self.kind} has no class")
+        return self.python
+
+    @property
     def is_text(self) -> bool:
         """Whether its values are free text."""
         return self.kind in ("id", "string")
@@ -146,7 +160,9 @@ def field_type(annotation: object, case: str) -> FieldType:
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (list, set, frozenset) and len(args) == 1:
         element, optional = is_optional(args[0])
-        return FieldType("list" if origin is list else "set", of=field_type(element, case), of_optional=optional)
+        return FieldType(
+            "list" if origin is list else "set", of=field_type(element, case), of_optional=optional
+        )
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         if not all(isinstance(member.value, str | int) for member in annotation):
             raise UnknownType(f"the values of {annotation.__name__} are neither texts nor integers")
@@ -200,9 +216,8 @@ def _decode_integer(type_: FieldType, value: Value) -> int:
 
 
 def _decode_enum(type_: FieldType, value: Value) -> Enum:
-    assert type_.python is not None
     plain = int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
-    for member in typing.cast("type[Enum]", type_.python):
+    for member in typing.cast("type[Enum]", type_.cls):
         if type(member.value) is type(plain) and member.value == plain:
             return member
     raise ValueError("none of the enum's values")
@@ -213,10 +228,9 @@ def _decode_list(type_: FieldType, value: Value) -> list[Any]:
         members: list[Any] = sorted(value)
     else:
         members = _expect(value, list)
-    assert type_.of is not None
     if type_.of_optional:
-        return [None if member is None else decode(type_.of, member) for member in members]
-    return [decode(type_.of, member) for member in members]
+        return [None if member is None else decode(type_.element, member) for member in members]
+    return [decode(type_.element, member) for member in members]
 
 
 def _decode_object(type_: FieldType, value: Value) -> Any:
@@ -227,8 +241,7 @@ def _decode_object(type_: FieldType, value: Value) -> Any:
         if found is None and not member.optional:
             raise ValueError(f"{member.name} is missing")
         values[member.name] = None if found is None else decode(member.type, found)
-    assert type_.python is not None
-    return type_.python(**values)
+    return type_.cls(**values)
 
 
 _DECODERS: dict[Kind, Callable[[FieldType, Any], Any]] = {
@@ -258,14 +271,11 @@ def _decode_date(value: Value) -> date:
 
 
 def _encode_set(type_: FieldType, value: Any) -> Value:
-    assert type_.of is not None
-    return frozenset(typing.cast(Any, encode(type_.of, member)) for member in value)
+    return frozenset(typing.cast(Any, encode(type_.element, member)) for member in value)
 
 
 def _encode_list(type_: FieldType, value: Any) -> Value:
-    of = type_.of
-    assert of is not None
-    return [None if member is None else encode(of, member) for member in value]
+    return [None if member is None else encode(type_.element, member) for member in value]
 
 
 def _encode_object(type_: FieldType, value: Any) -> Value:

@@ -17,10 +17,10 @@ from strawberry.types.info import Info
 from keygraph.errors import BadUserInput
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, Place, bind
+from keygraph.names import camel
 from keygraph.paths import AccessPath
 from keygraph.reading import Extent, Found
 from keygraph.records import RecordType
-from keygraph.templates import FieldPath, Slot
 from resolvers.context import RequestContext, context_of
 from resolvers.cursors import cursor, read_cursor
 from resolvers.global_ids import read_global_id
@@ -104,6 +104,8 @@ class Connection:
     to: tuple[tuple[str, ...], ...] | None
     looks: frozenset[str]
     """What is selected of pageInfo."""
+    wants_whole: bool
+    """Whether something is selected that the index which is read lacks."""
 
     async def page(self) -> tuple[list[Edge], PageInfo]:
         """The edges in the client's order, and what is known around them."""
@@ -122,7 +124,7 @@ class Connection:
         )
         found = await self.context.neighbours.page(self.neighbours, extent)
         is_behind = looks_back and window.start is not None and await self._is_any_behind(found)
-        return self._shown(found, is_behind)
+        return await self._shown(found, is_behind)
 
     async def _is_any_behind(self, found: Found) -> bool:
         """Whether the list has anything on the side from which the page was read."""
@@ -138,8 +140,9 @@ class Connection:
         )
         return (await self.context.neighbours.page(self.neighbours, extent)).more
 
-    def _shown(self, found: Found, is_behind: bool) -> tuple[list[Edge], PageInfo]:
-        edges = [self._edge(place, item) for place, item in found.items]
+    async def _shown(self, found: Found, is_behind: bool) -> tuple[list[Edge], PageInfo]:
+        items = await whole_items(self.context, found.items) if self.wants_whole else found.items
+        edges = [self._edge(place, item) for place, item in items]
         first = edges[0].cursor if edges else None
         last = edges[-1].cursor if edges else None
         if found.resume is not None:
@@ -159,7 +162,7 @@ class Connection:
         end = _index_before(self.neighbours, places, window.end, window.forward)
         page = found[start:end][: window.size]
         more = start + window.size < len(found)
-        return self._shown(Found(page, more, None), start > 0)
+        return await self._shown(Found(page, more, None), start > 0)
 
     async def total(self) -> int:
         """How many edges the list has, whatever the page."""
@@ -172,15 +175,27 @@ class Connection:
         return Edge(self, place, item, item_source(self.context, self.neighbours, record, item))
 
 
-def item_source(
-    context: RequestContext, neighbours: NeighbourList, record: RecordType, item: Item
-) -> Source:
+def item_source(context: RequestContext, neighbours: NeighbourList, record: RecordType, item: Item) -> Source:
     """The source of an item that a list has read; a whole node is not read again."""
     source = Source(record, record.identity_of(item), item)
-    index = neighbours.path.keys.index
-    if record.is_node and (index is None or index.projection == "ALL"):
+    if record.is_node and neighbours.path.tells_all:
         context.nodes.prime(context.graph.table.key_of(item), item)
     return source
+
+
+async def whole_items(
+    context: RequestContext, items: Sequence[tuple[Place, Item]]
+) -> list[tuple[Place, Item]]:
+    """The items of an index with all their attributes; without those that the table no longer has."""
+    keys = [context.graph.table.key_of(item) for _, item in items]
+    read = await asyncio.gather(*(context.nodes.get(key) for key in keys))
+    return [(place, item) for (place, _), item in zip(items, read, strict=True) if item is not None]
+
+
+def _wants_more(path: AccessPath, selected: frozenset[str]) -> bool:
+    """Whether fields of the path's type are selected that the items which it reads do not tell."""
+    told = {"id", "__typename", "cursor", "node", *map(camel, (*path.told, *path.record.lists))}
+    return not selected <= told
 
 
 def far_source(path: AccessPath, source: Source) -> Source | None:
@@ -224,7 +239,15 @@ def connect(info: Info, path: AccessPath, owner: Source | None, given: Mapping[s
         _window(context, neighbours, given),
         _named(context, neighbours, owner, given.get("to")),
         selected_paths(info, "pageInfo") if "pageInfo" in names else frozenset(),
+        not path.tells_all and _wants_more(path, _selected_of_items(info, path)),
     )
+
+
+def _selected_of_items(info: Info, path: AccessPath) -> frozenset[str]:
+    """The fields that are selected of a connection's items: of its edges, or of nodes that are the items."""
+    if path.far_end is not None:
+        return selected_paths(info, "edges")
+    return selected_paths(info, "edges", "node") | selected_paths(info, "nodes")
 
 
 def _bound(
@@ -236,7 +259,7 @@ def _bound(
         owner.identity if owner else None,
         required_texts(context.graph, path, given),
         narrowings(context.graph, path, given),
-        condition(path.record, given.get("where")),
+        condition(path, given.get("where")),
     )
 
 
@@ -250,7 +273,12 @@ async def only_neighbour(
     found = await context.neighbours.page(neighbours, extent)
     if not found.items:
         return None
-    [(_, item)] = found.items
+    items = found.items
+    if not path.tells_all and _wants_more(path, selected_paths(info)):
+        items = await whole_items(context, items)
+    if not items:
+        return None
+    [(_, item)] = items
     return item_source(context, neighbours, path.record, item)
 
 
@@ -291,31 +319,8 @@ def _named(
         record, identity = read_global_id(context.graph, text)
         if record is not path.node:
             raise BadUserInput(f"to: ids of {path.node.name} are wanted")
-        found[_edge_identity(path, owner.identity if owner else (), identity)] = None
+        found[path.edge_identity(owner.identity if owner else (), identity)] = None
     return tuple(found)
-
-
-def offers_to(path: AccessPath) -> bool:
-    """Whether the two ends make the whole table key, so that an edge to a node is found by its key."""
-    if path.far_end is None or path.end is None:
-        return False
-    return all(slot.path[0] in (path.end, path.far_end) for slot in path.record.identity)
-
-
-def _edge_identity(
-    path: AccessPath, near: tuple[str, ...], far: tuple[str, ...]
-) -> tuple[str, ...]:
-    """The identity of the edge between two nodes."""
-    assert path.owner is not None and path.end is not None and path.far_end is not None  # noqa: S101
-    values: dict[FieldPath, tuple[Slot, str]] = {}
-    for end, node, identity in ((path.end, path.owner, near), (path.far_end, path.node, far)):
-        for slot, text in zip(node.identity, identity, strict=True):
-            values[(end, *slot.path)] = (slot, text)
-    texts = []
-    for slot in path.record.identity:
-        source, text = values[slot.path]
-        texts.append(text if source.text == slot.text else slot.text.render(source.text.value(text)))
-    return tuple(texts)
 
 
 # --- The fields of a connection -----------------------------------------------------------------------

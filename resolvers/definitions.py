@@ -67,8 +67,9 @@ class ServedField(StrawberryField):
         return False
 
     def get_result(self, source: Any, info: Info | None, args: list[Any], kwargs: Any) -> Any:
-        assert info is not None  # noqa: S101  # Strawberry leaves it out for basic fields alone
-        return self._resolve(source, info, {name.removeprefix(_MARK): kwargs[name] for name in kwargs})
+        return self._resolve(
+            source, cast(Info, info), {name.removeprefix(_MARK): kwargs[name] for name in kwargs}
+        )
 
 
 def argument(

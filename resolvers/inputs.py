@@ -30,7 +30,6 @@ from keygraph.listing import Narrowing
 from keygraph.names import camel
 from keygraph.naming import condition_name, filterable_fields, range_name, where_name
 from keygraph.paths import AccessPath, Argument
-from keygraph.records import RecordType
 from keygraph.types import FieldType, encode
 from resolvers.definitions import OutputType, add_fields, input_field, input_type, list_of, nullable
 
@@ -73,14 +72,14 @@ class InputTypes:
         self._scalar = scalar
         self._made: dict[str, type] = {}
 
-    def where(self, record: RecordType) -> type:
-        """The filter of a record type."""
-        name = where_name(record)
+    def where(self, path: AccessPath) -> type:
+        """The filter of a list."""
+        name = where_name(path)
         if name not in self._made:
             made = self._made[name] = input_type(name)
             fields = [
                 input_field(camel(field), nullable(self._condition(type_)))
-                for field, type_, _ in filterable_fields(record)
+                for field, type_, _ in filterable_fields(path)
             ]
             taken = {field.python_name for field in fields}
             several = nullable(list_of(made))
@@ -152,25 +151,25 @@ def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> 
     }
 
 
-def condition(record: RecordType, where: Mapping[str, Any] | None) -> Condition | None:
-    """The condition that a `where` says; None where it says nothing. Raises BadUserInput."""
+def condition(path: AccessPath, where: Mapping[str, Any] | None) -> Condition | None:
+    """The condition that a list's `where` says; None where it says nothing. Raises BadUserInput."""
     if not where:
         return None
-    fields = {camel(name): (type_, path) for name, type_, path in filterable_fields(record)}
+    fields = {camel(name): (type_, attribute) for name, type_, attribute in filterable_fields(path)}
     parts: list[Condition] = []
     for name, said in where.items():
         if said is None:
             continue
         if name in fields:
-            type_, path = fields[name]
+            type_, attribute = fields[name]
             parts += [
-                _comparison(name, type_, path, operator, value) for operator, value in said.items()
+                _comparison(name, type_, attribute, operator, value) for operator, value in said.items()
             ]
         elif name == "not":
-            inner = condition(record, said)
+            inner = condition(path, said)
             parts += [] if inner is None else [Not(inner)]
         else:
-            inners = [inner for each in said if each and (inner := condition(record, each)) is not None]
+            inners = [inner for each in said if each and (inner := condition(path, each)) is not None]
             if name == "and":
                 parts += inners
             elif inners:

@@ -84,7 +84,7 @@ class NodeLoader(LevelLoader[Key, Item | None]):
         super().__init__()
         self._store = store
 
-    async def load_all(self, keys: Sequence[Key]) -> list[Item | None | Exception]:
+    async def load_all(self, keys: Sequence[Key]) -> list[Item | Exception | None]:
         try:
             batch = await self._store.send(BatchGet(tuple(keys)))
         except StoreError as error:

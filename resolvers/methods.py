@@ -14,7 +14,6 @@ from keygraph.declaration import declaration_of
 from keygraph.graph import Graph
 from keygraph.names import camel
 from keygraph.records import Method, RecordType
-from keygraph.resolution import leaf_name
 from keygraph.types import field_type, is_optional
 from resolvers.context import context_of
 from resolvers.definitions import Arguments, OutputType, ServedField, argument, nullable
@@ -49,9 +48,8 @@ class MethodFields:
             answer = call(source, info, given)
             if inspect.isawaitable(answer):
                 answer = await answer
-            if answer is None:
+            if answer is None or record is None:
                 return None
-            assert record is not None  # noqa: S101  # this resolver is a node's
             found = Source(record, self._identity_of(record, answer))
             return await read_source(context_of(info), found) if needs_item(info, record) else found
 
@@ -75,7 +73,7 @@ class MethodFields:
             value = instance
             for name in slot.path:
                 value = getattr(value, name)
-            values[leaf_name(record, slot.path)] = value
+            values[record.leaf_name(slot.path)] = value
         return self._graph.identity(record, values)
 
     def _type(self, annotation: object) -> OutputType:

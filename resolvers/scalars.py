@@ -143,7 +143,10 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         "Decimal", 'A number with its exact digits, as a string: `"199.99"`.', number_text, _decimal
     ),
     datetime: _scalar(
-        "DateTime", "A date and time of ISO 8601, in UTC unless it was stored otherwise.", moment_text, _datetime
+        "DateTime",
+        "A date and time of ISO 8601, in UTC unless it was stored otherwise.",
+        moment_text,
+        _datetime,
     ),
     date: _scalar("Date", "A date of ISO 8601.", date.isoformat, _date),
     bytes: _scalar("Base64", "Bytes, in base64.", _base64_text, _bytes),

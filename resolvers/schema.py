@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import strawberry
@@ -17,8 +17,7 @@ from keygraph.graph import Graph
 from keygraph.names import camel
 from keygraph.naming import connection_prefix, field_name
 from keygraph.paths import AccessPath
-from keygraph.records import End, Field, Method, RecordType
-from keygraph.resolution import leaf_name
+from keygraph.records import End, Field, RecordType
 from keygraph.types import FieldType
 from resolvers.connections import (
     DEFAULT_PAGE_SIZE,
@@ -26,7 +25,6 @@ from resolvers.connections import (
     SortDirection,
     connect,
     far_source,
-    offers_to,
     only_neighbour,
     resolve_edges,
     resolve_node,
@@ -166,12 +164,8 @@ class _Types:
             made = object_type(record.name, record.description, interfaces=interfaces)
             self._objects[record.name] = made
             fields = [self._id_field()] if record.is_node else []
-            fields += [self._stored_field(field, _itself) for field in record.fields.values()]
-            fields += [self._end_field(record, end, _itself) for end in record.ends.values()]
-            fields += [
-                self.list_field(self._graph.path(record, name), owned=True) for name in record.lists
-            ]
-            fields += self._method_fields(record, _itself)
+            fields += self._member_fields(record, _itself, record.order)
+            fields += [self.list_field(self._graph.path(record, name), owned=True) for name in record.lists]
             add_fields(made, fields)
         return self._objects[record.name]
 
@@ -183,9 +177,7 @@ class _Types:
         shown = nullable(type_) if field.optional else type_
         return ServedField(camel(field.name), shown, resolve, description=field.description)
 
-    def _end_field(
-        self, record: RecordType, end: End, source_of: Callable[[Any], Source]
-    ) -> StrawberryField:
+    def _end_field(self, record: RecordType, end: End, source_of: Callable[[Any], Source]) -> StrawberryField:
         async def resolve(source: Any, info: Info, arguments: Arguments) -> Source | None:
             found = source_of(source).end(end)
             if found is None:
@@ -198,10 +190,17 @@ class _Types:
             camel(end.name), nullable(self.object(end.target)), resolve, description=end.description
         )
 
-    def _method_fields(
-        self, record: RecordType, source_of: Callable[[Any], Source]
-    ) -> Sequence[StrawberryField]:
-        return [self._methods.field(method, source_of) for method in record.methods.values()]
+    def _member_fields(
+        self, record: RecordType, source_of: Callable[[Any], Source], names: Iterable[str]
+    ) -> Iterator[StrawberryField]:
+        """The fields of the named fields, ends and methods, in the order of the declaration."""
+        for name in names:
+            if name in record.fields:
+                yield self._stored_field(record.fields[name], source_of)
+            elif name in record.ends:
+                yield self._end_field(record, record.ends[name], source_of)
+            elif name in record.methods:
+                yield self._methods.field(record.methods[name], source_of)
 
     # --- Lists ----------------------------------------------------------------------------------------
 
@@ -221,9 +220,7 @@ class _Types:
             return connect(info, path, source if owned else None, given)
 
         arguments += self._page_arguments(path)
-        return ServedField(
-            camel(path.name), self._connection(path), resolve, arguments, path.description
-        )
+        return ServedField(camel(path.name), self._connection(path), resolve, arguments, path.description)
 
     def _one_field(
         self, path: AccessPath, arguments: list[StrawberryArgument], owned: bool
@@ -237,19 +234,24 @@ class _Types:
     def _page_arguments(self, path: AccessPath) -> list[StrawberryArgument]:
         text = nullable(str)
         arguments = [
-            argument("first", nullable(int), f"How many from the beginning; {DEFAULT_PAGE_SIZE} unless said."),
+            argument(
+                "first", nullable(int), f"How many from the beginning; {DEFAULT_PAGE_SIZE} unless said."
+            ),
             argument("after", text, "Only what follows the edge with this cursor."),
             argument("last", nullable(int), "How many from the end."),
             argument("before", text, "Only what precedes the edge with this cursor."),
             argument(
-                "direction", nullable(self._direction), "Along the sort key or against it.", SortDirection.ASC.value
+                "direction",
+                nullable(self._direction),
+                "Along the sort key or against it.",
+                SortDirection.ASC.value,
             ),
         ]
         arguments += [
             argument(camel(ranged.name), nullable(self._inputs.range(ranged))) for ranged in path.ranged
         ]
-        arguments.append(argument("where", nullable(self._inputs.where(path.record))))
-        if offers_to(path):
+        arguments.append(argument("where", nullable(self._inputs.where(path))))
+        if path.finds_by_node:
             ids = nullable(list_of(cast(type, strawberry.ID)))
             arguments.append(argument("to", ids, "Only the edges to the nodes with these ids."))
         return arguments
@@ -291,10 +293,8 @@ class _Types:
                     ServedField("node", node, resolve_node),
                 ]
             if path.far_end:
-                fields += [self._stored_field(field, source_of) for field in record.fields.values()]
-                others = [end for end in record.ends.values() if end.name not in record.key_ends]
-                fields += [self._end_field(record, end, source_of) for end in others]
-                fields += self._method_fields(record, source_of)
+                attributes = [name for name in record.order if name not in record.key_ends]
+                fields += self._member_fields(record, source_of, attributes)
             add_fields(made, fields)
         return self._objects[name]
 
@@ -309,19 +309,19 @@ class _Types:
         return fields
 
     def _by_key_field(self, record: RecordType) -> StrawberryField:
-        names = {camel(leaf_name(record, slot.path)): slot for slot in record.identity}
+        names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
         graph = self._graph
 
         async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:
-            values = {leaf_name(record, slot.path): given.get(name) for name, slot in names.items()}
+            values = {record.leaf_name(slot.path): given.get(name) for name, slot in names.items()}
             identity = graph.identity(record, values)
             return await read_source(context_of(info), Source(record, identity))
 
         arguments = [argument(name, self.scalar(slot.text.type)) for name, slot in names.items()]
-        described = f"The {record.name} with this key." if len(names) == 1 else f"The {record.name} with these keys."
-        return ServedField(
-            field_name(record), nullable(self.object(record)), resolve, arguments, described
+        described = (
+            f"The {record.name} with this key." if len(names) == 1 else f"The {record.name} with these keys."
         )
+        return ServedField(field_name(record), nullable(self.object(record)), resolve, arguments, described)
 
     def _node_field(self) -> StrawberryField:
         async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:

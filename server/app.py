@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from resolvers import Service
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -17,6 +16,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from keygraph import StoreError
 from keygraph.store import DescribeTable, Store
+from resolvers import Service
 from server.errors import expected_message
 from server.graphql_http import graphql_endpoint
 from server.logs import configure_logging
@@ -69,7 +69,7 @@ def app_from_environment() -> Starlette:
         sys.exit(STARTUP_FAILURE)
 
 
-def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], AsyncIterator[None]]:
+def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     """Opens the store and the service when the process starts, and closes them when it ends."""
 
     @asynccontextmanager
@@ -83,6 +83,7 @@ def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], Async
                 secret=secret.encode(),
                 max_page_size=settings.max_page_size,
                 read_budget=settings.read_budget,
+                concurrency=settings.concurrency,
             )
             yield
 
@@ -110,8 +111,8 @@ async def _hindrance(store: Store) -> str | None:
         return str(error)
     if found is None:
         return f"the store has no table {store.table.name}"
-    differences = table_differences(store.table, found)
-    return f"the table {store.table.name}: {'; '.join(differences)}" if differences else None
+    differing = table_differences(store.table, found)
+    return f"the table {store.table.name}: {'; '.join(differing)}" if differing else None
 
 
 def schema_endpoint(model: Model) -> Callable[[Request], Awaitable[Response]]:

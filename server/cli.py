@@ -10,6 +10,13 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from server.commands.describe import describe
+from server.commands.export import export
+from server.commands.load import SETTINGS as LOAD_SETTINGS
+from server.commands.load import load
+from server.commands.schema import schema
+from server.commands.serve import serve
+from server.commands.table import table_app
 from server.errors import expected_message
 
 
@@ -37,6 +44,12 @@ def build_app() -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
     )
+    app.command()(serve)
+    app.command()(schema)
+    app.command()(describe)
+    app.command(context_settings=LOAD_SETTINGS)(load)
+    app.command()(export)
+    app.add_typer(table_app)
     return app
 
 

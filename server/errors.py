@@ -1,8 +1,8 @@
 """Errors that whoever runs a command can mend, and the one line that says how.
 
-    CommandError            a problem and its mend
-    ├── SettingsError       a setting that cannot be used
-    └── ModelNotLoaded      an import string that leads to no model
+CommandError            a problem and its mend
+├── SettingsError       a setting that cannot be used
+└── ModelNotLoadedError      an import string that leads to no model
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ class CommandError(Exception):
     """Something that whoever runs the command can mend: the problem and the mend, as one line."""
 
     def __init__(self, problem: str, mend: str) -> None:
-        """`problem` and `mend` are sentences without their full stop."""
+        """`problem` and `mend` are sentences, with or without their full stop."""
         self.problem = problem
         self.mend = mend
-        super().__init__(f"{problem}. {mend}.")
+        super().__init__(f"{_sentence(problem)} {_sentence(mend)}")
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 class SettingsError(CommandError):
     """A setting that cannot be used."""
 
 
-class ModelNotLoaded(CommandError):
+class ModelNotLoadedError(CommandError):
     """An import string that leads to no model."""
 
 

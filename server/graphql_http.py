@@ -14,8 +14,6 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from server.masking import INTERNAL
-
 _T = TypeVar("_T")
 
 JSON = "application/json"
@@ -45,7 +43,7 @@ class GraphQLRequest:
     operation_name: str | None
 
 
-class RequestRefused(Exception):
+class RequestRefusedError(Exception):
     """A request that is no GraphQL request: the HTTP status and what is wrong."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -63,7 +61,7 @@ def graphql_endpoint(max_body_bytes: int) -> Callable[[Request], Awaitable[Respo
             media_type = negotiated(request.headers.getlist("accept"))
             check_headers(request)
             asked = parse_request(await read_body(request, max_body_bytes))
-        except RequestRefused as refused:
+        except RequestRefusedError as refused:
             error = {"message": str(refused), "extensions": {"code": "BAD_USER_INPUT"}}
             return write_response({"errors": [error]}, media_type, refused.status)
         except ClientDisconnect:
@@ -80,19 +78,19 @@ def graphql_endpoint(max_body_bytes: int) -> Callable[[Request], Awaitable[Respo
 
 
 def check_headers(request: Request) -> None:
-    """Raises RequestRefused unless the body is said to be JSON in UTF-8."""
+    """Raises RequestRefusedError unless the body is said to be JSON in UTF-8."""
     media_type, parameters = _parse_media_type(request.headers.get("content-type", ""))
     if media_type != JSON:
-        raise RequestRefused(415, f"the Content-Type of a request must be {JSON}")
+        raise RequestRefusedError(415, f"the Content-Type of a request must be {JSON}")
     if parameters.get("charset", "utf-8").lower() not in {"utf-8", "utf8"}:
-        raise RequestRefused(415, "the charset of a request must be utf-8")
+        raise RequestRefusedError(415, "the charset of a request must be utf-8")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise RequestRefused(415, "a request with a Content-Encoding is not understood")
+        raise RequestRefusedError(415, "a request with a Content-Encoding is not understood")
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body. Raises RequestRefused as soon as it is known to have more bytes than the limit."""
-    too_large = RequestRefused(413, f"the body of a request may have {limit} bytes")
+    """The body. Raises RequestRefusedError as soon as it is known to have more bytes than the limit."""
+    too_large = RequestRefusedError(413, f"the body of a request may have {limit} bytes")
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise too_large
@@ -105,18 +103,18 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 def parse_request(body: bytes) -> GraphQLRequest:
-    """The request in the body. Raises RequestRefused where there is none."""
+    """The request in the body. Raises RequestRefusedError where there is none."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise RequestRefused(400, "the body is no JSON") from None
+        raise RequestRefusedError(400, "the body is no JSON") from None
     if isinstance(content, list):
-        raise RequestRefused(400, "batches are not supported: send one request at a time")
+        raise RequestRefusedError(400, "batches are not supported: send one request at a time")
     if not isinstance(content, dict):
-        raise RequestRefused(400, "the body must be a JSON object")
+        raise RequestRefusedError(400, "the body must be a JSON object")
     query = content.get("query")
     if not isinstance(query, str):
-        raise RequestRefused(400, "query must be a string with a GraphQL document")
+        raise RequestRefusedError(400, "query must be a string with a GraphQL document")
     variables = _optional(content, "variables", dict, "an object")
     operation_name = _optional(content, "operationName", str, "a string")
     _optional(content, "extensions", dict, "an object")
@@ -126,14 +124,14 @@ def parse_request(body: bytes) -> GraphQLRequest:
 def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> _T | None:
     value = content.get(name)
     if value is not None and not isinstance(value, kind):
-        raise RequestRefused(400, f"{name} must be {what}, or null")
+        raise RequestRefusedError(400, f"{name} must be {what}, or null")
     return value
 
 
 def negotiated(accept: list[str]) -> str:
     """The media type of the answer, by the request's Accept headers.
 
-    Raises RequestRefused where the client accepts none that there is.
+    Raises RequestRefusedError where the client accepts none that there is.
     """
     ranges = [_parse_media_type(part) for header in accept for part in header.split(",") if part.strip()]
     if not ranges:
@@ -141,7 +139,7 @@ def negotiated(accept: list[str]) -> str:
     # The greatest weight wins; of equal ones the first that is offered, which is what `max` takes.
     best = max(_OFFERED, key=lambda offered: _weight(offered, ranges))
     if _weight(best, ranges) <= 0:
-        raise RequestRefused(406, f"answers are {GRAPHQL_RESPONSE} or {JSON}")
+        raise RequestRefusedError(406, f"answers are {GRAPHQL_RESPONSE} or {JSON}")
     return best
 
 
@@ -180,7 +178,7 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
     if "data" in response:
         return 200
     codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
-    if INTERNAL in codes:
+    if "INTERNAL" in codes:
         return 500
     return 200 if media_type == JSON else 400
 

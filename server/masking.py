@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import secrets
-
 import orjson
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_log = logging.getLogger(__name__)
-
-INTERNAL = "INTERNAL"
+from resolvers.errors import internal_error
 
 
 class MaskUnexpectedErrors:
@@ -37,15 +32,5 @@ class MaskUnexpectedErrors:
             # Half of an answer cannot be taken back: the connection is broken off instead.
             if is_started:
                 raise
-            error_id = secrets.token_hex(8)
-            _log.exception("unexpected error %s at %s", error_id, scope["path"], exc_info=error)
-            await internal_error(error_id)(scope, receive, send)
-
-
-def internal_error(error_id: str) -> Response:
-    """The answer to a request that has failed for a reason of ours."""
-    error = {
-        "message": f"an unexpected error, which the server's log has under the id {error_id}",
-        "extensions": {"code": INTERNAL, "id": error_id},
-    }
-    return Response(orjson.dumps({"errors": [error]}), 500, media_type="application/json")
+            body = orjson.dumps({"errors": [internal_error(error)]})
+            await Response(body, 500, media_type="application/json")(scope, receive, send)

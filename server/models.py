@@ -8,6 +8,7 @@ may make a sample of any size.
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -15,15 +16,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from keygraph import Graph, ModelError
-from server.errors import ModelNotLoaded
+from server.errors import ModelNotLoadedError
 
 if TYPE_CHECKING:
-    from strawberry import Schema
+    from resolvers import GraphSchema
 
 _DEFAULT_ATTRIBUTE = "graph"
+_HERE = Path(__file__).parents[1]
+_LIBRARIES = (_HERE / "keygraph", _HERE / "resolvers", _HERE / "server", Path(importlib.__file__).parents[1])
+"""Where code stands that is nobody's model."""
+_WANTED = "Name a Graph, a schema made by build_schema, or a function without arguments that returns one"
 
 
 @dataclass(frozen=True)
@@ -34,11 +39,11 @@ class Model:
     """Its import string."""
     module: ModuleType
     graph: Graph
-    own_schema: Schema | None = None
+    own_schema: GraphSchema | None = None
     """The schema, where the import string leads to one and not to a graph."""
 
     @cached_property
-    def schema(self) -> Schema:
+    def schema(self) -> GraphSchema:
         """The GraphQL schema, derived from the graph where the model brings none."""
         if self.own_schema is not None:
             return self.own_schema
@@ -77,29 +82,34 @@ class Model:
 def load_model(name: str) -> Model:
     """The model with that import string, checked.
 
-    The working directory is looked through first. Raises ModelNotLoaded where the string leads to no model, and
+    The working directory is looked through first. Raises ModelNotLoadedError where the string leads to no model, and
     ModelError with every mistake of the graph.
     """
     module_name, _, attribute = name.partition(":")
     attribute = attribute or _DEFAULT_ATTRIBUTE
     if not all(part.isidentifier() for part in [*module_name.split("."), attribute]):
-        raise ModelNotLoaded(f"{name!r} is no import string", "Write --model module:name")
+        raise ModelNotLoadedError(f"{name!r} is no import string", "Write --model module:name")
     module = _import(module_name)
     try:
         found = getattr(module, attribute)
     except AttributeError:
-        raise ModelNotLoaded(f"the module {module_name} has no {attribute}", _choices(module)) from None
-    if callable(found) and not isinstance(found, type):
+        raise ModelNotLoadedError(f"the module {module_name} has no {attribute}", _choices(module)) from None
+    if inspect.isroutine(found):
         found = _call(found, f"{module_name}:{attribute}")
     if isinstance(found, Graph):
         return Model(name, module, found.check())
-    graph = getattr(found, "graph", None)
-    if isinstance(graph, Graph) and hasattr(found, "as_str"):
-        return Model(name, module, graph.check(), found)
-    raise ModelNotLoaded(
+    if _is_schema(found):
+        return Model(name, module, found.graph.check(), found)
+    raise ModelNotLoadedError(
         f"{module_name}:{attribute} is {_kind(found)}",
-        "Name a Graph, a schema made by build_schema, or a function without arguments that returns one",
+        _WANTED,
     )
+
+
+def _is_schema(value: object) -> TypeGuard[GraphSchema]:
+    # A module that made a schema has imported this already; for others it need not be imported.
+    resolvers = sys.modules.get("resolvers")
+    return resolvers is not None and isinstance(value, resolvers.GraphSchema)
 
 
 def _import(name: str) -> ModuleType:
@@ -113,7 +123,9 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             problem = f"there is no module {error.name} in {here} or on Python's path"
-            raise ModelNotLoaded(problem, "Write --model module:name, as in examples.commerce:graph") from None
+            raise ModelNotLoadedError(
+                problem, "Write --model module:name, as in examples.commerce:graph"
+            ) from None
         raise _broken(name, error) from error
     except ModelError:
         raise
@@ -123,6 +135,10 @@ def _import(name: str) -> ModuleType:
 
 def _call(function: Callable[[], object], name: str) -> object:
     try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError):
+        raise ModelNotLoadedError(f"the function {name} needs arguments", _WANTED) from None
+    try:
         return function()
     except ModelError:
         raise
@@ -130,7 +146,7 @@ def _call(function: Callable[[], object], name: str) -> object:
         raise _broken(name, error) from error
 
 
-def _broken(name: str, error: Exception) -> ModelNotLoaded:
+def _broken(name: str, error: Exception) -> ModelNotLoadedError:
     """What went wrong in somebody's module, and on which of its lines."""
     if isinstance(error, SyntaxError) and error.filename:
         file, line, reason = error.filename, error.lineno, error.msg
@@ -140,20 +156,14 @@ def _broken(name: str, error: Exception) -> ModelNotLoaded:
         last = (own or list(frames))[-1]
         file, line, reason = last.filename, last.lineno, " ".join(str(error).split())
     what = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-    return ModelNotLoaded(f"{name} cannot be loaded: {file}:{line}: {what}", "Mend that line")
+    return ModelNotLoadedError(f"{name} cannot be loaded: {file}:{line}: {what}", "Mend that line")
 
 
 def _is_library(file: str) -> bool:
     """Whether the file is none of somebody's model: this server's, Python's, an installed package's."""
     if file.startswith("<") or "site-packages" in file:
         return True
-    own = Path(__file__).parents[1]
-    return any(
-        Path(file).is_relative_to(folder) for folder in (own / "keygraph", own / "resolvers", own / "server", _PYTHON)
-    )
-
-
-_PYTHON = Path(importlib.__file__).parents[1]
+    return any(Path(file).is_relative_to(folder) for folder in _LIBRARIES)
 
 
 def _choices(module: ModuleType) -> str:

@@ -62,7 +62,7 @@ def queries_to_try(document: str) -> list[QueryToTry]:
 
 def _head(field: FieldNode) -> str:
     """A field with its arguments, without what it selects, on one line."""
-    arguments = ", ".join(" ".join(print_ast(argument).split()) for argument in field.arguments)
+    arguments = ", ".join(" ".join(print_ast(argument).split()) for argument in field.arguments or ())
     return f"{field.name.value}({arguments})" if arguments else field.name.value
 
 

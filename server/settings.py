@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -38,21 +39,23 @@ class Settings(BaseSettings):
         f"API. Unset: a SQLite file of the model's own under `{DATA_FOLDER}`.",
     )
     host: str = Field(default="127.0.0.1", description="The address that the server listens on.")
-    port: int = Field(default=8000, ge=1, le=65535, description="The port that the server listens on.")
+    port: int = Field(
+        default=8000, ge=0, le=65535, description="The port that the server listens on; 0 is any free one."
+    )
     secret: SecretStr | None = Field(
         default=None,
         min_length=1,
         description="What cursors are signed with; the same for all processes that serve one table. Unset: made "
         "and kept beside the SQLite file; with another store made anew at every start.",
     )
-    max_page_size: int = Field(
-        default=100, ge=1, description="The most that `first` and `last` may ask for."
-    )
+    max_page_size: int = Field(default=100, ge=1, description="The most that `first` and `last` may ask for.")
     read_budget: int = Field(
         default=10_000, ge=1, description="How many items one list may look at to fill a page."
     )
     concurrency: int = Field(
-        default=64, ge=1, description="How many requests to DynamoDB a process has under way at once."
+        default=64,
+        ge=1,
+        description="How many requests to DynamoDB a process has under way at once; and how many lists one operation reads at once, on any store.",
     )
     deadline: float = Field(
         default=10.0, gt=0, description="The seconds that one request to DynamoDB may take with its retries."
@@ -71,6 +74,12 @@ class Settings(BaseSettings):
             return self.store
         name = self.model.partition(":")[0].rpartition(".")[2]
         return f"sqlite:{DATA_FOLDER}/{name}.sqlite"
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        """The file of the store; None where it is no SQLite file."""
+        scheme, _, path = self.store_address.partition(":")
+        return Path(path) if scheme == "sqlite" and path else None
 
     def environment(self) -> dict[str, str]:
         """The environment variables from which another process reads these settings."""

@@ -16,7 +16,6 @@ from server.settings import Settings
 _log = logging.getLogger(__name__)
 
 _BYTES = 32
-_SQLITE = "sqlite:"
 
 
 def with_secret(settings: Settings) -> Settings:
@@ -28,8 +27,8 @@ def with_secret(settings: Settings) -> Settings:
     """
     if settings.secret is not None:
         return settings
-    if settings.store_address.startswith(_SQLITE):
-        secret = kept_secret(Path(settings.store_address.removeprefix(_SQLITE) + ".secret"))
+    if settings.sqlite_file is not None:
+        secret = kept_secret(settings.sqlite_file.with_name(f"{settings.sqlite_file.name}.secret"))
     else:
         secret = secrets.token_hex(_BYTES)
         _log.warning(

@@ -20,15 +20,14 @@ def printed(schema: Printable) -> str:
 
 
 def difference(schema: Printable, file: Path) -> str:
-    """What would have to change in the file to be the schema, as a unified diff; empty where nothing would.
-
-    A file that is not there counts as empty.
-    """
-    kept = file.read_text("utf-8") if file.exists() else ""
+    """What would have to change in the file to be the schema, as a unified diff; empty where nothing would."""
+    kept = file.read_text("utf-8")
     lines = difflib.unified_diff(
         kept.splitlines(keepends=True),
         printed(schema).splitlines(keepends=True),
         fromfile=str(file),
         tofile="the schema of the model",
     )
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )

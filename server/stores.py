@@ -48,8 +48,10 @@ def _index_differences(declared: Index, found: Index) -> list[str]:
             f"the keys of its index {declared.name} are {_shown(found.keys)}, declared are {_shown(declared.keys)}"
         )
     if declared.local != found.local:
-        kind = "local" if found.local else "global"
-        differences.append(f"its index {declared.name} is {kind}, which is not what is declared")
+        kinds = ("global", "local")
+        differences.append(
+            f"its index {declared.name} is {kinds[found.local]}, declared is a {kinds[declared.local]} one"
+        )
     if not _projects(found, declared):
         differences.append(f"its index {declared.name} projects less than is declared")
     return differences

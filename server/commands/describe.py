@@ -23,6 +23,9 @@ from server.models import load_model
 from server.options import ModelOption, StoreOption
 from server.settings import read_settings
 
+_LINE = 70
+"""A longer condition is broken where it has an AND."""
+
 
 def describe(model: ModelOption = None, store: StoreOption = None) -> None:
     """Show every type: its keys, its access paths, and the DynamoDB request that each becomes.
@@ -44,17 +47,16 @@ def describe(model: ModelOption = None, store: StoreOption = None) -> None:
     if finds:
         console.print("At the root", style="bold")
         typer.echo()
-        console.print(_paths(graph, finds))
+        console.print(grid("", ("path", "request"), (_path_row(graph, path) for path in finds)))
 
 
 def _tables(graph: Graph, record: RecordType) -> Iterator[Table]:
     yield _keys(record)
+    rows = [_path_row(graph, path) for path in graph.paths if path.owner is record]
     if not record.is_virtual:
-        request = key_request(graph, record)
-        yield grid("By its key", ("request", "keys"), [(request.operation, request.keys)])
-    own = [path for path in graph.paths if path.owner is record]
-    if own:
-        yield _paths(graph, own, "Access paths")
+        rows.insert(0, ("by its key", _shown(key_request(graph, record))))
+    if rows:
+        yield grid("Access paths", ("path", "request"), rows)
 
 
 def _keys(record: RecordType) -> Table:
@@ -68,32 +70,26 @@ def _keys(record: RecordType) -> Table:
     return grid("Keys", ("in", "partition key", "sort key", ""), rows)
 
 
-def _paths(graph: Graph, paths: list[AccessPath], title: str = "") -> Table:
-    rows = [(path.name, _found(path), *_request(graph, path)) for path in paths]
-    return grid(title, ("path", "finds", "request", "keys"), rows)
+def _path_row(graph: Graph, path: AccessPath) -> tuple[str, str]:
+    request = path_request(graph, path)
+    lines = [_shown(request)]
+    if request.filter:
+        lines.append(f"filter: {request.filter}")
+    if path.required:
+        lines.append(f"needs: {', '.join(required_arguments(path))}")
+    if path.ranged:
+        lines.append(f"narrowed by: {', '.join(narrowing_arguments(path))}")
+    return f"{path.name}\n{_found(path)}", "\n".join(lines)
 
 
 def _found(path: AccessPath) -> str:
-    """What the path finds: an edge with the node at its far end, or an item of its own."""
+    """What it finds: an edge with the node at its far end, or an item of its own."""
     shown = path.record.name if path.node is path.record else f"{path.record.name} to {path.node.name}"
     return f"one {shown}" if path.is_one else shown
 
 
-def _request(graph: Graph, path: AccessPath) -> tuple[str, str]:
-    request = path_request(graph, path)
-    return _operation(request), "\n".join(
-        line
-        for line in (
-            request.keys,
-            f"filter: {request.filter}" if request.filter else "",
-            f"needs: {', '.join(required_arguments(path))}" if path.required else "",
-            f"narrowed by: {', '.join(narrowing_arguments(path))}" if path.ranged else "",
-        )
-        if line
-    )
-
-
-def _operation(request: DescribedRequest) -> str:
+def _shown(request: DescribedRequest) -> str:
     where = f" {request.index}" if request.index else ""
     times = f", {request.times} at once" if request.times > 1 else ""
-    return f"{request.operation}{where}{times}"
+    line = f"{request.operation}{where}{times}: {request.keys}"
+    return line if len(line) <= _LINE else line.replace(" AND ", "\n  AND ")

@@ -47,7 +47,7 @@ def export(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE]", help="Where to write, packed if it ends in .gz; - is standard output."
+            metavar="FILE", help="Where to write, packed if it ends in .gz; - is standard output."
         ),
     ] = STANDARD_INPUT,
     format_: Annotated[
@@ -67,6 +67,11 @@ def export(
     try:
         with _target(file) as target:
             count = asyncio.run(_write(graph, settings, target, format_.value))
+    except BrokenPipeError:
+        # Whoever read has read enough: typer ends without a word.
+        raise
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written ({error.strerror})", "Name another file") from None
     except KeyboardInterrupt:
         typer.echo("keygraph: interrupted. Nothing was written to a file; export again.", err=True)
         raise typer.Exit(_INTERRUPTED) from None
@@ -113,12 +118,9 @@ def _target(file: str) -> Iterator[IO[bytes]]:
         what = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise CommandError(f"{file} cannot be written: {what}", "Name another file")
     with ExitStack() as undone:
-        try:
-            part = tempfile.NamedTemporaryFile(  # noqa: SIM115  # closed before it takes its name
-                dir=path.absolute().parent, prefix=f".{path.name}.", suffix=".part", delete=False
-            )
-        except OSError as error:
-            raise CommandError(f"{file} cannot be written ({error.strerror})", "Name another file") from None
+        part = tempfile.NamedTemporaryFile(  # noqa: SIM115  # closed before it takes its name
+            dir=path.absolute().parent, prefix=f".{path.name}.", suffix=".part", delete=False
+        )
         undone.callback(Path(part.name).unlink, missing_ok=True)
         with part:
             if file.endswith(".gz"):

@@ -53,7 +53,7 @@ def load(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILES]...",
+            metavar="FILES",
             help="Files of JSON lines, .gz too; - is standard input. With --sample: the sample's own options.",
             show_default=False,
         ),

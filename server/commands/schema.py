@@ -28,10 +28,10 @@ def schema(
     if check is None:
         typer.echo(printed(found), nl=False)
         return
-    if check.is_dir():
-        raise CommandError(f"{check} is a folder", "Name the file that keeps the schema")
+    if not check.is_file():
+        raise CommandError(f"there is no file {check}", f"Make it with `keygraph schema > {check}`")
     changes = difference(found, check)
     if changes:
         typer.echo(changes, nl=False)
-        mend = f"If that is meant: keygraph schema > {check}"
+        mend = f"If the change is meant, keep it with `keygraph schema > {check}`"
         raise CommandError(f"{check} is not the schema of the model", mend)

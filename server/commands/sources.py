@@ -83,8 +83,10 @@ class Lines:
                 continue
             with Path(file).open("rb") as self._reading:
                 unpacked = gzip.GzipFile(fileobj=self._reading) if file.endswith(".gz") else self._reading
-                yield from _numbered(file, unpacked)
-                self._before, self._reading = self.position, None
+                try:
+                    yield from _numbered(file, unpacked)
+                finally:
+                    self._before, self._reading = self.position, None
 
 
 def _numbered(name: str, lines: IO[bytes] | gzip.GzipFile) -> Iterator[Entry]:
@@ -121,7 +123,7 @@ class Sample:
         return f"sample {self._module} {options}"
 
     @property
-    def total(self) -> int | None:
+    def total(self) -> None:
         return None
 
     @property
@@ -130,7 +132,8 @@ class Sample:
 
     def entries(self) -> Iterator[Entry]:
         try:
-            for self._made, item in enumerate(self._sample(**self._options), 1):
+            for item in self._sample(**self._options):
+                self._made += 1
                 yield Entry(f"{self._shown}, item {self._made}", repr(item).encode(), item)
         except ValueError as error:
             raise CommandError(f"{self._shown}: {error}", "Give other numbers") from None

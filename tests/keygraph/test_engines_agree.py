@@ -5,9 +5,8 @@ what is made or compared here, and only here:
 
     Difference of moto                                  DynamoDB's rule, and how it is kept out
     --------------------------------------------------- -----------------------------------------------------------
-    Names no last position where the limit is reached   "If the number of processed items reaches the limit, it
-    with the last item of a partition.                  stops and returns LastEvaluatedKey": an empty page
-                                                        at the end is left out of the comparison.
+    Names no last position where the limit is reached   A page that ends by its limit has a LastEvaluatedKey: an
+    with the last item of a partition.                  empty page at the end is left out of the comparison.
     Has no begins_with and contains for binary in       Both are defined for them: no such condition is made.
     filters.
     Takes `true` for 1, a missing attribute for NULL.   Types differ, so they are unequal: numbers are neither 0
@@ -17,9 +16,9 @@ what is made or compared here, and only here:
     Charges one unit, whatever is read or written,      Sizes in steps of 4 KB, halved for eventual consistency:
     and one for each key of a BatchGetItem.             only one small GetItem is compared; test_sqlite_rules
                                                         has the others.
-    Fetches nothing from the table for a local index.   "DynamoDB automatically fetches these attributes from the
-                                                        base table": no more than is projected is asked for there,
-                                                        and a filter only where all is; test_sqlite fetches.
+    Fetches nothing from the table for a local index.   What it does not project is fetched: no more than it does
+                                                        is asked for there, and a filter only where it projects
+                                                        all; test_sqlite fetches.
     Takes positions outside the range, and positions    Both are refused: starts are made within the range.
     of another partition.
     Pages of a Scan and its segments are cut by         Any order of partitions is right: whole scans are compared,

@@ -1,0 +1,115 @@
+"""What can be wrong with a graph whose types are sound by themselves: paths, types not told apart, projections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from keygraph.errors import Mistake
+from keygraph.paths import AccessPath
+from keygraph.records import DeclaredList, RecordType
+from keygraph.shapes import are_disjoint, is_special_case, shape
+
+if TYPE_CHECKING:
+    from keygraph.graph import Graph
+
+
+def graph_mistakes(graph: Graph) -> list[Mistake]:
+    """Every mistake of the kinds of this module."""
+    return [
+        *_lists_without_one_path(graph),
+        *_types_not_told_apart(graph),
+        *_types_not_projected(graph),
+        *_fields_without_item(graph),
+    ]
+
+
+def _lists_without_one_path(graph: Graph) -> Iterator[Mistake]:
+    for (owner, name), paths in graph.list_candidates.items():
+        record = graph.types[owner]
+        if not paths:
+            yield _no_path(record, record.lists[name])
+        elif len(paths) > 1:
+            yield _several_paths(record, record.lists[name], paths)
+
+
+def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
+    of = declared.of
+    ends = [end.name for end in of.ends.values() if end.target is owner]
+    if ends:
+        problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
+    else:
+        problem = f"{of.name} has no end that is a {owner.name}."
+    return Mistake(
+        "no-path",
+        f"{owner.name}.{declared.name}",
+        f"there is no path to {of.name}: {problem}",
+        f"Give {of.name} an index whose partition template holds that end.",
+    )
+
+
+def _several_paths(owner: RecordType, declared: DeclaredList, paths: list[AccessPath]) -> Mistake:
+    shown = "; ".join(f"{path.end} on {path.keys.index_name or 'the table'} ({path.keys})" for path in paths)
+    has_several_ends = len({path.end for path in paths}) > 1
+    choices = " or ".join(
+        f'at="{path.end}"' if has_several_ends else f"index={path.keys.index_name}" for path in paths
+    )
+    return Mistake(
+        "several-paths",
+        f"{owner.name}.{declared.name}",
+        f"several paths lead to {declared.of.name}: {shown}.",
+        f"Choose one: many({choices}).",
+    )
+
+
+def _are_told_apart(one: RecordType, other: RecordType) -> bool:
+    """Whether keys alone tell the items of the two types apart."""
+    mine, theirs = (shape(*record.table_keys.templates) for record in (one, other))
+    return is_special_case(mine, theirs) != is_special_case(theirs, mine) or are_disjoint(mine, theirs)
+
+
+def _types_not_told_apart(graph: Graph) -> Iterator[Mistake]:
+    for value, group in graph.types_by_value.items():
+        declared = [record for record in graph.types.values() if record in group]
+        for one, other in combinations(declared, 2):
+            if not _are_told_apart(one, other):
+                said = "say no type" if value is None else "say the same type"
+                yield Mistake(
+                    "not-told-apart",
+                    one.name,
+                    f"its items cannot be told from those of {other.name}: they {said}, and a key can be of both "
+                    f"({one.table_keys} and {other.table_keys}).",
+                    "Give one of them a type value or a literal prefix of its own.",
+                )
+
+
+def _types_not_projected(graph: Graph) -> Iterator[Mistake]:
+    """Lists in an index that lacks the type attribute, where keys alone do not tell the items apart."""
+    attribute = graph.type_attribute
+    for path in graph.paths:
+        if attribute is None or graph.table.has(path.keys.index_name, attribute):
+            continue
+        for sibling in graph.siblings(path):
+            if not _are_told_apart(path.record, sibling):
+                yield Mistake(
+                    "type-not-projected",
+                    f"{path.owner.name if path.owner else 'the root'}.{path.name}",
+                    f"{path.keys.index_name} does not project {attribute}, which tells {path.record.name} "
+                    f"from {sibling.name}.",
+                    f"Project {attribute} too.",
+                )
+
+
+def _fields_without_item(graph: Graph) -> Iterator[Mistake]:
+    for record in graph.types.values():
+        if not record.is_virtual:
+            continue
+        for name in (*record.fields, *record.ends):
+            if name not in record.key_fields:
+                yield Mistake(
+                    "virtual-field",
+                    f"{record.name}.{name}",
+                    "no item holds it, and the key does not tell it.",
+                    "Put it into the key template, or leave it out.",
+                )

@@ -1,0 +1,262 @@
+"""Reading the fields of record types: what each annotation means, and what stands on its right."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING
+from types import SimpleNamespace
+from typing import Any
+
+from keygraph.conditions import Path
+from keygraph.declaration import (
+    Declaration,
+    ListOptions,
+    Many,
+    One,
+    StoredAs,
+    declaration_of,
+    method_options,
+)
+from keygraph.docstrings import docstring, member_docstrings
+from keygraph.mistakes import Mistakes
+from keygraph.names import cased
+from keygraph.records import DeclaredList, End, Field, Method, RecordType
+from keygraph.templates import SHARD
+from keygraph.types import UnknownType, field_type, is_optional
+
+
+class FieldResolution:
+    """Gives each record type its fields, ends, lists and methods."""
+
+    def __init__(
+        self,
+        types: Mapping[str, RecordType],
+        declarations: Mapping[str, Declaration],
+        case: str,
+        mistakes: Mistakes,
+    ) -> None:
+        self._types = types
+        self._declarations = declarations
+        self._case = case
+        self._mistakes = mistakes
+
+    def resolve(self) -> None:
+        for record in self._types.values():
+            self._read_fields(record)
+
+    def _read_fields(self, record: RecordType) -> None:
+        own: dict[str, StoredAs | ListOptions] = {}
+        descriptions: dict[str, str] = {}
+        annotations: dict[str, tuple[Any, Mapping[str, Any], Mapping[str, Any]]] = {}
+        for cls in reversed(record.cls.__mro__):
+            declaration = declaration_of(cls)
+            if declaration is None:
+                continue
+            own.update(declaration.own)
+            descriptions.update(member_docstrings(cls))
+            seen: Mapping[str, Any] = vars(sys.modules[cls.__module__])
+            listed = {name: type_.cls for name, type_ in self._types.items()}
+            for name, annotation in inspect.get_annotations(cls).items():
+                annotations[name] = (annotation, seen, {**declaration.namespace, **listed})
+        for name, (annotation, seen, names) in annotations.items():
+            found = self._evaluate(record, name, annotation, seen, names)
+            if found is not None:
+                self._read_field(record, name, found, own.get(name), descriptions.get(name))
+        self._read_methods(record)
+        record.order.extend(name for name in (*annotations, *record.methods) if name not in record.order)
+        self._look_for_shared_attributes(record)
+
+    def _evaluate(
+        self,
+        record: RecordType,
+        name: str,
+        annotation: Any,
+        seen: Mapping[str, Any],
+        names: Mapping[str, Any],
+    ) -> Any:
+        holder: Any = SimpleNamespace(__annotations__={name: annotation})
+        try:
+            return typing.get_type_hints(holder, dict(seen), dict(names), include_extras=True)[name]
+        except (NameError, TypeError, SyntaxError, AttributeError) as error:
+            self._mistakes.add(
+                "unknown-name",
+                f"{record.name}.{name}",
+                f"its annotation cannot be read: {error}.",
+                "Import the name, or list the type in the graph.",
+                breaks=record.name,
+            )
+            return None
+
+    def _read_field(
+        self,
+        record: RecordType,
+        name: str,
+        annotation: Any,
+        own: StoredAs | ListOptions | None,
+        description: str | None,
+    ) -> None:
+        where = f"{record.name}.{name}"
+        annotation, optional = is_optional(annotation)
+        if typing.get_origin(annotation) in (Many, One):
+            self._read_list(record, name, annotation, own, description)
+            return
+        if isinstance(own, ListOptions):
+            self._mistakes.add(
+                "not-a-list",
+                where,
+                "many() and one() stand on the right of Many[…] and One[…].",
+                "Annotate it so.",
+            )
+            return
+        target = self._listed(annotation)
+        if target is not None and target.is_node:
+            record.ends[name] = End(name, target, optional, {}, description)
+            return
+        if isinstance(annotation, type) and declaration_of(annotation) is not None:
+            problem = "is no node" if target is not None else "is not listed in the graph"
+            self._mistakes.add(
+                "unknown-end",
+                where,
+                f"{annotation.__name__} {problem}.",
+                "An end is a node that the graph lists.",
+                breaks=record.name,
+            )
+            return
+        try:
+            type_ = field_type(annotation, self._case)
+        except UnknownType as error:
+            self._mistakes.add(
+                "unknown-type",
+                where,
+                f"{error}.",
+                "Use a type of DESIGN's section on attributes, or list the type in the graph.",
+                breaks=record.name,
+            )
+            return
+        if name == "id" and record.is_node:
+            self._mistakes.add(
+                "field-called-id",
+                where,
+                "`id` is the global id of a node.",
+                f'Name the field otherwise: {record.name.lower()}_id: ID = stored("id").',
+            )
+        if name == SHARD[0]:
+            self._mistakes.add(
+                "field-called-shard",
+                where,
+                "`shard` is the placeholder of a shard.",
+                "Name the field otherwise.",
+            )
+        attribute = own.path if own is not None and own.path else (cased(name, self._case),)
+        if own is not None and own.attributes:
+            self._mistakes.add(
+                "attributes-of-no-end",
+                where,
+                "stored() names one attribute for each key field, but this is no end.",
+                'Write stored("name").',
+            )
+        default = self._default(record.cls, name)
+        record.fields[name] = Field(name, type_, optional, attribute, default, description)
+
+    def _default(self, cls: type, name: str) -> Any:
+        for declared in dataclasses.fields(cls):
+            if declared.name == name:
+                if declared.default_factory is not MISSING:
+                    return declared.default_factory()
+                return declared.default
+        return MISSING
+
+    def _listed(self, annotation: Any) -> RecordType | None:
+        for record in self._types.values():
+            if record.cls is annotation:
+                return record
+        return None
+
+    def _read_list(
+        self,
+        record: RecordType,
+        name: str,
+        annotation: Any,
+        own: StoredAs | ListOptions | None,
+        description: str | None,
+    ) -> None:
+        where = f"{record.name}.{name}"
+        [of] = typing.get_args(annotation)
+        target = self._listed(of)
+        if not record.is_node:
+            self._mistakes.add(
+                "list-on-no-node", where, "only a node has lists.", "Move it to the node at one of the ends."
+            )
+        elif target is None:
+            self._mistakes.add(
+                "unknown-neighbour",
+                where,
+                f"{getattr(of, '__name__', of)} is not listed in the graph.",
+                "List it in the graph.",
+            )
+        else:
+            options = own if isinstance(own, ListOptions) else ListOptions(None, None)
+            is_one = typing.get_origin(annotation) is One
+            record.lists[name] = DeclaredList(name, target, is_one, options, description)
+
+    def _read_methods(self, record: RecordType) -> None:
+        for cls in reversed(record.cls.__mro__):
+            for name, function in vars(cls).items():
+                options = method_options(function)
+                if options is None:
+                    continue
+                unknown = [
+                    need
+                    for need in options.needs or ()
+                    if need not in record.fields and need not in record.ends
+                ]
+                if unknown:
+                    self._mistakes.add(
+                        "unknown-need",
+                        f"{record.name}.{name}",
+                        f"it needs {', '.join(unknown)}, which {record.name} does not have.",
+                        "Name stored fields of the type.",
+                    )
+                    continue
+                hints = self._method_hints(record, name, function)
+                if hints is not None:
+                    signature = inspect.signature(function)
+                    record.methods[name] = Method(
+                        name, function, options.needs, signature, hints, docstring(function.__doc__)
+                    )
+
+    def _method_hints(self, record: RecordType, name: str, function: Any) -> dict[str, Any] | None:
+        listed = {type_.name: type_.cls for type_ in self._types.values()}
+        names: dict[str, Any] = {**self._declarations[record.name].namespace, **listed}
+        try:
+            hints = typing.get_type_hints(function, localns=names, include_extras=True)
+        except (NameError, TypeError) as error:
+            self._mistakes.add(
+                "unknown-name",
+                f"{record.name}.{name}",
+                f"its annotations cannot be read: {error}.",
+                "Import the name.",
+            )
+            return None
+        if "return" not in hints:
+            self._mistakes.add(
+                "unknown-type", f"{record.name}.{name}", "it does not say what it returns.", "Annotate it."
+            )
+            return None
+        return hints
+
+    def _look_for_shared_attributes(self, record: RecordType) -> None:
+        holders: dict[Path, str] = {}
+        for field in record.fields.values():
+            other = holders.setdefault(field.attribute, field.name)
+            if other != field.name:
+                self._mistakes.add(
+                    "attribute-twice",
+                    f"{record.name}.{field.name}",
+                    f"the attribute {'.'.join(field.attribute)} is stored by {other} already.",
+                    'Give one of them another: stored("name").',
+                )

@@ -1,0 +1,171 @@
+"""`keygraph serve`: checks that the model can be served from the store, and serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+import uvicorn
+from uvicorn.supervisors import ChangeReload, Multiprocess
+
+from keygraph import StoreError
+from keygraph.store import DescribeTable
+from keygraph.table import Table
+from server.errors import CommandError
+from server.first_start import make_sample_file
+from server.listening import address_of, listen
+from server.logs import configure_logging
+from server.models import Model, load_model
+from server.options import ModelOption, StoreOption
+from server.queries import document_to_try, queries_to_try
+from server.settings import LogLevel, Settings, read_settings
+from server.signing import with_secret
+from server.stores import open_configured_store, table_differences
+
+_GRACE_SECONDS = 8
+"""How long requests under way may go on when the server is stopped; Docker kills after 10 seconds."""
+
+
+def serve(
+    model: ModelOption = None,
+    store: StoreOption = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="The address to listen on. [default: KEYGRAPH_HOST, or 127.0.0.1]", show_default=False
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="The port to listen on; 0 is any free one. [default: KEYGRAPH_PORT, or 8000]",
+            show_default=False,
+        ),
+    ] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start again whenever a Python file in this folder changes.")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=1, help="How many processes serve.")] = 1,
+) -> None:
+    """Serve a model as GraphQL, with a playground.
+
+    Without a store it is a SQLite file under .keygraph, made at the first start with the model's sample in it.
+    """
+    if reload and workers > 1:
+        raise typer.BadParameter("--reload is for one worker: leave --workers away")
+    settings = read_settings(model=model, store=store, host=host, port=port)
+    configure_logging(settings.log_level)
+    found = load_model(settings.model)
+    # Written here, so that what cannot be served is said before anything is made or started.
+    document = document_to_try(found)
+    with _stopping_quietly(), listen(settings.host, settings.port) as listening:
+        if settings.store is None:
+            _make_first_store(found, settings)
+        settings = settings.model_copy(update={"store": settings.store_address})
+        asyncio.run(check_table(settings, found.graph.table))
+        settings = with_secret(settings)
+        typer.echo(_greeting(found, settings, address_of(listening, settings.host), document))
+        _run(settings, listening, reload=reload, workers=workers)
+
+
+def _make_first_store(model: Model, settings: Settings) -> None:
+    file = settings.sqlite_file
+    if file is not None and (count := make_sample_file(model, file)) is not None:
+        typer.echo(f"Made {file} with the sample of {model.module.__name__}: {count:,} items.")
+
+
+async def check_table(settings: Settings, table: Table) -> None:
+    """Raises CommandError unless the store answers and has the table with the declared keys and indexes."""
+    address = settings.store_address
+    try:
+        live = await _live_table(settings, table)
+    except StoreError as error:
+        problem = f"the store {address} does not answer: {error}"
+        raise CommandError(problem, "Mend that, or name another store: --store ADDRESS") from None
+    if live is None:
+        options = f"--model {shlex.quote(settings.model)} --store {shlex.quote(address)}"
+        raise CommandError(
+            f"there is no table {table.name} in {address}",
+            f"Create it with `keygraph table create {options}`",
+        )
+    differing = table_differences(table, live)
+    if differing:
+        raise CommandError(
+            f"the table {table.name} in {address} is not as declared: {'; '.join(differing)}",
+            "Change the model or the table; `keygraph table describe` shows both",
+        )
+
+
+async def _live_table(settings: Settings, table: Table) -> Table | None:
+    """The table as the store has it; a SQLite file is not made by looking."""
+    file = settings.sqlite_file
+    if file is not None and not file.exists():
+        return None
+    async with open_configured_store(settings, table) as store:
+        return await store.send(DescribeTable())
+
+
+def _greeting(model: Model, settings: Settings, address: str, document: str) -> str:
+    """What is served, where, and what to ask it."""
+    lines = [
+        f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.store_address}",
+        "",
+        f"  playground  {address}/",
+        f"  GraphQL     {address}/graphql",
+    ]
+    queries = queries_to_try(document)
+    if queries:
+        lines += ["", "To try, in the playground's editor:", ""]
+        width = max(len(query.name) for query in queries)
+        for query in queries:
+            lines.append(f"  {query.name:{width}}  {query.first_field}")
+            if query.description:
+                lines.append(f"  {'':{width}}  {query.description}")
+    return "\n".join([*lines, ""])
+
+
+def _run(settings: Settings, listening: socket.socket, *, reload: bool, workers: int) -> None:
+    """Serves on the socket until the process is told to stop."""
+    # Every process that serves reads its settings from the environment, also those that uvicorn starts.
+    os.environ.update(settings.environment())
+    config = uvicorn.Config(
+        "server.app:app_from_environment",
+        factory=True,
+        reload=reload,
+        workers=workers,
+        log_config=None,
+        access_log=settings.log_level is LogLevel.DEBUG,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    if reload:
+        ChangeReload(config, target=uvicorn.Server(config).run, sockets=[listening]).run()
+    elif workers > 1:
+        Multiprocess(config, sockets=[listening]).run()
+    else:
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+@contextmanager
+def _stopping_quietly() -> Iterator[None]:
+    """To be terminated is a good end: uvicorn raises the signal again when it has shut down."""
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)

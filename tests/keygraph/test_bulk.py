@@ -1,0 +1,111 @@
+"""Writing and reading whole tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from keygraph.bulk import whole_table, write_batches
+from keygraph.errors import Unavailable
+from keygraph.items import Item
+from keygraph.store import BatchWrite, Query, TracingStore
+from keygraph.table import Table
+from tests.conftest import MakeStore
+
+table = Table("Things", partition_key="PK", sort_key="SK")
+
+
+def thing(number: int, value: str = "") -> Item:
+    return {"PK": f"THING#{number}", "SK": "A", "value": value}
+
+
+class SlowFirst:
+    """Answers the first write last, and fails that of a certain item."""
+
+    table = table
+
+    def __init__(self, failing: str = "") -> None:
+        self.failing = failing
+        self.under_way = self.most_under_way = 0
+        self.order: list[str] = []
+
+    async def send(self, request: Any, /) -> Any:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        value = str(request.puts[0]["value"])
+        await asyncio.sleep(0.03 if value == "first" else 0.005)
+        self.under_way -= 1
+        if value == self.failing:
+            raise Unavailable("no more")
+        self.order.append(value)
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_several_batches_are_under_way_and_no_more() -> None:
+    """A load would take as long as all its round trips together, or all of memory."""
+    store = SlowFirst()
+    marks: list[int] = []
+    batches = [([thing(n, "first" if n == 0 else str(n))], n) for n in range(6)]
+    await write_batches(store, batches, marks.append, in_flight=3)
+    assert store.most_under_way == 3
+    assert store.order.index("first") > 0
+    assert marks == [0, 1, 2, 3, 4, 5]
+
+
+async def test_of_equal_keys_the_last_one_stays() -> None:
+    """A file in which an item stands twice would leave now the one, now the other in the table."""
+    store = SlowFirst()
+    await write_batches(store, [([thing(1, "first")], 1), ([thing(1, "second")], 2)], lambda mark: None)
+    assert store.order == ["first", "second"]
+
+
+async def test_what_went_before_an_error_of_the_source_is_written() -> None:
+    """A refused line would take those before it along."""
+
+    def batches() -> Iterator[tuple[list[Item], int]]:
+        yield [thing(0, "first")], 0
+        yield [thing(1, "second")], 1
+        raise LookupError("a bad line")
+
+    store, marks = SlowFirst(), list[int]()
+    with pytest.raises(LookupError):
+        await write_batches(store, batches(), marks.append)
+    assert marks == [0, 1]
+    assert sorted(store.order) == ["first", "second"]
+
+
+async def test_no_mark_behind_what_failed() -> None:
+    """An interrupted load would go on behind items that the table does not have."""
+    store, marks = SlowFirst(failing="b"), list[int]()
+    batches = [([thing(n, value)], n) for n, value in enumerate("abcdefghijklmnop")]
+    with pytest.raises(Unavailable):
+        await write_batches(store, batches, marks.append, in_flight=2)
+    assert marks == [0]
+    assert "p" not in store.order
+
+
+async def test_the_whole_table_in_one_order(make_store: MakeStore) -> None:
+    """An export would miss items of a table of several pages, or write them in another order each time."""
+    store = await make_store(table)
+    items = [thing(number, "x" * 30_000) for number in range(120)]
+    await store.send(BatchWrite(tuple(items)))
+    tracing = TracingStore(store)
+    found = [item async for item in whole_table(tracing)]
+    assert sorted(found, key=repr) == sorted(items, key=repr)
+    assert found == [item async for item in whole_table(store)]
+    assert len(tracing.requests) >= 4
+
+
+async def test_reading_can_end_early(make_store: MakeStore) -> None:
+    """What is under way when an export is interrupted would go on in a store that is closed."""
+    store = await make_store(table)
+    await store.send(BatchWrite(tuple(thing(number) for number in range(20))))
+    items = whole_table(store)
+    first = await anext(items)
+    await items.aclose()
+    assert (await store.send(Query(str(first["PK"])))).items == [first]

@@ -1,0 +1,19 @@
+"""Running a command of `keygraph` in this process."""
+
+from __future__ import annotations
+
+
+from typer.testing import CliRunner, Result
+
+from server.cli import app
+
+
+def run(*words: object, given: bytes | str | None = None) -> Result:
+    """The outcome of `keygraph` with these words, and what is given on standard input.
+
+    An error that the command line does not expect is raised.
+    """
+    result = CliRunner().invoke(app, [str(word) for word in words], input=given)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result

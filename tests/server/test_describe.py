@@ -1,0 +1,98 @@
+"""`keygraph describe`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.server.command_line import run
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines() if line.strip(" ─")]
+
+
+def test_every_type_with_its_keys_and_paths() -> None:
+    """Whoever declares a table could not see which request each list becomes."""
+    result = run("describe", "--model", "examples.commerce:graph", "--store", "http://127.0.0.1:9")
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = lines(result.stdout)
+    start = found.index("User (node)")
+    assert found[start : found.index("Product (node)")] == [
+        "User (node)",
+        "Somebody who buys or sells.",
+        "Keys",
+        "in      partition key         sort key",
+        "table   PK = USER#{user_id}   SK = USER#{user_id}",
+        "GSI1    GSI1PK = USER         GSI1SK = {created_at}",
+        "Access paths",
+        "path                     request",
+        "by its key               GetItem: PK = USER#{user_id} AND SK = USER#{user_id}",
+        "orders                   Query GSI1: GSI1PK = USER#{user_id} AND begins_with(GSI1SK, ORDER#)",
+        "Order                    narrowed by: order_date",
+        "customer_orders          Query: PK = USER#{user_id} AND begins_with(SK, ORDER#)",
+        "CustomerOrder to Order   narrowed by: order_id",
+        "reviews                  Query: PK = USER#{user_id} AND begins_with(SK, REVIEW#)",
+        "UserReview to Review     narrowed by: review_id",
+        "activities               Query, 5 at once: PK = USER#{user_id}#SHARD{shard}",
+        "UserActivity               AND begins_with(SK, ACTIVITY#)",
+        "                         narrowed by: timestamp",
+    ]
+    root = found[found.index("At the root") :]
+    assert root == [
+        "At the root",
+        "path       request",
+        "users      Query GSI1: GSI1PK = USER",
+        "User       narrowed by: created_at",
+        "products   Query GSI1: GSI1PK = PRODUCT",
+        "Product    narrowed by: created_at",
+    ]
+    assert "Tag (virtual node)" in found
+
+
+def test_it_reads_well_in_a_pipe() -> None:
+    """Piped into a file or a mail it would be cut, too wide, or full of a terminal's colours."""
+    result = run("describe")
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    assert "\x1b" not in result.stdout
+    assert "…" not in result.stdout
+
+
+def test_long_names_and_brackets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key with brackets would lose them, as markup, and a long one its end."""
+    Path("described_model.py").write_text(
+        "from __future__ import annotations\n"
+        "from keygraph import ID, Graph, Index, Many, Table, many, node, record\n"
+        "gsi = Index('An-index-with-a-very-long-name-for-one-table', 'ThePartitionKeyOfTheIndex', 'TheSortKey')\n"
+        "@node('[bold]THING#{thing_id}')\n"
+        "class Thing:\n"
+        "    thing_id: ID\n"
+        "    parts: Many[PartOfAThingWithALongName] = many(index=gsi)\n"
+        "@record('PART#{part_id}', gsi('[bold]THING#{thing.thing_id}', 'A#:smile:#{part_id}', lists='parts'))\n"
+        "class PartOfAThingWithALongName:\n"
+        "    part_id: ID\n"
+        "    thing: Thing\n"
+        "graph = Graph(Table('T', partition_key='PK', sort_key='SK', indexes=[gsi]),"
+        " Thing, PartOfAThingWithALongName)\n",
+        "utf-8",
+    )
+    result = run("describe", "--model", "described_model")
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    squeezed = "".join(result.stdout.split())
+    assert "[bold]THING#{thing_id}" in squeezed
+    assert "needs:thing_id" in squeezed
+    assert "QueryAn-index-with-a-very-long-name-for-one-table" in squeezed
+    assert "A#:smile:#" in squeezed
+
+
+def test_a_missing_model_is_one_line() -> None:
+    """A misspelt model would end in a traceback."""
+    result = run("describe", "--model", "none:graph")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,121 @@
+"""`keygraph export`."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from examples.commerce import graph as commerce
+from keygraph.engines import open_store
+from keygraph.items import Item
+from keygraph.store import BatchWrite, CreateTable, DeleteTable
+from tests.server.command_line import run
+
+SHOP = "sqlite:shop.db"
+
+ITEMS: list[Item] = [
+    {"PK": f"USER#{n}", "SK": f"USER#{n}", "Type": "User", "balance": Decimal(n) / 100} for n in range(300)
+]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def address(engine: str, request: pytest.FixtureRequest) -> str:
+    return SHOP if engine == "sqlite" else str(request.getfixturevalue("moto_endpoint"))
+
+
+def fill(address: str, items: list[Item]) -> None:
+    async def filled() -> None:
+        async with open_store(address, commerce.table) as store:
+            await store.send(DeleteTable())
+            await store.send(CreateTable())
+            await store.send(BatchWrite(tuple(items)))
+
+    asyncio.run(filled())
+
+
+def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:
+    """A backup would lack items or digits, or could not be loaded again."""
+    fill(address, ITEMS)
+    result = run("export", "shop.jsonl", "--store", address)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Exported 300 items in ")
+    assert result.stdout.endswith(" of EcommerceData.\n")
+    lines = Path("shop.jsonl").read_text("utf-8").splitlines()
+    found = [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines]
+    assert sorted(found, key=str) == sorted(ITEMS, key=str)
+
+    for name, options in (("typed.json.gz", ["--format", "typed"]), ("again.jsonl", [])):
+        assert run("export", name, "--store", address, *options).exit_code == 0
+        fill("sqlite:copy.db", [])
+        assert run("load", name, "--store", "sqlite:copy.db").exit_code == 0
+        copied = run("export", "-", "--store", "sqlite:copy.db")
+        assert sorted(copied.stdout.splitlines()) == sorted(lines)
+    typed = gzip.decompress(Path("typed.json.gz").read_bytes()).decode().splitlines()
+    assert {
+        "Item": {key: {"S": "USER#7"} for key in ("PK", "SK")}
+        | {"Type": {"S": "User"}, "balance": {"N": "0.07"}}
+    } in [json.loads(line) for line in typed]
+
+
+def test_an_unchanged_table_gives_the_same_bytes() -> None:
+    """Two exports could not be compared, and a backup would grow with every copy."""
+    fill(SHOP, ITEMS)
+    for name in ("a.jsonl.gz", "b.jsonl.gz"):
+        run("export", name, "--store", SHOP)
+    assert Path("a.jsonl.gz").read_bytes() == Path("b.jsonl.gz").read_bytes()
+    assert gzip.decompress(Path("a.jsonl.gz").read_bytes()).count(b"\n") == 300
+
+
+def test_standard_output_holds_lines_alone() -> None:
+    """What reads the lines of a pipe would find the command's own words among them."""
+    fill(SHOP, ITEMS[:1])
+    result = run("export", "--store", SHOP)
+    assert result.stdout == '{"PK": "USER#0", "SK": "USER#0", "Type": "User", "balance": 0}\n'
+    assert result.stderr.startswith("Exported 1 item in ")
+
+
+def test_a_failed_export_leaves_the_old_file() -> None:
+    """A set would silently become a list; or a half of a new file would stand where a whole old one was."""
+    fill(SHOP, [{"PK": "USER#1", "SK": "USER#1", "Type": "User", "roles": frozenset({"a"})}])
+    Path("shop.jsonl").write_text("the old one", "utf-8")
+    result = run("export", "shop.jsonl", "--store", SHOP)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: the item with PK USER#1, SK USER#1 cannot be said: roles is a set, which the model does not "
+        "say: from a plain line it would come back as a list. Give --format typed.\n",
+    )
+    assert Path("shop.jsonl").read_text("utf-8") == "the old one"
+    assert sorted(path.name for path in Path().iterdir() if "jsonl" in path.name) == ["shop.jsonl"]
+    assert run("export", "shop.jsonl", "--store", SHOP, "--format", "typed").exit_code == 0
+    assert json.loads(Path("shop.jsonl").read_text("utf-8"))["Item"]["roles"] == {"SS": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("none/shop.jsonl", "none/shop.jsonl cannot be written: there is no folder none. Name another file."),
+        (".", ". cannot be written: it is a folder. Name another file."),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(file: str, message: str) -> None:
+    """A wrong name would end in a traceback, after the whole table was read."""
+    result = run("export", file, "--store", SHOP)
+    assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
+
+
+def test_a_missing_table_is_one_line() -> None:
+    """An export of nothing would look like an empty table."""
+    result = run("export", "shop.jsonl", "--store", SHOP)
+    message = "keygraph: there is no table EcommerceData: create it with `keygraph table create`\n"
+    assert (result.exit_code, result.stderr) == (1, message)
+    assert not Path("shop.jsonl").exists()

@@ -1,0 +1,364 @@
+"""GraphQL over HTTP: what is taken, what is refused, and how it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from server.graphql_http import graphql_endpoint
+from server.masking import MaskUnexpectedErrors
+
+JSON = "application/json; charset=utf-8"
+GRAPHQL_RESPONSE = "application/graphql-response+json; charset=utf-8"
+LIMIT = 1000
+
+SYNTAX_ERROR = {"message": "Syntax Error", "extensions": {"code": "GRAPHQL_PARSE_FAILED"}}
+FIELD_ERROR = {"message": "no such day", "path": ["day"], "extensions": {"code": "BAD_USER_INPUT"}}
+
+
+class FakeService:
+    """Answers by the document, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any] | None, str | None]] = []
+        self.started = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def execute(
+        self, document: str, variables: dict[str, Any] | None, operation_name: str | None
+    ) -> dict[str, Any]:
+        self.asked.append((document, variables, operation_name))
+        match document:
+            case "{":
+                return {"errors": [SYNTAX_ERROR]}
+            case "{ day }":
+                return {"data": {"day": None}, "errors": [FIELD_ERROR]}
+            case "{ must }":
+                return {"data": None, "errors": [FIELD_ERROR]}
+            case "{ masked }":
+                return {"errors": [{"message": "wrong", "extensions": {"code": "INTERNAL", "id": "1"}}]}
+            case "{ broken }":
+                raise RuntimeError("the password is hunter2")
+            case "{ slow }":
+                self.started.set()
+                try:
+                    await asyncio.sleep(60)
+                finally:
+                    self.cancelled.set()
+        return {"data": {"name": "Zoë"}}
+
+
+@pytest.fixture
+def service() -> FakeService:
+    return FakeService()
+
+
+@pytest.fixture
+def app(service: FakeService) -> Starlette:
+    app = Starlette(
+        routes=[Route("/graphql", graphql_endpoint(LIMIT), methods=["POST"])],
+        middleware=[Middleware(MaskUnexpectedErrors)],
+    )
+    app.state.service = service
+    return app
+
+
+@pytest.fixture
+async def client(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
+        # What httpx sends of itself is taken away, so that each test says what it sends.
+        del client.headers["accept"]
+        yield client
+
+
+async def post(client: httpx.AsyncClient, body: object, **headers: str) -> httpx.Response:
+    sent = {"content-type": "application/json"} | {
+        name.replace("_", "-"): text for name, text in headers.items()
+    }
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return await client.post("/graphql", content=content, headers=sent)
+
+
+def message(response: httpx.Response) -> str:
+    """The message of a refusal, whose form is a GraphQL response's."""
+    content = response.json()
+    assert list(content) == ["errors"]
+    [error] = content["errors"]
+    assert error["extensions"] == {"code": "BAD_USER_INPUT"}
+    text: str = error["message"]
+    return text
+
+
+class TestRequests:
+    async def test_all_parameters_reach_the_service(
+        self, client: httpx.AsyncClient, service: FakeService
+    ) -> None:
+        """A client's variables, or its choice among operations, would be lost."""
+        body = {
+            "query": "query A { name }",
+            "variables": {"a": [1, None]},
+            "operationName": "A",
+            "extensions": {"x": 1},
+        }
+        response = await post(client, body)
+        assert response.status_code == 200
+        assert service.asked == [("query A { name }", {"a": [1, None]}, "A")]
+
+    async def test_parameters_may_be_null(self, client: httpx.AsyncClient, service: FakeService) -> None:
+        """Clients that send every parameter, some as null, would be refused."""
+        body = {"query": "{ name }", "variables": None, "operationName": None, "extensions": None}
+        assert (await post(client, body)).json() == {"data": {"name": "Zoë"}}
+        assert service.asked == [("{ name }", None, None)]
+
+    @pytest.mark.parametrize(
+        "content_type",
+        [
+            "application/json",
+            "application/json; charset=utf-8",
+            'APPLICATION/JSON;charset="UTF-8"',
+            "application/json;charset=utf8",
+        ],
+    )
+    async def test_json_in_utf_8_is_taken(self, client: httpx.AsyncClient, content_type: str) -> None:
+        """Ordinary clients, which write the Content-Type in one of these ways, would be refused."""
+        response = await post(client, {"query": "{ name }"}, content_type=content_type)
+        assert response.status_code == 200
+
+    @pytest.mark.parametrize(
+        ("content_type", "expected"),
+        [
+            ("text/plain", "the Content-Type of a request must be application/json"),
+            ("application/x-www-form-urlencoded", "the Content-Type of a request must be application/json"),
+            ("", "the Content-Type of a request must be application/json"),
+            ("application/json; charset=latin-1", "the charset of a request must be utf-8"),
+        ],
+    )
+    async def test_anything_else_is_refused(
+        self, client: httpx.AsyncClient, service: FakeService, content_type: str, expected: str
+    ) -> None:
+        """A form on a foreign page could send operations with a visitor's cookies, since forms need no CORS."""
+        response = await post(client, {"query": "{ name }"}, content_type=content_type)
+        assert response.status_code == 415
+        assert message(response) == expected
+        assert service.asked == []
+
+    async def test_a_packed_body_is_refused(self, client: httpx.AsyncClient) -> None:
+        """A client that packs its body would be told that its JSON is wrong, which it is not."""
+        response = await post(client, {"query": "{ name }"}, content_encoding="gzip")
+        assert response.status_code == 415
+        assert message(response) == "a request with a Content-Encoding is not understood"
+
+    @pytest.mark.parametrize(
+        ("body", "expected"),
+        [
+            (b"", "the body is no JSON"),
+            (b'{"query": ', "the body is no JSON"),
+            (b'{"query": "\xff"}', "the body is no JSON"),
+            (b'{"query": "{ name }", "variables": {"a": NaN}}', "the body is no JSON"),
+            (b"[" * 900, "the body is no JSON"),
+            (b'"{ name }"', "the body must be a JSON object"),
+            ([{"query": "{ name }"}], "batches are not supported: send one request at a time"),
+            ({}, "query must be a string with a GraphQL document"),
+            ({"query": None}, "query must be a string with a GraphQL document"),
+            ({"query": {"a": 1}}, "query must be a string with a GraphQL document"),
+            ({"query": "{ name }", "variables": "{}"}, "variables must be an object, or null"),
+            ({"query": "{ name }", "variables": []}, "variables must be an object, or null"),
+            ({"query": "{ name }", "operationName": 1}, "operationName must be a string, or null"),
+            ({"query": "{ name }", "extensions": [1]}, "extensions must be an object, or null"),
+        ],
+    )
+    @pytest.mark.parametrize("accept", ["application/json", "application/graphql-response+json"])
+    async def test_what_is_no_graphql_request_is_400(
+        self, client: httpx.AsyncClient, service: FakeService, body: object, expected: str, accept: str
+    ) -> None:
+        """A client's mistake would be a server error, or an answer that does not say what is wrong."""
+        response = await post(client, body, accept=accept)
+        assert response.status_code == 400
+        assert response.headers["content-type"] == f"{accept}; charset=utf-8"
+        assert message(response) == expected
+        assert service.asked == []
+
+    async def test_get_is_not_allowed(self, client: httpx.AsyncClient) -> None:
+        """A link could make a browser send an operation; and a client would not learn what is allowed."""
+        response = await client.get("/graphql", params={"query": "{ name }"})
+        assert response.status_code == 405
+        assert response.headers["allow"] == "POST"
+
+
+class TestBodyLimit:
+    async def test_a_body_of_the_limit_is_taken(self, client: httpx.AsyncClient) -> None:
+        """The documented limit would be one byte off."""
+        body = json.dumps({"query": "{ name }"}).encode().ljust(LIMIT)
+        assert (await post(client, body)).status_code == 200
+
+    async def test_a_larger_one_is_413(self, client: httpx.AsyncClient, service: FakeService) -> None:
+        """A large body would fill the server's memory."""
+        body = json.dumps({"query": "{ name }"}).encode().ljust(LIMIT + 1)
+        response = await post(client, body)
+        assert response.status_code == 413
+        assert message(response) == "the body of a request may have 1000 bytes"
+        assert service.asked == []
+
+    async def test_a_larger_one_in_chunks_is_not_read_to_its_end(self, client: httpx.AsyncClient) -> None:
+        """Without a Content-Length an endless body would be read for ever."""
+        read = 0
+
+        async def endless() -> AsyncIterator[bytes]:
+            nonlocal read
+            while read < 100_000:
+                read += 400
+                yield b" " * 400
+
+        response = await client.post(
+            "/graphql", content=endless(), headers={"content-type": "application/json"}
+        )
+        assert response.status_code == 413
+        assert read == 1200
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("accept", "expected"),
+        [
+            (None, GRAPHQL_RESPONSE),
+            ("*/*", GRAPHQL_RESPONSE),
+            ("application/*", GRAPHQL_RESPONSE),
+            ("application/json", JSON),
+            ("application/graphql-response+json", GRAPHQL_RESPONSE),
+            ("application/graphql-response+json; charset=utf-8, application/json;q=0.9", GRAPHQL_RESPONSE),
+            ("application/json, application/graphql-response+json", GRAPHQL_RESPONSE),
+            ("application/graphql-response+json;q=0.5, application/json", JSON),
+            ("application/graphql-response+json;q=0, */*", JSON),
+            ("text/html, application/json;q=0.1", JSON),
+        ],
+    )
+    async def test_the_media_type_is_what_the_client_accepts(
+        self, client: httpx.AsyncClient, accept: str | None, expected: str
+    ) -> None:
+        """A client would get a media type that it said it cannot read, or not the one it likes best."""
+        response = await post(client, {"query": "{ name }"}, **({"accept": accept} if accept else {}))
+        assert response.status_code == 200
+        assert response.headers["content-type"] == expected
+        assert response.headers["vary"] == "accept"
+        assert response.content == '{"data":{"name":"Zoë"}}'.encode()
+
+    @pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "application/json;q=x"])
+    async def test_a_client_that_accepts_neither_is_told(
+        self, client: httpx.AsyncClient, service: FakeService, accept: str
+    ) -> None:
+        """A client would have its operation executed and could not read what came of it."""
+        response = await post(client, {"query": "{ name }"}, accept=accept)
+        assert response.status_code == 406
+        assert message(response) == "answers are application/graphql-response+json or application/json"
+        assert service.asked == []
+
+    @pytest.mark.parametrize(
+        ("query", "accept", "status"),
+        [
+            ("{", "application/graphql-response+json", 400),
+            ("{", "application/json", 200),
+            ("{ day }", "application/graphql-response+json", 200),
+            ("{ day }", "application/json", 200),
+            ("{ must }", "application/graphql-response+json", 200),
+            ("{ masked }", "application/graphql-response+json", 500),
+        ],
+    )
+    async def test_the_status_says_whether_the_operation_was_executed(
+        self, client: httpx.AsyncClient, query: str, accept: str, status: int
+    ) -> None:
+        """Clients and proxies that look at the status would take an error for a success, or the reverse."""
+        response = await post(client, {"query": query}, accept=accept)
+        assert response.status_code == status
+
+    async def test_errors_come_with_the_data(self, client: httpx.AsyncClient) -> None:
+        """What could be answered would be lost for one field that could not."""
+        response = await post(client, {"query": "{ day }"})
+        assert response.json() == {"data": {"day": None}, "errors": [FIELD_ERROR]}
+
+    async def test_an_unexpected_error_shows_nothing_but_its_id(
+        self, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A secret in an exception's text would be sent to a client, or nobody could find it in the log."""
+        with caplog.at_level(logging.ERROR):
+            response = await post(client, {"query": "{ broken }"})
+        assert response.status_code == 500
+        assert "hunter2" not in response.text
+        assert "Error" not in response.text
+        [error] = response.json()["errors"]
+        assert error["extensions"]["code"] == "INTERNAL"
+        assert error["extensions"]["id"] in error["message"]
+        assert error["extensions"]["id"] in caplog.text
+        assert "hunter2" in caplog.text
+
+
+class TestDisconnects:
+    async def test_a_client_that_goes_ends_its_operation(self, app: Starlette, service: FakeService) -> None:
+        """Operations that nobody waits for would go on reading from DynamoDB, and be paid for."""
+        body = json.dumps({"query": "{ slow }"}).encode()
+        messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop()
+            await service.started.wait()
+            return {"type": "http.disconnect"}
+
+        async with asyncio.timeout(10):
+            await app(scope(), receive, ignore)
+        assert service.cancelled.is_set()
+
+    async def test_a_client_that_goes_while_it_sends_is_no_error(
+        self, app: Starlette, service: FakeService, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The log would fill with errors that are none."""
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.disconnect"}
+
+        await app(scope(), receive, ignore)
+        assert service.asked == []
+        assert caplog.records == []
+
+    async def test_a_server_that_stops_ends_its_operations(
+        self, app: Starlette, service: FakeService
+    ) -> None:
+        """A stopped server would leave work behind that holds the store open."""
+        body = json.dumps({"query": "{ slow }"}).encode()
+        messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop()
+            return await asyncio.Future()
+
+        request = asyncio.create_task(app(scope(), receive, ignore))
+        await service.started.wait()
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        assert service.cancelled.is_set()
+
+
+def scope() -> dict[str, Any]:
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": "/graphql",
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json")],
+    }
+
+
+async def ignore(message: object) -> None:
+    """Nobody is there to be sent anything."""

@@ -1,0 +1,469 @@
+"""`keygraph load`."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.commerce import graph as commerce
+from examples.commerce import sample
+from keygraph.bulk import whole_table
+from keygraph.engines import open_store
+from keygraph.items import Item
+from keygraph.store import BatchGet, CreateTable, DeleteTable
+from keygraph.table import Table
+from server.commands import load as load_command
+from server.commands.checkpoint import Checkpoint
+from server.commands.progress import progress
+from tests.server.command_line import run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SHOP = "sqlite:shop.db"
+
+MODEL = """
+from __future__ import annotations
+from keygraph import ID, Graph, Table, node
+
+@node("DOC#{doc_id}")
+class Document:
+    doc_id: ID
+    tags: set[str] | None
+
+graph = Graph(Table("Documents", partition_key="PK", sort_key="SK"), Document)
+
+def sample(documents: int, start: int = 1, title: str = "x"):
+    for number in range(start, start + documents):
+        yield {"PK": f"DOC#{number}", "SK": f"DOC#{number}", "number": number}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("KEYGRAPH_MODEL", "KEYGRAPH_STORE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def make_table(address: str = SHOP, table: Table = commerce.table) -> None:
+    async def made() -> None:
+        async with open_store(address, table) as store:
+            await store.send(DeleteTable())
+            await store.send(CreateTable())
+
+    asyncio.run(made())
+
+
+def items_in(address: str = SHOP, table: Table = commerce.table) -> list[Item]:
+    async def read() -> list[Item]:
+        async with open_store(address, table) as store:
+            return [item async for item in whole_table(store)]
+
+    return sorted(asyncio.run(read()), key=lambda item: (str(item["PK"]), str(item["SK"])))
+
+
+def user(number: int, **attributes: Any) -> Item:
+    key = f"USER#{number:05}"
+    return {"PK": key, "SK": key, "Type": "User", "name": f"Name {number}", **attributes}
+
+
+def write_lines(file: str, items: Iterable[Item | str]) -> Path:
+    lines = [item if isinstance(item, str) else json.dumps(item) for item in items]
+    Path(file).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return Path(file)
+
+
+def without_times(text: str) -> str:
+    return re.sub(r"in [\d.]+ s \([\d,]+ items/s\)", "in N s", text)
+
+
+# --- What is loaded -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "moto"])
+def test_the_articles_items(engine: str, request: pytest.FixtureRequest) -> None:
+    """The example's own data could not be put into a table, or would not be what the article shows."""
+    address = SHOP if engine == "sqlite" else str(request.getfixturevalue("moto_endpoint"))
+    make_table(address)
+    result = run(
+        "load", EXAMPLES / "commerce.jsonl", EXAMPLES / "commerce.described.jsonl", "--store", address
+    )
+    lines = [
+        line
+        for name in ("commerce.jsonl", "commerce.described.jsonl")
+        for line in (EXAMPLES / name).read_text("utf-8").splitlines()
+    ]
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert without_times(result.stdout) == f"Loaded {len(lines)} items in N s into EcommerceData.\n"
+    wanted = {
+        (item["PK"], item["SK"]): item for item in (json.loads(line, parse_float=Decimal) for line in lines)
+    }
+    found = {(item["PK"], item["SK"]): item for item in items_in(address)}
+    assert found == wanted
+    assert found["PRODUCT#ABC123", "PRODUCT#ABC123"]["price"] == Decimal("199.99")
+
+
+def test_packed_files_standard_input_and_typed_lines() -> None:
+    """An export to S3, which is packed and typed, could not be loaded as it is, nor what another command writes."""
+    make_table()
+    typed = json.dumps({"Item": {"PK": {"S": "USER#1"}, "SK": {"S": "USER#1"}, "Type": {"S": "User"}}})
+    Path("export.json.gz").write_bytes(gzip.compress(typed.encode()))
+    result = run(
+        "load", "export.json.gz", "-", "--store", SHOP, given="\ufeff" + json.dumps(user(2)) + "\r\n\n"
+    )
+    assert without_times(result.stdout) == "Loaded 2 items in N s into EcommerceData.\n"
+    assert items_in() == [user(2), {"PK": "USER#1", "SK": "USER#1", "Type": "User"}]
+
+
+def test_loading_again_changes_nothing_and_the_last_of_equal_keys_stays() -> None:
+    """A load that is run twice would leave two tables' worth of items, or other ones."""
+    make_table()
+    lines = write_lines("users.jsonl", [user(number % 300, name=str(number)) for number in range(700)])
+    for _ in range(2):
+        assert run("load", lines, "--store", SHOP).exit_code == 0
+        assert [item["name"] for item in items_in()] == [
+            str(number + (600 if number < 100 else 300)) for number in range(300)
+        ]
+
+
+def test_the_format_can_be_insisted_on() -> None:
+    """`--format typed` would load what its reader does not expect."""
+    make_table()
+    lines = write_lines("users.jsonl", [user(1)])
+    result = run("load", lines, "--store", SHOP, "--format", "typed")
+    assert result.exit_code == 1
+    assert "users.jsonl:1: it is no item in DynamoDB's typed form." in result.stderr
+    assert run("load", lines, "--store", SHOP, "--format", "plain").exit_code == 0
+
+
+# --- Samples ------------------------------------------------------------------------------------------
+
+
+def test_a_sample_with_its_options() -> None:
+    """`--users` would be ignored, and a shop of another size be made."""
+    make_table()
+    result = run("load", "--sample", "commerce", "--users", "5", "--seed=3", "--store", SHOP)
+    wanted = list(sample(users=5, seed=3))
+    assert without_times(result.stdout) == f"Loaded {len(wanted)} items in N s into EcommerceData.\n"
+    assert items_in() == sorted(wanted, key=lambda item: (item["PK"], item["SK"]))
+
+
+def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the examples would have samples; integers, which a store does not take, would end the load."""
+    Path("documents_for_load.py").write_text(MODEL, "utf-8")
+    monkeypatch.setenv("KEYGRAPH_MODEL", "documents_for_load:graph")
+    table = Table("Documents", partition_key="PK", sort_key="SK")
+    make_table("sqlite:documents.db", table)
+    given = ("--store", "sqlite:documents.db", "--sample", "documents_for_load")
+    result = run("load", *given, "--documents", "2", "--start", "8")
+    assert without_times(result.stdout) == "Loaded 2 items in N s into Documents.\n"
+    assert items_in("sqlite:documents.db", table) == [
+        {"PK": f"DOC#{n}", "SK": f"DOC#{n}", "number": Decimal(n)} for n in (8, 9)
+    ]
+    needed = run("load", *given)
+    assert needed.stderr == (
+        "keygraph: sample documents_for_load needs --documents. It takes --documents, --start.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["commerce", "--size", "3"], "sample commerce does not take --size. It takes --users, --seed."),
+        (["commerce", "more.jsonl"], "sample commerce does not take more.jsonl. It takes --users, --seed."),
+        (["commerce", "--users", "many"], "--users many is no number. Write --users 1000."),
+        (["commerce", "--users"], "--users is no number. Write --users 1000."),
+        (
+            ["commerce", "--users", "1"],
+            "sample commerce: a shop has two users at least, one who sells and one who buys, not 1. "
+            "Give other numbers. Nothing was loaded.",
+        ),
+        (["json.decoder"], "the module json.decoder has no graph. Give it one: graph = Graph(Table(…), …)."),
+    ],
+)
+def test_a_wrong_sample_is_one_line(words: list[str], message: str) -> None:
+    """A misspelt option would end in a traceback, or be passed over."""
+    make_table()
+    result = run("load", "--store", SHOP, "--sample", *words)
+    assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
+    assert items_in() == []
+
+
+# --- What is refused ----------------------------------------------------------------------------------
+
+
+def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
+    """A table would be filled with what no query finds, or a load would lose what stood before the bad line."""
+    make_table()
+    lines = write_lines("users.jsonl", [user(1), user(2), {"PK": "X", "SK": "Y", "Type": "Userr"}, user(4)])
+    result = run("load", lines, "--store", SHOP)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith(
+        "keygraph: users.jsonl:3: no declared type accepts this item: no declared type has its Type (the declared"
+    )
+    assert result.stderr.endswith(
+        "Mend it, or pass over such items with --skip-refused. "
+        "2 items are loaded; load again with --resume to go on after them.\n"
+    )
+    assert result.stderr.count("\n") == 1
+    assert items_in() == [user(1), user(2)]
+
+    write_lines("users.jsonl", [user(1), user(2), user(3), user(4)])
+    resumed = run("load", lines, "--store", SHOP, "--resume")
+    assert without_times(resumed.stdout) == "Loaded 2 items in N s into EcommerceData, 2 were there before.\n"
+    assert items_in() == [user(number) for number in (1, 2, 3, 4)]
+
+
+def test_refused_items_can_be_passed_over() -> None:
+    """One bad line in a million would keep all others out; or nobody would know which it was."""
+    make_table()
+    bad = [
+        '{"PK": ',
+        {"PK": "USER#1", "SK": "ORDER#1", "Type": "User"},
+        {"SK": "A"},
+        user(9, bio="x" * 410_000),
+        user(9, GSI1PK=5, GSI1SK="5"),
+    ]
+    lines = write_lines("users.jsonl", [user(1), *bad, user(2)])
+    result = run("load", lines, "--store", SHOP, "--skip-refused")
+    assert result.exit_code == 0
+    assert without_times(result.stdout) == "Loaded 2 items in N s into EcommerceData, 5 refused.\n"
+    refused = result.stderr.splitlines()
+    assert [line.partition(" ")[0] for line in refused] == [f"users.jsonl:{n}:" for n in (2, 3, 4, 5, 6)]
+    assert refused[0] == "users.jsonl:2: it is no JSON: Expecting value at column 8."
+    assert "its key fits none of the templates (User: USER#{user_id} / USER#{user_id}" in refused[1]
+    assert "its key attribute PK is missing or not of type S" in refused[2]
+    assert "Item size has exceeded the maximum allowed size" in refused[3]
+    assert "The key GSI1PK is of type S" in refused[4]
+    assert items_in() == [user(1), user(2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["none.jsonl"],
+            "none.jsonl is no file. Name files of JSON lines, .jsonl or .jsonl.gz, or - for standard input.",
+        ),
+        (["."], ". is a folder. Name files of JSON lines, .jsonl or .jsonl.gz, or - for standard input."),
+        (
+            [],
+            "there is nothing to load. Name files of JSON lines, - for standard input, or --sample with a "
+            "model's name.",
+        ),
+    ],
+)
+def test_what_is_no_file_is_one_line(words: list[str], message: str) -> None:
+    """A misspelt name would end in a traceback."""
+    result = run("load", *words, "--store", SHOP)
+    assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
+
+
+def test_an_unknown_option_is_no_file() -> None:
+    """A misspelt option would be looked for as a file."""
+    result = run("load", "--skip-refuse", "--store", SHOP)
+    assert result.exit_code == 2
+    assert "No such option: --skip-refuse" in result.stderr
+
+
+def test_a_file_that_is_cut_off() -> None:
+    """A packed file that was not downloaded whole would end in a traceback, without what it had."""
+    make_table()
+    whole = gzip.compress(
+        b"".join(json.dumps(user(n, note=os.urandom(20).hex())).encode() + b"\n" for n in range(900))
+    )
+    Path("users.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    result = run("load", "users.jsonl.gz", "--store", SHOP)
+    assert result.exit_code == 1
+    count = len(items_in())
+    assert 0 < count < 900
+    assert result.stderr.startswith(f"keygraph: users.jsonl.gz cannot be read after line {count} (")
+    assert f"{count} items are loaded" in result.stderr
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "moto"])
+def test_a_missing_table_is_one_line(engine: str, request: pytest.FixtureRequest) -> None:
+    """A newcomer would see a traceback instead of what to do."""
+    address = SHOP if engine == "sqlite" else str(request.getfixturevalue("moto_endpoint"))
+    if engine == "moto":
+        make_table(address)
+
+        async def delete() -> None:
+            async with open_store(address, commerce.table) as store:
+                await store.send(DeleteTable())
+
+        asyncio.run(delete())
+    result = run("load", "--sample", "commerce", "--store", address)
+    message = "keygraph: there is no table EcommerceData: create it with `keygraph table create`\n"
+    assert (result.exit_code, result.stderr) == (1, message)
+
+
+# --- Going on -----------------------------------------------------------------------------------------
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+    """Makes the next load end as by Ctrl-C when so many batches are in the table."""
+    real = load_command.write_batches
+
+    async def interrupted(store: Any, given: Any, written: Any) -> None:
+        marks = []
+
+        def stop(mark: Any) -> None:
+            written(mark)
+            marks.append(mark)
+            if len(marks) == batches:
+                raise KeyboardInterrupt
+
+        await real(store, given, stop)
+
+    monkeypatch.setattr(load_command, "write_batches", interrupted)
+
+
+def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a day's loading would begin from the start after every interruption."""
+    make_table()
+    lines = write_lines("users.jsonl", [user(number) for number in range(2000)])
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2)
+        result = run("load", lines, "--store", SHOP)
+    assert result.exit_code == 130
+    assert result.stderr == (
+        "keygraph: interrupted. 500 items are loaded; load again with --resume to go on after them.\n"
+    )
+    assert len(items_in()) >= 500
+
+    result = run("load", lines, "--store", SHOP, "--resume")
+    assert (
+        without_times(result.stdout)
+        == "Loaded 1,500 items in N s into EcommerceData, 500 were there before.\n"
+    )
+    assert items_in() == [user(number) for number in range(2000)]
+    assert not list(Path(".keygraph/loads").iterdir())
+
+    again = run("load", lines, "--store", SHOP, "--resume")
+    assert again.stderr == "No load of these items was interrupted: loading from the beginning.\n"
+    assert without_times(again.stdout) == "Loaded 2,000 items in N s into EcommerceData.\n"
+
+
+@pytest.mark.parametrize("change", ["file", "shorter", "table"])
+def test_a_load_goes_on_only_where_it_can(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """Items would be missing after a load that went on in another file, or into a table that was made anew."""
+    make_table()
+    users = [user(number) for number in range(1000)]
+    lines = write_lines("users.jsonl", users)
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2)
+        run("load", lines, "--store", SHOP)
+    match change:
+        case "file":
+            write_lines("users.jsonl", [user(5000), *users[1:]])
+            reason = "what stands in the first 500 lines is not what was loaded"
+        case "shorter":
+            write_lines("users.jsonl", users[:300])
+            reason = "only 300 lines are left"
+        case _:
+            make_table()
+            reason = "the table does not hold what was loaded before"
+    result = run("load", lines, "--store", SHOP, "--resume")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        f"keygraph: the load cannot go on: {reason}. "
+        "Load without --resume: what is there already is replaced by itself"
+    )
+    fresh = run("load", lines, "--store", SHOP)
+    assert fresh.exit_code == 0
+    assert fresh.stdout.startswith("Loaded 300 items" if change == "shorter" else "Loaded 1,000 items")
+
+
+def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large sample would begin from the start, or go on in a shop of another size."""
+    make_table()
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 1)
+        run("load", "--sample", "commerce", "--users", "20", "--store", SHOP)
+    other = run("load", "--sample", "commerce", "--users", "10", "--store", SHOP, "--resume")
+    assert other.stderr == "No load of these items was interrupted: loading from the beginning.\n"
+    make_table()
+    run("load", "--sample", "commerce", "--users", "20", "--store", SHOP)
+    wanted = items_in()
+    make_table()
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 1)
+        run("load", "--sample", "commerce", "--users", "20", "--store", SHOP)
+    resumed = run("load", "--sample", "commerce", "--users", "20", "--store", SHOP, "--resume")
+    assert "250 were there before" in resumed.stdout
+    assert items_in() == wanted
+
+
+def test_a_killed_process_goes_on() -> None:
+    """A process that was killed would leave no word of how far it had come, or of half a batch."""
+    make_table()
+    started = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "server.cli",
+            "load",
+            "--sample",
+            "commerce",
+            "--users",
+            "100000",
+            "--store",
+            SHOP,
+        ],
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list(Path(".keygraph/loads").glob("*.json")):
+            assert started.poll() is None, "the load has ended by itself"
+            assert time.monotonic() < deadline, "no checkpoint was kept"
+            time.sleep(0.05)
+    finally:
+        started.send_signal(signal.SIGKILL)
+        started.wait()
+    found = Checkpoint(SHOP, "EcommerceData", "sample examples.commerce users=100000").read()
+    assert found is not None
+    made = sample(users=100_000)
+    keys = tuple((item["PK"], item["SK"]) for item, _ in zip(made, range(found.items), strict=False))
+
+    async def present() -> list[Item | None]:
+        async with open_store(SHOP, commerce.table) as store:
+            return (await store.send(BatchGet(keys))).items
+
+    assert found.items > 0
+    assert None not in asyncio.run(present())
+
+
+# --- Progress -----------------------------------------------------------------------------------------
+
+
+def test_a_bar_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log would be full of a bar's pictures, or a terminal would show nothing for an hour."""
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", written)
+    with progress("Loading", 100) as advance:
+        advance(50, 50)
+    assert written.getvalue() == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress("Loading", 100) as advance:
+        advance(1234, 50)
+    assert "Loading" in written.getvalue()
+    assert "1,234 items" in written.getvalue()
