@@ -300,6 +300,15 @@ class Graph:
 
     def siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         """The other types of which items can stand inside the range that the path reads."""
+        if path not in self._siblings_found:
+            self._siblings_found[path] = self._find_siblings(path)
+        return self._siblings_found[path]
+
+    @cached_property
+    def _siblings_found(self) -> dict[AccessPath, tuple[RecordType, ...]]:
+        return {}
+
+    def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         partition, prefix = shape(path.keys.partition), path.prefix
         anything = Slot(("",), KeyText(FieldType("string")))
         ranges = [shape(prefix)]

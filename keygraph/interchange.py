@@ -158,7 +158,8 @@ def _parsed(line: str | bytes) -> dict[str, Any]:
     try:
         text = line if isinstance(line, str) else line.decode()
         found = json.loads(
-            text,
+            # The position of what is missing at the end is told within the line.
+            text.rstrip("\r\n"),
             parse_float=number,
             parse_int=number,
             parse_constant=_refuse_constant,

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from keygraph.conditions import And, Condition
 from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place, Span
+from keygraph.listing import LAST, NeighbourList, Place, Span
 from keygraph.store import BatchGet, Count, Query, Store
 
 _FILTERED_LIMIT = 32
 _LARGEST_LIMIT = 1024
 """Under a filter a request looks at this many items at first, doubled each time up to the largest."""
+
+_BOUND_BYTES = 1020
+"""A sort key up to this size can be made a bound by one character more: DynamoDB's limit is 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         for shard in range(len(neighbours.partitions))
         if (stream := _stream(neighbours, extent, shard, wanted)) is not None
     ]
+    least = 1 if _is_filtered(neighbours) else wanted
     taken: list[tuple[Place, Item]] = []
     looked_at = 0
     while len(taken) < wanted:
@@ -82,7 +86,10 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         if starved:
             if looked_at >= extent.budget:
                 return _out_of_budget(neighbours, extent, streams, starved, taken)
-            looked_at += sum(await asyncio.gather(*(_fetch(store, neighbours, stream) for stream in starved)))
+            share = max(least, (extent.budget - looked_at) // len(starved))
+            looked_at += sum(
+                await asyncio.gather(*(_fetch(store, neighbours, stream, share) for stream in starved))
+            )
             continue
         heads = [stream for stream in streams if stream.waiting]
         if not heads:
@@ -127,6 +134,11 @@ def _filter(neighbours: NeighbourList) -> Condition | None:
     return And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
 
 
+def _is_filtered(neighbours: NeighbourList) -> bool:
+    """Whether more may have to be looked at than is wanted."""
+    return neighbours.condition is not None or _filter(neighbours) is not None
+
+
 def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
     """The stream of a shard; None where nothing of it is wanted."""
     span, start, skipped = neighbours.span, None, None
@@ -139,29 +151,48 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
                 span, start = neighbours.span, extent.after.position
         elif (shard < extent.after.shard) == extent.forward:
             skipped = sort
+            span = span.within(_beyond(sort, forward=extent.forward))
     elif extent.after is not None:
         if (shard < extent.after.shard) == extent.forward and shard != extent.after.shard:
             return None
         start = extent.after.position if shard == extent.after.shard else None
+    if extent.until is not None and neighbours.has_sort_key:
+        # What lies behind the end is not looked at either. A start may not lie outside of the range.
+        end = neighbours.sort_text(extent.until)
+        span = span.within(Span(high=end) if extent.forward else Span(low=end))
+        if start is not None and not span.contains(str(start[1])):
+            return None
     if span.is_empty:
         return None
-    filter_ = _filter(neighbours)
-    is_decided_here = filter_ is not None or neighbours.condition is not None
     query = Query(
         partition=neighbours.partitions[shard],
         index=neighbours.index_name,
         range=span.range,
-        filter=filter_,
+        filter=_filter(neighbours),
         forward=extent.forward,
-        limit=max(wanted, _FILTERED_LIMIT) if is_decided_here else wanted,
+        limit=max(wanted, _FILTERED_LIMIT) if _is_filtered(neighbours) else wanted,
         start=start,
     )
     return _Stream(query, shard, skipped_sort=skipped)
 
 
-async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream) -> int:
-    """Fetches one page into the stream; the answer is how many items the store looked at."""
-    page = await store.send(stream.query)
+def _beyond(sort: str, *, forward: bool) -> Span:
+    """The sort keys behind one in the direction of reading, without that one as far as a bound can say it."""
+    if len(sort.encode()) > _BOUND_BYTES:
+        return Span()
+    if forward:
+        return Span(low=sort + "\0")
+    before, last = sort[:-1], ord(sort[-1])
+    if last == 0:
+        return Span(high=before)
+    # No character stands between U+D7FF and U+E000.
+    return Span(high=before + chr(0xD7FF if last == 0xE000 else last - 1) + LAST)
+
+
+async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
+    """Fetches one page into the stream, of at most so many items; the answer is how many the store looked at."""
+    limit = stream.query.limit or 1
+    page = await store.send(replace(stream.query, limit=min(limit, most)))
     for item in page.items:
         if not neighbours.includes(item):
             continue
@@ -172,8 +203,7 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream) -> in
         stream.ended = True
     else:
         stream.frontier = Place(stream.shard, page.last)
-        limit = min((stream.query.limit or 1) * 2, _LARGEST_LIMIT)
-        stream.query = replace(stream.query, start=page.last, limit=max(limit, stream.query.limit or 1))
+        stream.query = replace(stream.query, start=page.last, limit=max(limit, min(limit * 2, _LARGEST_LIMIT)))
     return page.scanned
 
 

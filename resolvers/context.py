@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,11 +47,11 @@ class RequestContext:
 
     async def item_of(self, record: RecordType, identity: tuple[str, ...]) -> Item | None:
         """The item of a node, wherever it stands; None where there is none of that type."""
-        for key in self.graph.table_keys(record, identity):
-            item = await self.nodes.get(key)
-            if item is not None and self.graph.recognise(item) is record:
-                return item
-        return None
+        keys = self.graph.table_keys(record, identity)
+        items = await asyncio.gather(*map(self.nodes.get, keys))
+        return next(
+            (item for item in items if item is not None and self.graph.recognise(item) is record), None
+        )
 
 
 def context_of(info: Info) -> RequestContext:

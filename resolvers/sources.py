@@ -74,7 +74,7 @@ def needs_item(info: Info, record: RecordType, *path: str) -> bool:
     if record.is_virtual:
         return False
     context = context_of(info)
-    key = (id(info._raw_info.field_nodes[0]), info._raw_info.parent_type.name, path)
+    key = (tuple(map(id, info._raw_info.field_nodes)), path)
     selected = context.selections.get(key)
     if selected is None:
         selected = context.selections[key] = selected_paths(info, *path)

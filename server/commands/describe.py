@@ -60,7 +60,7 @@ def _tables(graph: Graph, record: RecordType) -> Iterator[Table]:
 
 
 def _keys(record: RecordType) -> Table:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, keys in record.keys.items():
         shown = [
             f"{key.name} = {template}" for key, template in zip(keys.attributes, keys.templates, strict=False)

@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, aclosing, contextmanager
 from enum import Enum
 from pathlib import Path
@@ -107,7 +107,7 @@ def _line(interchange: Interchange, graph: Graph, item: Item, format_: LineForma
 
 
 @contextmanager
-def _target(file: str) -> Iterator[IO[bytes]]:
+def _target(file: str) -> Generator[IO[bytes], None, None]:
     """What the lines go to. A file takes its name when all is written; after an error there is none, or the old one."""
     if file == STANDARD_INPUT:
         yield sys.stdout.buffer

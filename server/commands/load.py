@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any, TypeAlias
@@ -132,42 +133,39 @@ class _Reading:
     def __post_init__(self) -> None:
         self.interchange = Interchange(self.graph)
 
-    def batches(self, before: Reached) -> Iterator[Batch]:
+    def batches(self, before: Reached) -> Generator[Batch, None, None]:
         """The batches behind what was reached before. Raises CommandError at an item that is refused."""
-        digest = hashlib.sha256()
-        entries = self.source.entries()
-        for number in range(before.entries):
-            entry = next(entries, None)
-            if entry is None:
-                raise _changed(f"only {number:,} lines are left")
-            digest.update(entry.content)
-        if before.entries and digest.hexdigest() != before.digest:
-            raise _changed(f"what stands in the first {before.entries:,} lines is not what was loaded")
+        with closing(self.source.entries()) as entries:
+            digest = hashlib.sha256()
+            for content in _first(entries, before.entries):
+                digest.update(content)
+            if before.entries and digest.hexdigest() != before.digest:
+                raise _changed(f"what stands in the first {before.entries:,} lines is not what was loaded")
+            items: list[Item] = []
+            size, count, done = 0, before.entries, before.items
 
-        items: list[Item] = []
-        size, count, done = 0, before.entries, before.items
+            def batch() -> Batch:
+                last = self.interchange.write(items[-1], "typed").decode() if items else before.last
+                return items, Reached(count, done + len(items), digest.hexdigest(), last)
 
-        def batch() -> Batch:
-            last = self.interchange.write(items[-1], "typed").decode() if items else before.last
-            return items, Reached(count, done + len(items), digest.hexdigest(), last)
-
-        try:
-            for entry in entries:
-                item = self._accepted(entry)
-                count += 1
-                digest.update(entry.content)
-                if item is None:
-                    continue
-                items.append(item)
-                size += len(entry.content)
-                if len(items) >= BATCH_ITEMS or size >= _BATCH_BYTES:
+            try:
+                for entry in entries:
+                    item = self._accepted(entry)
+                    count += 1
+                    digest.update(entry.content)
+                    if item is None:
+                        continue
+                    items.append(item)
+                    size += len(entry.content)
+                    if len(items) >= BATCH_ITEMS or size >= _BATCH_BYTES:
+                        yield batch()
+                        items, size, done = [], 0, done + len(items)
+            except CommandError:
+                if items:
                     yield batch()
-                    items, size, done = [], 0, done + len(items)
-        except CommandError:
+                raise
             if items:
                 yield batch()
-            raise
-        yield batch()
 
     def _accepted(self, entry: Entry) -> Item | None:
         """The entry's item; None where there is none to load. Raises CommandError where it is refused."""
@@ -196,12 +194,25 @@ class _Reading:
         return item
 
 
+def _first(entries: Iterator[Entry], count: int) -> Iterator[bytes]:
+    """The content of so many entries. Raises CommandError where there are fewer."""
+    for number in range(count):
+        entry = next(entries, None)
+        if entry is None:
+            raise _changed(f"only {number:,} lines are left")
+        yield entry.content
+
+
 def _made_item(made: Mapping[str, Any]) -> Item:
     return {name: plain(value) for name, value in made.items()}
 
 
-def _changed(problem: str) -> CommandError:
-    return CommandError(
+class _CannotGoOn(CommandError):
+    """What was loaded before is not what stands in the source or the table now."""
+
+
+def _changed(problem: str) -> _CannotGoOn:
+    return _CannotGoOn(
         f"the load cannot go on: {problem}",
         "Load without --resume: what is there already is replaced by itself",
     )
@@ -258,7 +269,10 @@ class _Job:
                 self._save()
 
         try:
-            await write_batches(store, self._reading.batches(self.before), written)
+            with closing(self._reading.batches(self.before)) as batches:
+                await write_batches(store, batches, written)
+        except _CannotGoOn:
+            raise
         except (CommandError, KeygraphError) as error:
             self._save()
             raise CommandError(str(error).removesuffix("."), self.so_far.removesuffix(".")) from None

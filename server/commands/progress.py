@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ Advance: TypeAlias = Callable[[int, int], None]
 
 
 @contextmanager
-def progress(title: str, total: int | None = None) -> Iterator[Advance]:
+def progress(title: str, total: int | None = None) -> Generator[Advance, None, None]:
     """A bar on standard error up to the position `total`; None where nobody knows how much there is."""
     console = Console(stderr=True)
     bar = Progress(

@@ -6,7 +6,7 @@ import gzip
 import inspect
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
@@ -31,17 +31,21 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """What tells this source from others, the same in every run."""
+        ...
 
     @property
     def total(self) -> int | None:
         """Up to which position it goes; None where nobody knows."""
+        ...
 
     @property
     def position(self) -> int:
         """How far it has been read."""
+        ...
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Generator[Entry, None, None]:
         """Every entry. Raises CommandError where the source cannot be read further."""
+        ...
 
 
 class Lines:
@@ -76,7 +80,7 @@ class Lines:
     def position(self) -> int:
         return self._before + (0 if self._reading is None else self._reading.tell())
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Generator[Entry, None, None]:
         for file in self._files:
             if file == STANDARD_INPUT:
                 yield from _numbered("standard input", sys.stdin.buffer)
@@ -89,7 +93,7 @@ class Lines:
                     self._before, self._reading = self.position, None
 
 
-def _numbered(name: str, lines: IO[bytes] | gzip.GzipFile) -> Iterator[Entry]:
+def _numbered(name: str, lines: IO[bytes] | gzip.GzipFile) -> Generator[Entry, None, None]:
     number = 0
     try:
         for number, line in enumerate(lines, 1):
@@ -130,7 +134,7 @@ class Sample:
     def position(self) -> int:
         return self._made
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Generator[Entry, None, None]:
         try:
             for item in self._sample(**self._options):
                 self._made += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from typer.testing import CliRunner, Result
 
 from server.cli import app

@@ -74,7 +74,7 @@ def test_long_names_and_brackets_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
         "class Thing:\n"
         "    thing_id: ID\n"
         "    parts: Many[PartOfAThingWithALongName] = many(index=gsi)\n"
-        "@record('PART#{part_id}', gsi('[bold]THING#{thing.thing_id}', 'A#:smile:#{part_id}', lists='parts'))\n"
+        "@record('PART#{part_id}', 'PART', gsi('[bold]THING#{thing.thing_id}', 'A#:smile:#{part_id}', lists='parts'))\n"
         "class PartOfAThingWithALongName:\n"
         "    part_id: ID\n"
         "    thing: Thing\n"

@@ -50,7 +50,7 @@ class Line:
     quantity: int
 
 
-@record("{shop}", "NOTE#{written_at}", shards="5", lists=False)  # misspelt
+@record("{shop}", "NOTE#{written_at}", shards="5", lists=False)
 class Note:
     shop: Shop
     written_at: datetime
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

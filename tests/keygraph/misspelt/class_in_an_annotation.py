@@ -26,7 +26,7 @@ class Shop(Timed):
     shop_id: ID
     name: str
 
-    orders: Many[Ordr] = many()  # misspelt
+    orders: Many[Ordr] = many()
 
     @field(needs=("name",))
     def title(self) -> str:
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

@@ -61,9 +61,10 @@ graph = Graph(
     Shop,
     Order,
     Line,
-    Nota,  # misspelt
+    Nota,
     attribute_case="camel",
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

@@ -52,7 +52,7 @@ class Line:
 
 @record("{shop}", "NOTE#{written_at}", shards=None, lists=False)
 class Note:
-    shop: Shp  # misspelt
+    shop: Shp
     written_at: datetime
 
 
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

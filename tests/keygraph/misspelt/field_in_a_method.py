@@ -30,7 +30,7 @@ class Shop(Timed):
 
     @field(needs=("name",))
     def title(self) -> str:
-        return self.nam.title()  # misspelt
+        return self.nam.title()
 
 
 @node("ORDER#{order_id}", by_date("{shop}", "ORDER#{created_at}"))
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

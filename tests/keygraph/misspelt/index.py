@@ -21,7 +21,7 @@ class Timed:
     created_at: datetime = stored("CreatedAt")
 
 
-@node("SHOP#{shop_id}", by_data("SHOP", "{created_at}"))  # misspelt
+@node("SHOP#{shop_id}", by_data("SHOP", "{created_at}"))
 class Shop(Timed):
     shop_id: ID
     name: str
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

@@ -43,7 +43,7 @@ class Order(Timed):
     lines: Many[Line] = many(index=None)
 
 
-@edge("{order}", "{shop}", by_date)  # misspelt
+@edge("{order}", "{shop}", by_date)
 class Line:
     order: Order
     shop: Shop
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

@@ -28,7 +28,7 @@ class Shop(Timed):
 
     orders: Many[Order] = many()
 
-    @field(need=("name",))  # misspelt
+    @field(need=("name",))
     def title(self) -> str:
         return self.name.title()
 
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

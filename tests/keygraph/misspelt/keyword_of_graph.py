@@ -63,7 +63,8 @@ graph = Graph(
     Line,
     Note,
     attribute_case="camel",
-    type_attr="Type",  # misspelt
+    type_attr="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

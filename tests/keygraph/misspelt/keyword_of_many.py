@@ -40,7 +40,7 @@ class Order(Timed):
     total: Decimal
     status: Status = stored(default=Status.OPEN)
 
-    lines: Many[Line] = many(indx=None)  # misspelt
+    lines: Many[Line] = many(indx=None)
 
 
 @edge("{order}", "{shop}")
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

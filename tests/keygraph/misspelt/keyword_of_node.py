@@ -33,7 +33,7 @@ class Shop(Timed):
         return self.name.title()
 
 
-@node("ORDER#{order_id}", by_date("{shop}", "ORDER#{created_at}"), itme=True)  # misspelt
+@node("ORDER#{order_id}", by_date("{shop}", "ORDER#{created_at}"), itme=True)
 class Order(Timed):
     order_id: ID
     shop: Shop
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

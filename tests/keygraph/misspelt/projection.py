@@ -8,7 +8,7 @@ from enum import Enum
 
 from keygraph import ID, Graph, Index, Many, Table, edge, field, fields, many, node, record, stored
 
-by_date = Index("ByDate", "DatePK", "DateSK", projection="KEY_ONLY")  # misspelt
+by_date = Index("ByDate", "DatePK", "DateSK", projection="KEY_ONLY")
 
 
 class Status(Enum):
@@ -66,4 +66,5 @@ graph = Graph(
     type_attribute="Type",
 )
 
-a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=datetime.fromisoformat("2024-05-01T10:00:00Z"))
+opened = datetime.fromisoformat("2024-05-01T10:00:00Z")
+a_shop = Shop(shop_id=ID("1"), name="Corner", created_at=opened)

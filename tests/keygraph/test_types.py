@@ -1,0 +1,332 @@
+"""The types of fields: what an annotation means, and its values in attributes and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, IntEnum
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keygraph.types import (
+    ID,
+    JSON,
+    FieldType,
+    Long,
+    Moment,
+    UnknownType,
+    decode,
+    encode,
+    field_type,
+    is_optional,
+    moment_text,
+    plain,
+)
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Shade(Enum):
+    HALF = 0.5
+
+
+@dataclass(kw_only=True)
+class Address:
+    street_name: str
+    house_number: int | None
+    country: str = "NL"
+
+
+@dataclass(kw_only=True)
+class Person:
+    home: Address
+    others: list[Address]
+
+
+@dataclass
+class Comment:
+    text: str
+    replies: list[Comment]
+
+
+@dataclass
+class Misspelt:
+    text: Adress  # type: ignore[name-defined]  # noqa: F821  (what is tested)
+
+
+def typed(annotation: object) -> FieldType:
+    return field_type(annotation, "camel")
+
+
+# --- Annotations --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("annotation", "kind"),
+    [
+        (ID, "id"),
+        (str, "string"),
+        (int, "int"),
+        (Long, "long"),
+        (float, "float"),
+        (bool, "boolean"),
+        (Decimal, "decimal"),
+        (datetime, "datetime"),
+        (date, "date"),
+        (bytes, "bytes"),
+        (JSON, "json"),
+        (Any, "json"),
+        (Colour, "enum"),
+        (Level, "enum"),
+        (list[str], "list"),
+        (set[int], "set"),
+        (frozenset[bytes], "set"),
+        (Address, "object"),
+        (list[list[Decimal]], "list"),
+    ],
+)
+def test_an_annotation_has_its_type(annotation: object, kind: str) -> None:
+    """A field would have another type in the schema than the model says."""
+    assert typed(annotation).kind == kind
+
+
+def test_elements_may_be_optional() -> None:
+    """A list with a gap in it would be an error where the model allows gaps."""
+    with_gaps = typed(list[int | None])
+    assert decode(with_gaps, [Decimal(1), None]) == [1, None]
+    assert encode(with_gaps, [1, None]) == [Decimal(1), None]
+    with pytest.raises(ValueError, match="a NoneType"):
+        decode(typed(list[int]), [Decimal(1), None])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "said"),
+    [
+        (complex, "complex is no type of a field"),
+        (dict[str, int], "dict is no type of a field"),
+        (list, "list is no type of a field"),
+        (tuple[int, str], "tuple is no type of a field"),
+        (Literal["a"], "Literal is no type of a field"),
+        (str | int, "str | int is no type of a field"),
+        (Shade, "the values of Shade are neither texts nor integers"),
+        (Comment, "Comment holds itself"),
+        (list[Comment], "Comment holds itself"),
+        (Misspelt, "Misspelt cannot be read: name 'Adress' is not defined"),
+        (Annotated[str, {"not": "hashable"}], "Annotated is no type of a field"),
+        (set[Address], "a set cannot hold values of type Address"),
+        (set[bool], "a set cannot hold values of type boolean"),
+        (set[list[int]], "a set cannot hold values of type list of int"),
+    ],
+)
+def test_what_is_no_type_is_refused_in_words(annotation: object, said: str) -> None:
+    """A mistake in a model would end in a traceback, or be found only by an item."""
+    with pytest.raises(UnknownType) as refused:
+        typed(annotation)
+    assert str(refused.value).startswith(said)
+
+
+def test_optional_in_every_spelling() -> None:
+    """`Optional[X]` or `None | X` would be another type than `X | None`."""
+    assert is_optional(str | None) == (str, True)
+    assert is_optional(None | str) == (str, True)
+    assert is_optional(str) == (str, False)
+    assert is_optional(str | int | None) == (str | int, True)
+
+
+# --- Values -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("annotation", "attribute", "value"),
+    [
+        (ID, "12345", ID("12345")),
+        (str, "", ""),
+        (int, Decimal("5E+1"), 50),
+        (int, Decimal(2**31 - 1), 2**31 - 1),
+        (int, Decimal(-(2**31)), -(2**31)),
+        (Long, Decimal("12345678901234567890123456789012345678"), 12345678901234567890123456789012345678),
+        (float, Decimal("0.1"), 0.1),
+        (bool, False, False),
+        (Decimal, Decimal("199.99"), Decimal("199.99")),
+        (date, "2024-02-29", date(2024, 2, 29)),
+        (bytes, b"\x00\xff", b"\x00\xff"),
+        (JSON, {"a": [Decimal(1), None, {"b": True}]}, {"a": [Decimal(1), None, {"b": True}]}),
+        (Colour, "blue", Colour.BLUE),
+        (Level, Decimal(2), Level.HIGH),
+        (list[Colour], ["red", "blue"], [Colour.RED, Colour.BLUE]),
+        (
+            Person,
+            {"home": {"streetName": "A", "houseNumber": Decimal(3), "country": "BE"}, "others": []},
+            Person(home=Address(street_name="A", house_number=3, country="BE"), others=[]),
+        ),
+    ],
+)
+def test_a_value_is_read_and_written_back(annotation: object, attribute: Any, value: object) -> None:
+    """A field would show another value than the item has, or an update would change what it did not touch."""
+    decoded = decode(typed(annotation), attribute)
+    assert decoded == value
+    assert type(decoded) is type(value)
+    assert encode(typed(annotation), value) == attribute
+
+
+@pytest.mark.parametrize(
+    ("annotation", "attribute"),
+    [
+        (str, Decimal(5)),
+        (str, True),
+        (int, "5"),
+        (int, Decimal("1.5")),
+        (int, True),
+        (int, Decimal(2**31)),
+        (Long, Decimal("0.1")),
+        (bool, Decimal(1)),
+        (bool, "true"),
+        (Decimal, "1"),
+        (datetime, "yesterday"),
+        (datetime, "2024-02-30T00:00:00Z"),
+        (datetime, "2024-01-01T25:00:00Z"),
+        (datetime, "20240101T000000Z"),
+        (datetime, Decimal(1)),
+        (date, "2024-1-1"),
+        (date, "2024-01-01T00:00:00Z"),
+        (date, "2024-W01-1"),
+        (bytes, "AA=="),
+        (Colour, "green"),
+        (Colour, "RED"),
+        (Level, "1"),
+        (Level, Decimal("1.5")),
+        (Level, True),
+        (list[str], "abc"),
+        (list[str], ["a", Decimal(1)]),
+        (set[str], frozenset({Decimal(1)})),
+        (Address, []),
+        (Address, {"houseNumber": Decimal(3)}),
+        (Address, {"streetName": Decimal(3)}),
+    ],
+)
+def test_what_does_not_fit_is_refused(annotation: object, attribute: Any) -> None:
+    """A corrupt item would be shown as if it were right, or end in an internal error."""
+    with pytest.raises(ValueError, match="."):
+        decode(typed(annotation), attribute)
+
+
+def test_an_id_that_is_stored_as_a_number_is_text() -> None:
+    """A table whose ids are numbers would have no ids."""
+    assert decode(typed(ID), Decimal(12345)) == "12345"
+
+
+def test_a_list_may_be_stored_as_a_set() -> None:
+    """A list that somebody stored as DynamoDB's set would be corrupt; its order is that of its values."""
+    assert decode(typed(list[str]), frozenset({"b", "a"})) == ["a", "b"]
+    assert decode(typed(set[int]), [Decimal(2), Decimal(1)]) == [2, 1]
+    assert encode(typed(set[int]), [1, 2]) == frozenset({Decimal(1), Decimal(2)})
+
+
+def test_a_nested_dataclass_has_its_defaults() -> None:
+    """A map without an attribute that has a default in the model would be corrupt."""
+    decoded = decode(typed(Address), {"streetName": "A"})
+    assert decoded == Address(street_name="A", house_number=None, country="NL")
+
+
+def test_what_is_none_is_left_out_of_a_map() -> None:
+    """A write would put nulls into maps that never had them."""
+    address = Address(street_name="A", house_number=None, country="NL")
+    assert encode(typed(Address), address) == {"streetName": "A", "country": "NL"}
+
+
+def test_nested_dataclasses_are_stored_in_the_graphs_case() -> None:
+    """A map's fields would be looked for under names that the table does not use."""
+    assert decode(field_type(Address, "snake"), {"street_name": "A"}).street_name == "A"
+    assert decode(field_type(Address, "pascal"), {"StreetName": "A"}).street_name == "A"
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e-200])
+def test_a_number_that_dynamodb_does_not_hold_is_refused(value: float) -> None:
+    """A write would fail at DynamoDB with an error of its own."""
+    with pytest.raises(ValueError, match="number"):
+        encode(typed(float), value)
+
+
+# --- Moments ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-02-01T12:30:00Z",
+        "2024-02-01T12:30:00.5Z",
+        "2024-02-01T12:30:00.123456789Z",
+        "2024-02-01T12:30:00+02:00",
+        "2024-02-01T12:30:00-0330",
+        "2024-02-01T12:30",
+        "2024-02-01 12:30:00",
+        "2024-02-01",
+    ],
+)
+def test_a_datetime_keeps_its_text(text: str) -> None:
+    """A client would be shown another text than the item has, and could not ask for it again."""
+    moment = decode(typed(datetime), text)
+    assert moment_text(moment) == text
+    assert encode(typed(datetime), moment) == text
+
+
+def test_a_moment_is_a_datetime() -> None:
+    """A model's methods could not calculate with a date of the table."""
+    moment = Moment.of_text("2024-02-01T12:30:00+02:00")
+    assert moment == datetime(2024, 2, 1, 10, 30, tzinfo=UTC)
+    assert moment_text(moment + timedelta(hours=1)) == "2024-02-01T11:30:00Z"
+    assert moment_text(moment.replace(hour=13)) == "2024-02-01T11:30:00Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (datetime(2024, 2, 1, 12, 30, tzinfo=UTC), "2024-02-01T12:30:00Z"),
+        (datetime(2024, 2, 1, 1, 30, tzinfo=timezone(timedelta(hours=2))), "2024-01-31T23:30:00Z"),
+        (datetime(987, 2, 1, tzinfo=UTC), "0987-02-01T00:00:00Z"),
+    ],
+)
+def test_a_new_datetime_is_written_in_utc_with_seconds(value: datetime, text: str) -> None:
+    """Sort keys of one list would be in two forms, and out of order."""
+    assert moment_text(value) == text
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_every_datetime_comes_back(value: datetime) -> None:
+    """What was written would be read as another time."""
+    assert decode(typed(datetime), encode(typed(datetime), value)) == value
+
+
+# --- JSON ---------------------------------------------------------------------------------------------
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.text() | st.integers(-(10**30), 10**30),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=10,
+    )
+)
+def test_json_is_kept_as_it_is(value: Any) -> None:
+    """A JSON field would come back changed."""
+    assert decode(typed(JSON), encode(typed(JSON), value)) == value
+
+
+@pytest.mark.parametrize("make", [object, lambda: {1, 2}, lambda: [float("nan")], lambda: 10**40])
+def test_what_no_attribute_can_hold_is_refused(make: Callable[[], object]) -> None:
+    """A write would fail at DynamoDB with an error of its own."""
+    with pytest.raises(ValueError, match="a value of type|number"):
+        plain(make())

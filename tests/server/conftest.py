@@ -1,0 +1,36 @@
+"""What tests of the server share: no settings but their own, and folders with models."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.settings import Settings, environment_name
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps the settings of whoever runs the tests out of them."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(environment_name(name), raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty working directory. Modules that are loaded from it are forgotten when the test ends."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    forget_models(tmp_path)
+
+
+def forget_models(folder: Path) -> None:
+    """Makes the modules of the folder be loaded anew."""
+    for name, module in tuple(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        paths = [file] if file else list(getattr(module, "__path__", ()))
+        if any(Path(path).is_relative_to(folder) for path in paths):
+            del sys.modules[name]

@@ -1,0 +1,272 @@
+"""The application: its routes on a real store, and how it starts and ends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keygraph.bulk import write_batches
+from keygraph.engines import open_store
+from keygraph.items import Item
+from keygraph.store import CreateTable
+from server.app import app_from_environment, create_app
+from server.models import load_model
+from server.settings import Settings, read_settings
+from server.signing import kept_secret, with_secret
+from server.snapshot import printed
+from tests.server.conftest import forget_models
+from tests.server.library import MODEL, book
+
+
+@pytest.fixture
+def settings(folder: Path) -> Settings:
+    (folder / "library.py").write_text(MODEL)
+    return read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret")
+
+
+@asynccontextmanager
+async def running(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the application while it runs."""
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
+            yield client
+
+
+async def make_table(settings: Settings, *items: Item) -> None:
+    async with open_store(settings.store_address, load_model("library").graph.table) as store:
+        await store.send(CreateTable())
+        await write_batches(store, [(items, None)], lambda mark: None)
+
+
+async def ask(client: httpx.AsyncClient, query: str) -> dict[str, Any]:
+    response = await client.post("/graphql", json={"query": query})
+    content: dict[str, Any] = response.json()
+    return content
+
+
+class TestRoutes:
+    async def test_graphql_answers_from_the_store(self, settings: Settings) -> None:
+        """The server would run and not serve what the table holds."""
+        await make_table(settings, book("1", "Emma"), book("2", "Ulysses"))
+        async with running(create_app(settings)) as client:
+            query = '{ book(isbn: "2") { title } books(direction: DESC) { nodes { title } } }'
+            assert await ask(client, query) == {
+                "data": {
+                    "book": {"title": "Ulysses"},
+                    "books": {"nodes": [{"title": "Ulysses"}, {"title": "Emma"}]},
+                }
+            }
+
+    async def test_the_settings_limit_pages_and_bodies(self, settings: Settings) -> None:
+        """KEYGRAPH_MAX_PAGE_SIZE and KEYGRAPH_MAX_BODY_BYTES would do nothing."""
+        await make_table(settings, book("1", "Emma"))
+        limited = settings.model_copy(update={"max_page_size": 5, "max_body_bytes": 100})
+        async with running(create_app(limited)) as client:
+            content = await ask(client, "{ books(first: 6) { totalCount } }")
+            assert "BAD_USER_INPUT" in str(content["errors"])
+            assert await ask(client, "{ books(first: 5) { totalCount } }") == {
+                "data": {"books": {"totalCount": 1}}
+            }
+            response = await client.post("/graphql", json={"query": "{ books { totalCount } }".ljust(100)})
+            assert response.status_code == 413
+
+    async def test_the_read_budget_ends_a_page(self, settings: Settings) -> None:
+        """KEYGRAPH_READ_BUDGET would do nothing, and a filter that finds nothing would read a whole list."""
+        await make_table(settings, *(book(str(number), f"Volume {number:02}") for number in range(40)))
+        query = '{ books(where: {isbn: {eq: "39"}}) { nodes { isbn } pageInfo { hasNextPage } } }'
+        async with running(create_app(settings.model_copy(update={"read_budget": 10}))) as client:
+            assert await ask(client, query) == {
+                "data": {"books": {"nodes": [], "pageInfo": {"hasNextPage": True}}}
+            }
+        async with running(create_app(settings)) as client:
+            assert await ask(client, query) == {
+                "data": {"books": {"nodes": [{"isbn": "39"}], "pageInfo": {"hasNextPage": False}}}
+            }
+
+    async def test_the_schema_is_served_as_it_is_printed(self, settings: Settings) -> None:
+        """A client's code would be generated from another schema than the committed one."""
+        async with running(create_app(settings)) as client:
+            response = await client.get("/schema.graphql")
+        assert response.headers["content-type"] == "text/plain; charset=utf-8"
+        assert response.text == printed(load_model("library").schema)
+        assert "type Book implements Node {" in response.text
+
+    async def test_the_playground_has_the_queries_of_the_model(
+        self, settings: Settings, folder: Path
+    ) -> None:
+        """A newcomer's playground would be empty, or would ask for another model's fields."""
+        (folder / "library.graphql").write_text("query Everything { books { totalCount } }\n")
+        async with running(create_app(settings)) as client:
+            response = await client.get("/")
+        assert response.status_code == 200
+        assert "<title>Library" in response.text
+        assert "query Everything { books { totalCount } }" in response.text
+
+    async def test_the_playground_has_queries_also_where_none_are_written(self, settings: Settings) -> None:
+        """Who brings a model of his own would face an empty editor."""
+        async with running(create_app(settings)) as client:
+            assert "query Books {" in (await client.get("/")).text
+
+    async def test_get_of_graphql_is_405(self, settings: Settings) -> None:
+        """A link could make a browser send an operation."""
+        async with running(create_app(settings)) as client:
+            response = await client.get("/graphql")
+        assert (response.status_code, response.headers["allow"]) == (405, "POST")
+
+    async def test_what_an_endpoint_hides_stays_hidden(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A secret in an exception's text would be sent to whoever asks."""
+
+        async def fail(request: Request) -> Response:
+            raise RuntimeError("the password is hunter2")
+
+        app = create_app(settings)
+        app.router.routes.append(Route("/fail", fail))
+        with caplog.at_level(logging.ERROR):
+            async with running(app) as client:
+                response = await client.get("/fail")
+        assert response.status_code == 500
+        assert "hunter2" not in response.text
+        assert response.json()["errors"][0]["extensions"]["id"] in caplog.text
+
+
+class TestHealth:
+    async def test_it_is_alive_without_its_table(self, settings: Settings) -> None:
+        """A container would be killed again and again while its table is being made."""
+        async with running(create_app(settings)) as client:
+            response = await client.get("/healthz")
+        assert (response.status_code, response.text) == (200, "ok")
+
+    async def test_it_is_ready_with_its_table(self, settings: Settings) -> None:
+        """A load balancer would send nothing to a server that could answer."""
+        await make_table(settings)
+        async with running(create_app(settings)) as client:
+            response = await client.get("/readyz")
+        assert (response.status_code, response.json()) == (200, {"ready": True})
+
+    async def test_it_is_not_ready_without(self, settings: Settings) -> None:
+        """A load balancer would send clients to a server that can only fail."""
+        async with running(create_app(settings)) as client:
+            response = await client.get("/readyz")
+        assert response.status_code == 503
+        assert response.json() == {"ready": False, "reason": "the store has no table Library"}
+
+    async def test_it_is_not_ready_with_another_table(self, settings: Settings, folder: Path) -> None:
+        """Queries of a list would fail one by one for an index that nobody made."""
+        await make_table(settings)
+        (folder / "library.py").write_text(MODEL.replace('"by_kind", "kind"', '"by_type", "kind"'))
+        forget_models(folder)
+        async with running(create_app(settings)) as client:
+            response = await client.get("/readyz")
+        assert response.status_code == 503
+        assert response.json() == {
+            "ready": False,
+            "reason": "the table Library: it lacks the index by_type",
+        }
+
+    async def test_it_is_not_ready_while_the_store_does_not_answer(self, settings: Settings) -> None:
+        """An outage of DynamoDB would look like a healthy server."""
+        away = settings.model_copy(update={"store": "http://127.0.0.1:9", "deadline": 0.2})
+        async with running(create_app(away)) as client:
+            response = await client.get("/readyz")
+        assert response.status_code == 503
+        assert response.json()["ready"] is False
+        assert "127.0.0.1:9" in response.json()["reason"]
+
+
+class TestLifespan:
+    async def test_the_store_is_one_and_is_closed_at_the_end(self, settings: Settings) -> None:
+        """Connections would leak with every request or every reload."""
+        await make_table(settings)
+        app = create_app(settings)
+        async with running(app) as client:
+            await ask(client, "{ books { totalCount } }")
+            store = app.state.store
+            assert app.state.service.store is store
+        assert not list(Path.cwd().glob("*.sqlite-wal"))
+        with pytest.raises(Exception, match="closed"):
+            await store.send(CreateTable())
+
+
+class TestSecret:
+    async def test_cursors_outlive_a_restart(self, settings: Settings) -> None:
+        """Whoever pages through a list would begin anew after every restart of a server on a file."""
+        await make_table(settings, book("1", "Emma"), book("2", "Ulysses"))
+        unset = settings.model_copy(update={"secret": None})
+        async with running(create_app(unset)) as client:
+            content = await ask(client, "{ books(first: 1) { pageInfo { endCursor } } }")
+        cursor = content["data"]["books"]["pageInfo"]["endCursor"]
+        async with running(create_app(unset)) as client:
+            query = f'{{ books(after: "{cursor}") {{ nodes {{ title }} }} }}'
+            assert await ask(client, query) == {"data": {"books": {"nodes": [{"title": "Ulysses"}]}}}
+
+    def test_it_is_kept_for_the_owner_alone(self, folder: Path) -> None:
+        """Other users of the machine could make cursors."""
+        file = folder / "data/library.sqlite.secret"
+        secret = kept_secret(file)
+        assert len(bytes.fromhex(secret)) == 32
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert kept_secret(file) == secret
+        assert list(file.parent.iterdir()) == [file]
+
+    def test_processes_that_make_it_at_once_agree(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Workers would refuse each other's cursors."""
+        file = folder / "library.sqlite.secret"
+        first = kept_secret(file)
+        # The other process has looked before the file was there.
+        monkeypatch.setattr(Path, "exists", lambda path: False)
+        assert kept_secret(file) == first
+
+    def test_with_another_store_it_is_new_and_the_log_says_so(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Nobody would know why cursors stop working with every restart."""
+        unset = settings.model_copy(update={"store": "aws", "secret": None})
+        first, second = with_secret(unset).secret, with_secret(unset).secret
+        assert isinstance(first, SecretStr)
+        assert first != second
+        assert len(caplog.records) == 2
+        assert "KEYGRAPH_SECRET is not set: cursors will not survive a restart" in caplog.text
+
+    def test_one_that_is_given_is_used(self, settings: Settings, folder: Path) -> None:
+        """Servers behind one load balancer would refuse each other's cursors."""
+        assert with_secret(settings) == settings
+        assert not list(folder.glob("*.secret"))
+
+
+class TestFactory:
+    async def test_a_worker_serves_what_the_environment_says(
+        self, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Workers would serve the default model."""
+        await make_table(settings)
+        for name, value in settings.environment().items():
+            monkeypatch.setenv(name, value)
+        async with running(app_from_environment()) as client:
+            assert (await client.get("/readyz")).json() == {"ready": True}
+
+    def test_a_worker_that_cannot_start_says_why_in_a_line(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With --reload a typing error in the model would fill the terminal with a traceback."""
+        monkeypatch.setenv("KEYGRAPH_MODEL", "nope")
+        with pytest.raises(SystemExit) as caught:
+            app_from_environment()
+        assert caught.value.code == 3
+        [line] = capsys.readouterr().err.splitlines()
+        assert "ERROR server.app: there is no module nope" in line

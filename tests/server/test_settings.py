@@ -1,0 +1,140 @@
+"""The settings: every one is documented, takes effect by its name, and is refused clearly."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from server.errors import SettingsError
+from server.settings import LogLevel, Settings, environment_name, read_settings
+
+DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"
+
+GIVEN = {
+    "model": "shop:graph",
+    "store": "sqlite:shop.sqlite",
+    "host": "0.0.0.0",
+    "port": 9000,
+    "secret": "s3cret",
+    "max_page_size": 50,
+    "read_budget": 500,
+    "concurrency": 8,
+    "deadline": 2.5,
+    "max_body_bytes": 2000,
+    "log_level": "warning",
+}
+
+
+def documented_row(name: str) -> str:
+    """The row that the document must have for a setting."""
+    field = Settings.model_fields[name]
+    default = field.default.value if isinstance(field.default, Enum) else field.default
+    shown = "" if default is None else f"`{default}`"
+    return f"| `{environment_name(name)}` | {shown} | {field.description} |"
+
+
+class TestDocument:
+    @pytest.mark.parametrize("name", Settings.model_fields)
+    def test_it_has_every_setting_with_its_default(self, name: str) -> None:
+        """A setting could not be found by who needs it, or would be described as it once was."""
+        assert documented_row(name) in DOCUMENT.read_text("utf-8").splitlines()
+
+    def test_it_has_no_other(self) -> None:
+        """Somebody would set what is not there and wonder why nothing happens."""
+        rows = [line for line in DOCUMENT.read_text("utf-8").splitlines() if line.startswith("| `KEYGRAPH_")]
+        assert len(rows) == len(Settings.model_fields)
+
+
+class TestReading:
+    def test_every_setting_is_read_from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A documented variable would do nothing."""
+        assert list(GIVEN) == list(Settings.model_fields)
+        for name, value in GIVEN.items():
+            monkeypatch.setenv(environment_name(name), str(value))
+        settings = read_settings()
+        assert settings.secret is not None
+        assert settings.secret.get_secret_value() == "s3cret"
+        assert settings.model_dump(exclude={"secret"}) == {
+            **{name: value for name, value in GIVEN.items() if name != "secret"},
+            "log_level": LogLevel.WARNING,
+        }
+
+    def test_an_option_goes_before_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`--port` would be ignored wherever KEYGRAPH_PORT is set."""
+        monkeypatch.setenv("KEYGRAPH_PORT", "9000")
+        monkeypatch.setenv("KEYGRAPH_HOST", "0.0.0.0")
+        settings = read_settings(port=9001, host=None)
+        assert (settings.port, settings.host) == (9001, "0.0.0.0")
+
+    def test_an_empty_variable_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An empty line of an env file would be a secret without a character."""
+        monkeypatch.setenv("KEYGRAPH_SECRET", "")
+        monkeypatch.setenv("KEYGRAPH_PORT", "")
+        assert read_settings().secret is None
+        assert read_settings().port == 8000
+
+    @pytest.mark.parametrize(
+        ("name", "value", "reason"),
+        [
+            ("port", "http", "input should be a valid integer, unable to parse string as an integer"),
+            ("port", "65536", "input should be less than or equal to 65535"),
+            ("max_page_size", "0", "input should be greater than or equal to 1"),
+            ("deadline", "0", "input should be greater than 0"),
+            ("log_level", "loud", "input should be 'debug', 'info', 'warning' or 'error'"),
+        ],
+    )
+    def test_what_cannot_be_used_is_named(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, value: str, reason: str
+    ) -> None:
+        """A server that does not start would not say which variable is wrong."""
+        monkeypatch.setenv(environment_name(name), value)
+        with pytest.raises(SettingsError) as caught:
+            read_settings()
+        assert caught.value.problem == f"{environment_name(name)} cannot be used: {reason}"
+
+    def test_a_wrong_option_is_named_as_an_option(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Somebody would look for a mistake in the environment that stands on the command line."""
+        monkeypatch.setenv("KEYGRAPH_PORT", "9000")
+        with pytest.raises(SettingsError, match=r"^--port cannot be used"):
+            read_settings(port=-1)
+
+    def test_a_secret_is_never_shown(self) -> None:
+        """A log or a traceback with the settings would give the secret away."""
+        assert "s3cret" not in repr(read_settings(secret="s3cret"))
+
+
+class TestHandingOn:
+    def test_another_process_reads_the_same_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Workers would serve something else than the command line said."""
+        settings = read_settings(**GIVEN)
+        for name, value in settings.environment().items():
+            monkeypatch.setenv(name, value)
+        assert read_settings() == settings
+
+    def test_what_is_not_set_is_not_handed_on(self) -> None:
+        """A worker would take the text `None` for a store."""
+        assert not {"KEYGRAPH_STORE", "KEYGRAPH_SECRET"} & read_settings().environment().keys()
+
+
+class TestStore:
+    @pytest.mark.parametrize(
+        ("model", "address"),
+        [
+            ("examples.commerce:graph", "sqlite:.keygraph/commerce.sqlite"),
+            ("shop", "sqlite:.keygraph/shop.sqlite"),
+        ],
+    )
+    def test_without_one_every_model_has_a_file_of_its_own(self, model: str, address: str) -> None:
+        """Two models would write into one file."""
+        settings = read_settings(model=model)
+        assert settings.store_address == address
+        assert settings.sqlite_file == Path(address.removeprefix("sqlite:"))
+
+    @pytest.mark.parametrize("address", ["aws", "http://127.0.0.1:8001"])
+    def test_another_store_has_no_file(self, address: str) -> None:
+        """The secret of a server on DynamoDB would be written to a file called `aws`."""
+        settings = read_settings(store=address)
+        assert settings.store_address == address
+        assert settings.sqlite_file is None

@@ -1,0 +1,89 @@
+"""The README: what it shows is what happens."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from examples import commerce
+from keygraph.interchange import Interchange
+from keygraph.rendering import render
+from keygraph.store import BatchWrite, Store, TracingStore
+from keygraph.table import Table
+from resolvers import Service, build_schema
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of a language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def league(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The README's own model, as a file that somebody has saved."""
+    file = tmp_path / "league.py"
+    file.write_text(blocks("python")[0], "utf-8")
+    spec = spec_from_file_location("league", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "league", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+async def test_the_nested_query_has_the_answer_and_the_cost_that_are_shown(
+    make_store: Callable[[Table], Awaitable[Store]],
+) -> None:
+    """Somebody who tries the README's query would see another answer, or pay for more requests than it says."""
+    store = TracingStore(await make_store(commerce.graph.table))
+    interchange = Interchange(commerce.graph)
+    for name in ("commerce.jsonl", "commerce.described.jsonl"):
+        lines = (ROOT / "examples" / name).read_text("utf-8").splitlines()
+        await store.send(BatchWrite(tuple(interchange.read(line) for line in lines)))
+    service = Service(build_schema(commerce.graph), store, secret=b"a secret")
+    store.requests.clear()
+
+    answer = await service.execute(blocks("graphql")[0])
+
+    assert answer == json.loads(blocks("json")[0])
+    sent = [wire.operation for request in store.requests for wire in render(request, store.table)]
+    assert sent == ["GetItem", "Query", "Query", "Query", "BatchGetItem"]
+
+
+async def test_the_model_is_served(
+    league: ModuleType, make_store: Callable[[Table], Awaitable[Store]]
+) -> None:
+    """Somebody who copies the README's model would not get the answer that it promises."""
+    store = await make_store(league.graph.table)
+    items: list[dict[str, Any]] = [
+        {"PK": "TEAM#T1", "SK": "TEAM#T1", "team_id": "T1", "name": "Harriers"},
+        {"PK": "PLAYER#P1", "SK": "PLAYER#P1", "player_id": "P1", "name": "Kim"},
+        {"PK": "TEAM#T1", "SK": "PLAYER#P1", "shirt_number": 7},
+    ]
+    interchange = Interchange(league.graph)
+    await store.send(BatchWrite(tuple(interchange.read(json.dumps(item)) for item in items)))
+    service = Service(build_schema(league.graph), store, secret=b"a secret")
+    [query] = re.findall(r"and answers `(team.*?)`\.", README, re.DOTALL)
+
+    answer = await service.execute("{ " + query + " }")
+
+    assert answer == {
+        "data": {
+            "team": {
+                "name": "Harriers",
+                "members": {"edges": [{"shirtNumber": 7, "node": {"name": "Kim"}}]},
+            }
+        }
+    }
