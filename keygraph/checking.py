@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from keygraph.errors import Mistake
+from keygraph.model import Model
 from keygraph.paths import AccessPath
 from keygraph.records import DeclaredList, RecordType
 from keygraph.shapes import are_disjoint, is_special_case, shape
 
-if TYPE_CHECKING:
-    from keygraph.graph import Graph
 
-
-def graph_mistakes(graph: Graph) -> list[Mistake]:
+def graph_mistakes(model: Model) -> list[Mistake]:
     """Every mistake of the kinds of this module."""
     return [
-        *_lists_without_one_path(graph),
-        *_types_not_told_apart(graph),
-        *_types_not_projected(graph),
-        *_fields_without_item(graph),
+        *_lists_without_one_path(model),
+        *_types_not_told_apart(model),
+        *_types_not_projected(model),
+        *_fields_without_item(model),
     ]
 
 
-def _lists_without_one_path(graph: Graph) -> Iterator[Mistake]:
-    for (owner, name), paths in graph.list_candidates.items():
-        record = graph.types[owner]
+def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
+    for (owner, name), paths in model.list_candidates.items():
+        record = model.types[owner]
         if not paths:
             yield _no_path(record, record.lists[name])
         elif len(paths) > 1:
@@ -69,9 +66,9 @@ def _are_told_apart(one: RecordType, other: RecordType) -> bool:
     return is_special_case(mine, theirs) != is_special_case(theirs, mine) or are_disjoint(mine, theirs)
 
 
-def _types_not_told_apart(graph: Graph) -> Iterator[Mistake]:
-    for value, group in graph.types_by_value.items():
-        declared = [record for record in graph.types.values() if record in group]
+def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
+    for value, group in model.types_by_value.items():
+        declared = [record for record in model.types.values() if record in group]
         for one, other in combinations(declared, 2):
             if not _are_told_apart(one, other):
                 said = "say no type" if value is None else "say the same type"
@@ -84,13 +81,13 @@ def _types_not_told_apart(graph: Graph) -> Iterator[Mistake]:
                 )
 
 
-def _types_not_projected(graph: Graph) -> Iterator[Mistake]:
+def _types_not_projected(model: Model) -> Iterator[Mistake]:
     """Lists in an index that lacks the type attribute, where keys alone do not tell the items apart."""
-    attribute = graph.type_attribute
-    for path in graph.paths:
-        if attribute is None or graph.table.has(path.keys.index_name, attribute):
+    attribute = model.type_attribute
+    for path in model.paths:
+        if attribute is None or model.table.has(path.keys.index_name, attribute):
             continue
-        for sibling in graph.siblings(path):
+        for sibling in model.siblings(path):
             if not _are_told_apart(path.record, sibling):
                 yield Mistake(
                     "type-not-projected",
@@ -101,8 +98,8 @@ def _types_not_projected(graph: Graph) -> Iterator[Mistake]:
                 )
 
 
-def _fields_without_item(graph: Graph) -> Iterator[Mistake]:
-    for record in graph.types.values():
+def _fields_without_item(model: Model) -> Iterator[Mistake]:
+    for record in model.types.values():
         if not record.is_virtual:
             continue
         for name in (*record.fields, *record.ends):

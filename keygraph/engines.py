@@ -24,7 +24,7 @@ def open_store(
 
         return open_sqlite(path, table)
     if url != "aws" and not _is_endpoint(url):
-        raise ValueError(f"{_shown(url)} is no store: give sqlite:PATH, aws, or http://HOST:PORT")
+        raise ValueError(f"{shown_address(url)!r} is no store: give sqlite:PATH, aws, or http://HOST:PORT")
     from keygraph.dynamodb import open_dynamodb
 
     endpoint = None if url == "aws" else url
@@ -44,6 +44,6 @@ def _is_endpoint(url: str) -> bool:
         return False
 
 
-def _shown(url: str) -> str:
-    """The address without what may be a password in it."""
-    return repr(url if "@" not in url else f"{url.partition(':')[0]}://…@{url.rpartition('@')[2]}")
+def shown_address(url: str) -> str:
+    """The address of a store without what may be a password in it."""
+    return f"{url.partition(':')[0]}://…@{url.rpartition('@')[2]}" if "@" in url and "://" in url else url

@@ -84,10 +84,13 @@ class KeyText:
         kind = self.type.kind
         sample = {"datetime": _A_MOMENT, "date": _A_MOMENT.date()}.get(kind)
         if sample is not None:
+            if "%" not in self.format:
+                raise UnusableFormat(f"{{:{self.format}}} is no format for {self.type.name}, it has no %")
             set_(self, "lossy", not self._returns(sample))
             set_(self, "ordered", not self.lossy and _is_from_large_to_small(self.format))
         elif kind in ("int", "long"):
-            if not all(self._returns(sample) for sample in (0, 7, 1_234_567)):
+            numbers = (0, 7, 1_234_567)
+            if not all(self._returns(number) and self.accepts(self.render(number)) for number in numbers):
                 raise UnusableFormat(f"{{:{self.format}}} writes integers that cannot be read back")
             set_(self, "ordered", bool(_PADDED.fullmatch(self.format)))
         else:
@@ -111,6 +114,8 @@ class KeyText:
     def render(self, value: Any) -> str:
         """The text of a value. Raises ValueError where the value is none of the type's."""
         kind = self.type.kind
+        if value is None:
+            raise ValueError("None has no text")
         if self.format:
             if kind == "datetime" and value.tzinfo is not None:
                 value = value.astimezone(UTC)
@@ -139,7 +144,9 @@ class KeyText:
             case "int" | "long":
                 return int(text)
             case "boolean":
-                return {"true": True, "false": False}[text]
+                if text not in ("true", "false"):
+                    raise ValueError("neither true nor false")
+                return text == "true"
             case "decimal":
                 try:
                     return Decimal(text)

@@ -8,16 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from keygraph.errors import Mistake
-from keygraph.names import camel, pascal, plural, snake
+from keygraph.model import Model
+from keygraph.names import camel, pascal, snake
 from keygraph.paths import AccessPath, Argument
 from keygraph.records import RecordType
 from keygraph.types import FieldType
-
-if TYPE_CHECKING:
-    from keygraph.graph import Graph
 
 RESERVED_TYPES = frozenset(
     [
@@ -71,11 +68,6 @@ def field_name(record: RecordType) -> str:
     return camel(snake(record.name))
 
 
-def list_name(record: RecordType) -> str:
-    """The list at the root of a type whose keys name none, in snake case: the plural of its name."""
-    return plural(snake(record.name))
-
-
 def connection_prefix(path: AccessPath) -> str:
     """What the connection's and the edge's types begin with: the type, or the owner and the field."""
     return path.record.name if path.owner is None else path.owner.name + pascal(path.name)
@@ -115,17 +107,17 @@ def filterable_fields(path: AccessPath) -> Iterator[tuple[str, FieldType, tuple[
 # --- Mistakes -----------------------------------------------------------------------------------------
 
 
-def name_mistakes(graph: Graph) -> list[Mistake]:
+def name_mistakes(model: Model) -> list[Mistake]:
     """Generated names that are one, reserved, or no names of GraphQL; arguments and fields that collide."""
     found: list[Mistake] = []
-    _look_at_types(graph, found)
-    _look_at_fields(graph, found)
-    for path in graph.paths:
+    _look_at_types(model, found)
+    _look_at_fields(model, found)
+    for path in model.paths:
         _look_at_arguments(path, found)
     return found
 
 
-def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
+def _look_at_types(model: Model, found: list[Mistake]) -> None:
     made: dict[str, str] = {}
     declared: dict[str, object] = {}
 
@@ -152,12 +144,12 @@ def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
         else:
             take(name, name)
 
-    for record in graph.types.values():
+    for record in model.types.values():
         declare(record.name, record.name, record.cls)
         for field in record.fields.values():
             for python in _classes_of(field.type):
                 declare(python.__name__, f"{record.name}.{field.name}", python)
-    for path in graph.paths:
+    for path in model.paths:
         what = (
             f"the root's lists of {path.record.name}"
             if path.owner is None
@@ -180,8 +172,8 @@ def _classes_of(type_: FieldType) -> Iterator[type]:
         yield from _classes_of(member.type)
 
 
-def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
-    for record in graph.types.values():
+def _look_at_fields(model: Model, found: list[Mistake]) -> None:
+    for record in model.types.values():
         names = [*record.fields, *record.ends, *record.lists, *record.methods]
         _look_for_equal(record.name, [camel(name) for name in names], found)
         for name in names:
@@ -201,8 +193,8 @@ def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
                 )
         for field in record.fields.values():
             _look_at_members(record, field.name, field.type, found)
-    at_root = ["node", "nodes", *(field_name(record) for record in graph.nodes)]
-    at_root += [camel(path.name) for path in (*graph.root_lists, *graph.finders)]
+    at_root = ["node", "nodes", *(field_name(record) for record in model.nodes)]
+    at_root += [camel(path.name) for path in (*model.root_lists, *model.finders)]
     _look_for_equal("the root", at_root, found)
 
 

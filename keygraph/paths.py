@@ -86,17 +86,20 @@ class AccessPath:
         if self.owner is None or self.end is None:
             return {}
         end = self.record.ends[self.end]
-        by_path = {(self.end, *slot.path): slot for slot in self.owner.identity}
-        by_attribute = {end.attributes[slot.path]: slot for slot in self.owner.identity}
         known = {}
         for keys in self.record.keys.values():
             for slot in keys.slots:
-                source = by_path.get(slot.path)
-                if source is None:
-                    attribute = attribute_of(self.record, slot.path)
-                    source = by_attribute.get(attribute) if attribute else None
-                if source is not None and (source.text == slot.text or not (source.lossy or slot.computed)):
-                    known[slot.name] = source
+                attribute = attribute_of(self.record, slot.path)
+                sources = [
+                    source
+                    for source in self.owner.identity
+                    if slot.path == (self.end, *source.path) or attribute == end.attributes[source.path]
+                ]
+                same = [source for source in sources if source.text == slot.text]
+                if not slot.computed:
+                    same += [source for source in sources if not source.lossy]
+                if same:
+                    known[slot.name] = same[0]
         return known
 
     @cached_property
@@ -160,7 +163,7 @@ class AccessPath:
         slots = {slot.name: slot for keys in self.record.keys.values() for slot in keys.slots}
         given = {}
         for name, source in self.known.items():
-            given[name] = _rewritten(source, texts[source.name], slots[name])
+            given[name] = source.rewritten(texts[source.name], slots[name])
         return given
 
     @cached_property
@@ -210,12 +213,8 @@ class AccessPath:
             if end is not None:
                 slots = self.record.ends[end].target.identity
                 texts |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
-        return tuple(_rewritten(*texts[slot.path], slot) for slot in self.record.identity)
-
-
-def _rewritten(source: Slot, text: str, wanted: Slot) -> str:
-    """The text of one slot as another, of the same value, writes it."""
-    return text if source.text == wanted.text else wanted.text.render(source.text.value(text))
+        sources = ((slot, *texts[slot.path]) for slot in self.record.identity)
+        return tuple(source.rewritten(text, slot) for slot, source, text in sources)
 
 
 def attribute_of(record: RecordType, path: FieldPath) -> tuple[str, ...] | None:
@@ -256,13 +255,16 @@ def _leads(path: AccessPath) -> bool:
     """Whether every key field of the owner stands in the partition or in the known part of the sort key."""
     if path.owner is None:
         return False
-    told = {
-        source.name
+    standing = [
+        (slot, path.known[slot.name])
         for template in (path.keys.partition, path.prefix)
         for slot in template.slots
-        if (source := path.known.get(slot.name)) is not None
-    }
-    return told == {slot.name for slot in path.owner.identity}
+        if slot.name in path.known
+    ]
+    # A text that loses a part of the value is that of other nodes too.
+    texts = {source.name for slot, source in standing if slot.text == source.text}
+    values = {source.path for slot, source in standing if not slot.lossy}
+    return all(slot.name in texts or slot.path in values for slot in path.owner.identity)
 
 
 def is_listable(record: RecordType, keys: Keys) -> bool:

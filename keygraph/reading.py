@@ -203,7 +203,9 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
         stream.ended = True
     else:
         stream.frontier = Place(stream.shard, page.last)
-        stream.query = replace(stream.query, start=page.last, limit=max(limit, min(limit * 2, _LARGEST_LIMIT)))
+        stream.query = replace(
+            stream.query, start=page.last, limit=max(limit, min(limit * 2, _LARGEST_LIMIT))
+        )
     return page.scanned
 
 

@@ -170,7 +170,13 @@ class RecordType:
     @cached_property
     def key_fields(self) -> frozenset[str]:
         """The fields and ends that the table key alone tells, so that a node is not read for them."""
-        return frozenset(slot.path[0] for slot in self.identity if not slot.lossy)
+        told = {slot.path for slot in self.identity if not slot.lossy}
+        return frozenset(path[0] for path in told if len(path) == 1).union(
+            name
+            for name in self.key_ends
+            for own in [[slot.under(name) for slot in self.ends[name].target.identity]]
+            if all(slot in self.identity or (slot.path in told and not slot.lossy) for slot in own)
+        )
 
     def leaf_name(self, path: FieldPath) -> str:
         """The snake-case name of a field or of an end's key field, as arguments and attributes are called.
@@ -181,7 +187,7 @@ class RecordType:
         if name not in self.ends or not inner:
             return name
         target = self.ends[name].target
-        if len(target.identity) == 1:
+        if len({slot.path for slot in target.identity}) == 1:
             return f"{name}_id"
         return f"{name}_{target.leaf_name(tuple(inner))}"
 
@@ -233,8 +239,7 @@ class RecordType:
             for slot in same if texts else ():
                 text = (texts or {}).get(slot.name)
                 if text is not None:
-                    same_format = slot.text == wanted.text
-                    return text if same_format else wanted.text.render(slot.text.value(text))
+                    return slot.rewritten(text, wanted)
         return None
 
     def value(self, item: Mapping[str, Value], field: Field) -> Any:
@@ -278,14 +283,20 @@ class RecordType:
     def identity_value(self, identity: Iterable[str], field: str) -> Any:
         """The value of a key field, of an identity's texts; None for an optional one that is absent."""
         for slot, text in zip(self.identity, identity, strict=True):
-            if slot.path == (field,):
+            if slot.path == (field,) and not slot.lossy:
                 return slot.text.value(text) if text else None
         raise KeyError(field)
 
     def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...]:
         """The identity of the node at an end that stands in the key, of an identity's texts."""
-        texts = dict(zip((slot.name for slot in self.identity), identity, strict=True))
-        return tuple(texts[slot.under(end.name).name] for slot in end.target.identity)
+        texts = dict(zip(self.identity, identity, strict=True))
+        by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
+        found = []
+        for slot in end.target.identity:
+            own = slot.under(end.name)
+            source = own if own in texts else by_path[own.path]
+            found.append(source.rewritten(texts[source], own))
+        return tuple(found)
 
     def completed(self, item: Item) -> Item:
         """The item with the attributes that it has in keys alone, so that a condition can be decided."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from string import Formatter
 from typing import TypeAlias
@@ -83,6 +83,10 @@ class Slot:
     def lossy(self) -> bool:
         """Whether its text cannot be made a value again."""
         return self.text.lossy or self.computed
+
+    def rewritten(self, text: str, wanted: Slot) -> str:
+        """Its text as another slot of the same field writes it."""
+        return text if self.text == wanted.text else wanted.text.render(self.text.value(text))
 
     def under(self, end: str) -> Slot:
         """The same slot, seen from a type that has an end to this one's type."""
@@ -201,7 +205,11 @@ class Template:
                 case str():
                     parts.append(token.replace("{", "{{").replace("}", "}}"))
                 case Slot():
-                    parts.append("{" + token.name + "}")
+                    parts.append(str(Reference(token.path, token.text.format)))
                 case Maybe(inner):
-                    parts.append(str(Template(inner)).replace("}", "?}"))
+                    shown = str(Template(inner))
+                    for slot in Template(inner).slots:
+                        written = Reference(slot.path, slot.text.format)
+                        shown = shown.replace(str(written), str(replace(written, optional=True)))
+                    parts.append(shown)
         return "".join(parts)

@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -95,6 +95,7 @@ class Member:
     type: FieldType
     optional: bool
     attribute: str
+    has_default: bool
 
 
 @dataclass(frozen=True)
@@ -150,36 +151,51 @@ def is_optional(annotation: object) -> tuple[object, bool]:
     return annotation, False
 
 
-def field_type(annotation: object, case: str) -> FieldType:
+_SET_ELEMENTS: tuple[Kind, ...] = (
+    "id", "string", "int", "long", "float", "decimal", "datetime", "date", "bytes", "enum",
+)  # fmt: skip
+"""What a set of DynamoDB can hold: texts, numbers and bytes."""
+
+
+def field_type(annotation: object, case: str, inside: tuple[type, ...] = ()) -> FieldType:
     """The type that the (resolved) annotation means; nested dataclasses are stored in that attribute case.
 
-    Raises UnknownType.
+    `inside` are the dataclasses that hold the field. Raises UnknownType.
     """
-    if annotation in _PLAIN:
-        return FieldType(_PLAIN[annotation])
+    for plain_annotation, kind in _PLAIN.items():
+        if annotation == plain_annotation:
+            return FieldType(kind)
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (list, set, frozenset) and len(args) == 1:
         element, optional = is_optional(args[0])
-        return FieldType(
-            "list" if origin is list else "set", of=field_type(element, case), of_optional=optional
-        )
+        of = field_type(element, case, inside)
+        if origin is not list and (optional or of.kind not in _SET_ELEMENTS):
+            raise UnknownType(f"a set cannot hold values of type {of.name}{' or None' if optional else ''}")
+        return FieldType("list" if origin is list else "set", of=of, of_optional=optional)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         if not all(isinstance(member.value, str | int) for member in annotation):
             raise UnknownType(f"the values of {annotation.__name__} are neither texts nor integers")
         return FieldType("enum", python=annotation)
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        return FieldType("object", python=annotation, members=_members(annotation, case))
+        if annotation in inside:
+            raise UnknownType(f"{annotation.__name__} holds itself")
+        members = _members(annotation, case, (*inside, annotation))
+        return FieldType("object", python=annotation, members=members)
     shown = getattr(annotation, "__name__", None) or str(annotation)
     raise UnknownType(f"{shown} is no type of a field")
 
 
-def _members(cls: type, case: str) -> tuple[Member, ...]:
-    hints = typing.get_type_hints(cls, include_extras=True)
+def _members(cls: type, case: str, inside: tuple[type, ...]) -> tuple[Member, ...]:
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except (NameError, TypeError, SyntaxError, AttributeError) as error:
+        raise UnknownType(f"{cls.__name__} cannot be read: {error}") from None
     members = []
     for declared in dataclasses.fields(cls):
         annotation, optional = is_optional(hints[declared.name])
-        attribute = cased(declared.name, case)
-        members.append(Member(declared.name, field_type(annotation, case), optional, attribute))
+        type_ = field_type(annotation, case, inside)
+        has_default = not (declared.default is MISSING and declared.default_factory is MISSING)
+        members.append(Member(declared.name, type_, optional, cased(declared.name, case), has_default))
     return tuple(members)
 
 
@@ -238,6 +254,8 @@ def _decode_object(type_: FieldType, value: Value) -> Any:
     values: dict[str, Any] = {}
     for member in type_.members:
         found = content.get(member.attribute)
+        if member.attribute not in content and member.has_default:
+            continue
         if found is None and not member.optional:
             raise ValueError(f"{member.name} is missing")
         values[member.name] = None if found is None else decode(member.type, found)

@@ -161,7 +161,7 @@ class Connection:
         start = _index_behind(self.neighbours, places, window.start, window.forward)
         end = _index_before(self.neighbours, places, window.end, window.forward)
         page = found[start:end][: window.size]
-        more = start + window.size < len(found)
+        more = start + window.size < end
         return await self._shown(Found(page, more, None), start > 0)
 
     async def total(self) -> int:

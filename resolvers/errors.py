@@ -27,6 +27,8 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
         code = "GRAPHQL_PARSE_FAILED"
     elif isinstance(cause, KeygraphError):
         code = cause.code
+    elif code is not None and isinstance(cause, ValueError):
+        pass  # a value in the document that Python cannot read, such as an integer of 5,000 digits
     elif cause is not None and not isinstance(cause, GraphQLError):
         return {**internal_error(cause), **_where(error)}
     extensions = {**(error.extensions or {}), "code": code or BadUserInput.code}

@@ -187,6 +187,8 @@ def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: A
 
     def attribute(given: Any) -> Any:
         try:
+            if isinstance(given, str):
+                given.encode()  # half of a surrogate pair is no text
             return encode(element, given)
         except (ValueError, TypeError):
             raise BadUserInput(f"where.{name}.{operator}: a value that cannot be stored") from None

@@ -44,13 +44,11 @@ def _long(value: object) -> int:
 
 
 def _decimal(value: object) -> Decimal:
-    if isinstance(value, str | int | Decimal) and not isinstance(value, bool):
+    if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
         try:
-            return number(Decimal(value))
+            return number(Decimal(repr(value) if isinstance(value, float) else value))
         except (ValueError, InvalidOperation):
             pass
-    elif isinstance(value, float):
-        return number(repr(value))
     raise GraphQLError('Decimal: a number is wanted, best as a string ("199.99"), of at most 38 digits')
 
 
@@ -58,13 +56,12 @@ def _datetime(value: object) -> datetime:
     if isinstance(value, str):
         try:
             moment = Moment.of_text(value)
-        except ValueError:
-            pass
-        else:
             # An offset becomes UTC; without one, and in UTC, it is compared as it was written.
             if moment.tzinfo is None or value.endswith("Z"):
                 return moment
             return Moment.of_text(moment_text(datetime.fromisoformat(value).astimezone(UTC)))
+        except (ValueError, OverflowError):
+            pass
     raise GraphQLError('DateTime: a date and time of ISO 8601 is wanted, such as "2024-01-20T12:00:00Z"')
 
 

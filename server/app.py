@@ -38,8 +38,8 @@ def create_app(settings: Settings) -> Starlette:
     While it runs, its `state` has the `store` and the GraphQL `service`. Raises CommandError and ModelError where
     the settings cannot be served.
     """
-    settings = with_secret(settings)
     model = load_model(settings.model)
+    settings = with_secret(settings)
     table = model.graph.table.name
     return Starlette(
         routes=[

@@ -5,6 +5,7 @@ An expected error is one line that says the mend, and exit code 1; a wrong optio
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import typer
@@ -19,9 +20,32 @@ from server.commands.serve import serve
 from server.commands.table import table_app
 from server.errors import expected_message
 
+_UsageError: Any = typer.BadParameter.__base__
+"""The error of every misuse; typer shows only its special cases."""
+
 
 class _OneLineErrors(TyperGroup):
-    """Runs a command and says an expected error in one line."""
+    """Runs a command and says an expected error, and a wrong option, in one line."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except _UsageError as error:
+            if not error.message:
+                # A group without a command: what there is to choose from says more than a line.
+                error.show()
+            else:
+                command = error.ctx.command_path if error.ctx else self.name
+                problem = error.format_message()
+                stop = "" if problem.endswith((".", "?")) else "."
+                typer.echo(f"keygraph: {problem}{stop} `{command} --help` says what there is.", err=True)
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            typer.echo("keygraph: ended.", err=True)
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -6,6 +6,8 @@ The rules are those of the GraphQL over HTTP specification (https://graphql.gith
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -18,6 +20,8 @@ _T = TypeVar("_T")
 
 JSON = "application/json"
 GRAPHQL_RESPONSE = "application/graphql-response+json"
+_LONG_INTEGER = re.compile(rb"[0-9]{19}")
+"""What an integer of more than 64 bits has at least."""
 _OFFERED = (GRAPHQL_RESPONSE, JSON)
 """What answers are written as, the preferred one first."""
 
@@ -90,7 +94,7 @@ def check_headers(request: Request) -> None:
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The body. Raises RequestRefusedError as soon as it is known to have more bytes than the limit."""
-    too_large = RequestRefusedError(413, f"the body of a request may have {limit} bytes")
+    too_large = RequestRefusedError(413, f"the body of a request may have at most {limit} bytes")
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise too_large
@@ -105,8 +109,8 @@ async def read_body(request: Request, limit: int) -> bytes:
 def parse_request(body: bytes) -> GraphQLRequest:
     """The request in the body. Raises RequestRefusedError where there is none."""
     try:
-        content = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        content = _read_json(body)
+    except (ValueError, RecursionError):
         raise RequestRefusedError(400, "the body is no JSON") from None
     if isinstance(content, list):
         raise RequestRefusedError(400, "batches are not supported: send one request at a time")
@@ -119,6 +123,12 @@ def parse_request(body: bytes) -> GraphQLRequest:
     operation_name = _optional(content, "operationName", str, "a string")
     _optional(content, "extensions", dict, "an object")
     return GraphQLRequest(query, variables, operation_name)
+
+
+def _read_json(body: bytes) -> Any:
+    content = orjson.loads(body)
+    # orjson reads an integer of more than 64 bits as a float, which would be another number.
+    return json.loads(body) if _LONG_INTEGER.search(body) else content
 
 
 def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> _T | None:
@@ -185,8 +195,13 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
 
 def write_response(response: dict[str, Any], media_type: str, status: int) -> Response:
     """The GraphQL response as an HTTP response."""
+    try:
+        body = orjson.dumps(response)
+    except orjson.JSONEncodeError:
+        # orjson refuses integers of more than 64 bits, of which a table can hold longer ones.
+        body = json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode()
     return Response(
-        orjson.dumps(response),
+        body,
         status,
         # A cache between client and server must not give one media type to who asked for the other.
         {"content-type": f"{media_type}; charset=utf-8", "vary": "accept"},

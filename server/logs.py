@@ -8,7 +8,6 @@ import logging.config
 from server.settings import LogLevel
 
 _OWN = ("keygraph", "resolvers", "server")
-ACCESS = "uvicorn.access"
 
 
 class OneLine(logging.Formatter):

@@ -49,7 +49,7 @@ def queries_to_try(document: str) -> list[QueryToTry]:
         definitions = parse(document).definitions
     except GraphQLError:
         return []
-    found = []
+    found: list[QueryToTry] = []
     for definition in definitions:
         if not isinstance(definition, OperationDefinitionNode) or definition.name is None:
             continue

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from keygraph.engines import shown_address
 from server.errors import SettingsError
 
 PREFIX = "KEYGRAPH_"
@@ -76,6 +77,11 @@ class Settings(BaseSettings):
         return f"sqlite:{DATA_FOLDER}/{name}.sqlite"
 
     @property
+    def shown_store(self) -> str:
+        """The address of the store as people may see it."""
+        return shown_address(self.store_address)
+
+    @property
     def sqlite_file(self) -> Path | None:
         """The file of the store; None where it is no SQLite file."""
         scheme, _, path = self.store_address.partition(":")
@@ -83,7 +89,7 @@ class Settings(BaseSettings):
 
     def environment(self) -> dict[str, str]:
         """The environment variables from which another process reads these settings."""
-        found = {}
+        found: dict[str, str] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
             match value:

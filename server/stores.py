@@ -29,7 +29,7 @@ def table_differences(declared: Table, found: Table) -> list[str]:
 
     What the store's table has besides does no harm: further indexes, and attributes that an index projects.
     """
-    differences = []
+    differences: list[str] = []
     if declared.keys != found.keys:
         differences.append(f"its keys are {_shown(found.keys)}, declared are {_shown(declared.keys)}")
     indexes = {index.name: index for index in found.indexes}
@@ -37,12 +37,12 @@ def table_differences(declared: Table, found: Table) -> list[str]:
         if index.name not in indexes:
             differences.append(f"it lacks the index {index.name}")
         else:
-            differences += _index_differences(index, indexes[index.name])
+            differences += _index_differences(declared, index, indexes[index.name])
     return differences
 
 
-def _index_differences(declared: Index, found: Index) -> list[str]:
-    differences = []
+def _index_differences(table: Table, declared: Index, found: Index) -> list[str]:
+    differences: list[str] = []
     if declared.keys != found.keys:
         differences.append(
             f"the keys of its index {declared.name} are {_shown(found.keys)}, declared are {_shown(declared.keys)}"
@@ -52,18 +52,22 @@ def _index_differences(declared: Index, found: Index) -> list[str]:
         differences.append(
             f"its index {declared.name} is {kinds[found.local]}, declared is a {kinds[declared.local]} one"
         )
-    if not _projects(found, declared):
+    keys = {key.name for key in (*table.keys, *declared.keys)}
+    if not _projects(found, declared, keys):
         differences.append(f"its index {declared.name} projects less than is declared")
     return differences
 
 
-def _projects(found: Index, declared: Index) -> bool:
-    """Whether the one index has all attributes that the other one declares."""
-    if found.projection == "ALL" or declared.projection == "KEYS_ONLY":
-        return True
-    if declared.projection == "ALL" or found.projection == "KEYS_ONLY":
-        return False
-    return set(declared.projection) <= set(found.projection)
+def _projects(found: Index, declared: Index, keys: set[str]) -> bool:
+    """Whether the one index has all attributes that the other one declares; it has keys anyway."""
+    if found.projection == "ALL" or declared.projection == "ALL":
+        return found.projection == "ALL"
+    return _listed(declared) - keys <= _listed(found)
+
+
+def _listed(index: Index) -> set[str]:
+    """The attributes that an index projects by name."""
+    return set() if isinstance(index.projection, str) else set(index.projection)
 
 
 def _shown(keys: tuple[KeyAttribute, ...]) -> str:

@@ -36,7 +36,7 @@ class Checkpoint:
         """What was reached; None where no such load was interrupted."""
         try:
             return Reached(**orjson.loads(self.path.read_bytes()))
-        except (FileNotFoundError, orjson.JSONDecodeError, TypeError):
+        except (OSError, orjson.JSONDecodeError, TypeError):
             return None
 
     def save(self, reached: Reached) -> None:
@@ -48,4 +48,5 @@ class Checkpoint:
 
     def clear(self) -> None:
         """Forgets it: the load is done, or begins anew."""
-        self.path.unlink(missing_ok=True)
+        if self.path.exists():
+            self.path.unlink()

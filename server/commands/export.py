@@ -117,9 +117,16 @@ def _target(file: str) -> Generator[IO[bytes], None, None]:
     if path.is_dir() or not path.absolute().parent.is_dir():
         what = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise CommandError(f"{file} cannot be written: {what}", "Name another file")
+    if path.exists() and not path.is_file():
+        # A device or a pipe is written to, and never replaced.
+        with path.open("wb") as device:
+            yield device
+        return
+    # What a link leads to is replaced, not the link.
+    path = path.resolve()
     with ExitStack() as undone:
         part = tempfile.NamedTemporaryFile(  # noqa: SIM115  # closed before it takes its name
-            dir=path.absolute().parent, prefix=f".{path.name}.", suffix=".part", delete=False
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
         )
         undone.callback(Path(part.name).unlink, missing_ok=True)
         with part:

@@ -16,7 +16,7 @@ import typer
 from keygraph.bulk import BATCH_ITEMS, write_batches
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing
 from keygraph.graph import Graph
-from keygraph.interchange import Interchange
+from keygraph.interchange import Interchange, LineFormat
 from keygraph.items import Item
 from keygraph.rendering import render
 from keygraph.store import BatchGet, BatchWrite, DescribeTable, Store
@@ -125,7 +125,7 @@ class _Reading:
 
     graph: Graph
     source: Source
-    format: Any
+    format: LineFormat | None
     skips_refused: bool
     refused: int = 0
     interchange: Interchange = field(init=False)
@@ -190,6 +190,7 @@ class _Reading:
         )
         if self.graph.recognise(item) is None:
             raise ValueError(f"no declared type accepts this item: {self.graph.why_refused(item)}")
+        # What the store would refuse is refused here, where its line is known; with it a whole batch would fail.
         render(BatchWrite((item,)), self.graph.table)
         return item
 
@@ -225,6 +226,7 @@ class _Job:
         self._reading = reading
         self._checkpoint = checkpoint
         self._saved = time.monotonic()
+        self._is_kept = True
         self.before = self.reached = Reached(0, 0, "")
 
     @property
@@ -234,6 +236,8 @@ class _Job:
         if not items:
             return "Nothing was loaded."
         noun, what = ("item is", "it") if items == 1 else ("items are", "them")
+        if not self._is_kept:
+            return f"{items:,} {noun} loaded; load again: what is there is replaced by itself."
         return f"{items:,} {noun} loaded; load again with --resume to go on after {what}."
 
     async def run(self, settings: Settings, *, resume: bool) -> None:
@@ -283,5 +287,10 @@ class _Job:
 
     def _save(self) -> None:
         self._saved = time.monotonic()
-        if self.reached.items:
+        if not self.reached.items:
+            return
+        try:
             self._checkpoint.save(self.reached)
+        except OSError:
+            # Whoever may not write here can still load, and begins anew after an interruption.
+            self._is_kept = False

@@ -86,7 +86,7 @@ def _make_first_store(model: Model, settings: Settings) -> None:
 
 async def check_table(settings: Settings, table: Table) -> None:
     """Raises CommandError unless the store answers and has the table with the declared keys and indexes."""
-    address = settings.store_address
+    address = settings.shown_store
     try:
         live = await _live_table(settings, table)
     except StoreError as error:
@@ -118,7 +118,7 @@ async def _live_table(settings: Settings, table: Table) -> Table | None:
 def _greeting(model: Model, settings: Settings, address: str, document: str) -> str:
     """What is served, where, and what to ask it."""
     lines = [
-        f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.store_address}",
+        f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.shown_store}",
         "",
         f"  playground  {address}/",
         f"  GraphQL     {address}/graphql",

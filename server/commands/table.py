@@ -29,7 +29,7 @@ def create(model: ModelOption = None, store: StoreOption = None) -> None:
     settings = read_settings(model=model, store=store)
     table = load_model(settings.model).graph.table
     live = asyncio.run(_created(settings, table))
-    where = f"the table {table.name} in {settings.store_address}"
+    where = f"the table {table.name} in {settings.shown_store}"
     if live is None:
         typer.echo(f"Created {where}: {_summary(table)}.")
         return
@@ -61,9 +61,9 @@ def describe(
     try:
         live = asyncio.run(_live(settings, table))
     except StoreError as error:
-        typer.echo(f"{settings.store_address} does not answer ({error}), so nothing is compared.")
+        typer.echo(f"{settings.shown_store} does not answer ({error}), so nothing is compared.")
         return
-    typer.echo(_comparison(settings.store_address, table, live))
+    typer.echo(_comparison(settings.shown_store, table, live))
 
 
 def _comparison(address: str, declared: Table, live: Table | None) -> str:

@@ -129,6 +129,7 @@ def test_elements_may_be_optional() -> None:
         (set[Address], "a set cannot hold values of type Address"),
         (set[bool], "a set cannot hold values of type boolean"),
         (set[list[int]], "a set cannot hold values of type list of int"),
+        (set[str | None], "a set cannot hold values of type string or None"),
     ],
 )
 def test_what_is_no_type_is_refused_in_words(annotation: object, said: str) -> None:
@@ -157,7 +158,7 @@ def test_optional_in_every_spelling() -> None:
         (int, Decimal("5E+1"), 50),
         (int, Decimal(2**31 - 1), 2**31 - 1),
         (int, Decimal(-(2**31)), -(2**31)),
-        (Long, Decimal("12345678901234567890123456789012345678"), 12345678901234567890123456789012345678),
+        (Long, Decimal(12345678901234567890123456789012345678), 12345678901234567890123456789012345678),
         (float, Decimal("0.1"), 0.1),
         (bool, False, False),
         (Decimal, Decimal("199.99"), Decimal("199.99")),
@@ -219,8 +220,9 @@ def test_a_value_is_read_and_written_back(annotation: object, attribute: Any, va
 )
 def test_what_does_not_fit_is_refused(annotation: object, attribute: Any) -> None:
     """A corrupt item would be shown as if it were right, or end in an internal error."""
-    with pytest.raises(ValueError, match="."):
-        decode(typed(annotation), attribute)
+    type_ = typed(annotation)
+    with pytest.raises(ValueError, match=r"\w"):
+        decode(type_, attribute)
 
 
 def test_an_id_that_is_stored_as_a_number_is_text() -> None:
@@ -325,8 +327,8 @@ def test_json_is_kept_as_it_is(value: Any) -> None:
     assert decode(typed(JSON), encode(typed(JSON), value)) == value
 
 
-@pytest.mark.parametrize("make", [object, lambda: {1, 2}, lambda: [float("nan")], lambda: 10**40])
+@pytest.mark.parametrize("make", [object, lambda: {1, 2}, lambda: [float("nan")], lambda: 10**40 + 1])
 def test_what_no_attribute_can_hold_is_refused(make: Callable[[], object]) -> None:
     """A write would fail at DynamoDB with an error of its own."""
-    with pytest.raises(ValueError, match="a value of type|number"):
+    with pytest.raises(ValueError, match=r"a value of type|number"):
         plain(make())

@@ -86,8 +86,8 @@ def world(graph: Graph, store: Store, *, secret: bytes = SECRET, **limits: int) 
 def shop_items() -> list[Item]:
     """The items of the commerce example: the article's, and those that it describes."""
     folder, interchange = Path(examples.__file__).parent, Interchange(commerce)
-    files = ("commerce.jsonl", "commerce.described.jsonl")
-    return [interchange.read(line) for name in files for line in (folder / name).open(encoding="utf-8")]
+    texts = [(folder / name).read_text("utf-8") for name in ("commerce.jsonl", "commerce.described.jsonl")]
+    return [interchange.read(line) for text in texts for line in text.splitlines()]
 
 
 # --- The library --------------------------------------------------------------------------------------

@@ -261,7 +261,7 @@ class TestFactory:
             assert (await client.get("/readyz")).json() == {"ready": True}
 
     def test_a_worker_that_cannot_start_says_why_in_a_line(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """With --reload a typing error in the model would fill the terminal with a traceback."""
         monkeypatch.setenv("KEYGRAPH_MODEL", "nope")
@@ -270,3 +270,4 @@ class TestFactory:
         assert caught.value.code == 3
         [line] = capsys.readouterr().err.splitlines()
         assert "ERROR server.app: there is no module nope" in line
+        assert list(folder.iterdir()) == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -119,3 +121,20 @@ def test_a_missing_table_is_one_line() -> None:
     message = "keygraph: there is no table EcommerceData: create it with `keygraph table create`\n"
     assert (result.exit_code, result.stderr) == (1, message)
     assert not Path("shop.jsonl").exists()
+
+
+def test_what_is_no_plain_file_is_never_replaced() -> None:
+    """An export to /dev/stdout, or to a pipe that another command reads, would put a file in its place."""
+    fill(SHOP, ITEMS[:2])
+    os.mkfifo("pipe")
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(Path("pipe").read_text, "utf-8")
+        assert run("export", "pipe", "--store", SHOP).exit_code == 0
+    assert len(reading.result().splitlines()) == 2
+    assert Path("pipe").is_fifo()
+
+    Path("backups").mkdir()
+    Path("latest.jsonl").symlink_to("backups/monday.jsonl")
+    assert run("export", "latest.jsonl", "--store", SHOP).exit_code == 0
+    assert Path("latest.jsonl").is_symlink()
+    assert len(Path("backups/monday.jsonl").read_text("utf-8").splitlines()) == 2

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,11 @@ import pytest
 
 from examples.commerce import graph as commerce
 from examples.commerce import sample
-from keygraph.bulk import whole_table
+from keygraph.bulk import whole_table, write_batches
 from keygraph.engines import open_store
 from keygraph.items import Item
 from keygraph.store import BatchGet, CreateTable, DeleteTable
 from keygraph.table import Table
-from server.commands import load as load_command
 from server.commands.checkpoint import Checkpoint
 from server.commands.progress import progress
 from tests.server.command_line import run
@@ -232,7 +232,7 @@ def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
 def test_refused_items_can_be_passed_over() -> None:
     """One bad line in a million would keep all others out; or nobody would know which it was."""
     make_table()
-    bad = [
+    bad: list[Item | str] = [
         '{"PK": ',
         {"PK": "USER#1", "SK": "ORDER#1", "Type": "User"},
         {"SK": "A"},
@@ -318,7 +318,6 @@ def test_a_missing_table_is_one_line(engine: str, request: pytest.FixtureRequest
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     """Makes the next load end as by Ctrl-C when so many batches are in the table."""
-    real = load_command.write_batches
 
     async def interrupted(store: Any, given: Any, written: Any) -> None:
         marks = []
@@ -329,9 +328,9 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
             if len(marks) == batches:
                 raise KeyboardInterrupt
 
-        await real(store, given, stop)
+        await write_batches(store, given, stop)
 
-    monkeypatch.setattr(load_command, "write_batches", interrupted)
+    monkeypatch.setattr("server.commands.load.write_batches", interrupted)
 
 
 def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,6 +389,19 @@ def test_a_load_goes_on_only_where_it_can(monkeypatch: pytest.MonkeyPatch, chang
     assert fresh.stdout.startswith("Loaded 300 items" if change == "shorter" else "Loaded 1,000 items")
 
 
+def test_a_load_needs_no_place_for_its_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a folder that nobody may write in, nothing could be loaded into DynamoDB."""
+    make_table()
+    Path(".keygraph").write_text("a file where the folder would be", "utf-8")
+    lines = write_lines("users.jsonl", [user(number) for number in range(500)])
+    interrupt_after(monkeypatch, 1)
+    result = run("load", lines, "--store", SHOP)
+    assert (result.exit_code, result.stderr) == (
+        130,
+        "keygraph: interrupted. 250 items are loaded; load again: what is there is replaced by itself.\n",
+    )
+
+
 def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large sample would begin from the start, or go on in a shop of another size."""
     make_table()
@@ -410,39 +422,45 @@ def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert items_in() == wanted
 
 
-def test_a_killed_process_goes_on() -> None:
-    """A process that was killed would leave no word of how far it had come, or of half a batch."""
-    make_table()
+def loading_process() -> subprocess.Popen[str]:
+    """A process that loads a large sample and has kept how far it has come."""
     started = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from server.cli import main; main()",
-            "load",
-            "--sample",
-            "commerce",
-            "--users",
-            "100000",
-            "--store",
-            SHOP,
-        ],
+        [sys.executable, "-c", "from server.cli import main; main()", *LARGE],
         env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    try:
-        deadline = time.monotonic() + 60
-        while not list(Path(".keygraph/loads").glob("*.json")):
-            assert started.poll() is None, "the load has ended by itself"
-            assert time.monotonic() < deadline, "no checkpoint was kept"
-            time.sleep(0.05)
-    finally:
-        started.send_signal(signal.SIGKILL)
-        started.wait()
+    deadline = time.monotonic() + 60
+    while not list(Path(".keygraph/loads").glob("*.json")):
+        if started.poll() is not None or time.monotonic() > deadline:
+            started.kill()
+            pytest.fail(f"no checkpoint was kept: {started.communicate()}")
+        time.sleep(0.05)
+    return started
+
+
+LARGE = ("load", "--sample", "commerce", "--users", "100000", "--store", SHOP)
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
+def test_what_a_killed_load_says_is_in_the_table(kill: signal.Signals) -> None:
+    """After a crash, or Ctrl-C, a load would go on behind items that never came into the table."""
+    make_table()
+    started = loading_process()
+    started.send_signal(kill)
+    output, errors = started.communicate(timeout=60)
     found = Checkpoint(SHOP, "EcommerceData", "sample examples.commerce users=100000").read()
     assert found is not None
-    made = sample(users=100_000)
-    keys = tuple((item["PK"], item["SK"]) for item, _ in zip(made, range(found.items), strict=False))
+    if kill is signal.SIGINT:
+        assert (started.returncode, output, errors) == (
+            130,
+            "",
+            f"keygraph: interrupted. {found.items:,} items are loaded; load again with --resume to go on after "
+            "them.\n",
+        )
+    first = islice(sample(users=100_000), found.items)
+    keys = tuple((item["PK"], item["SK"]) for item in first)
 
     async def present() -> list[Item | None]:
         async with open_store(SHOP, commerce.table) as store:

@@ -1,0 +1,160 @@
+"""The queries that stand beside the commerce example, which its playground offers: each answers on the sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphql import OperationDefinitionNode, parse
+
+from tests.documents.served import EXAMPLES, Served
+
+DOCUMENT = (EXAMPLES / "commerce.graphql").read_text("utf-8")
+
+
+def nodes(connection: dict[str, Any], *names: str) -> list[tuple[Any, ...]]:
+    """The named fields of a list's nodes."""
+    return [tuple(node[name] for name in names) for node in connection["nodes"]]
+
+
+async def test_every_operation_answers(shop: Served) -> None:
+    """A newcomer would try what the playground offers, and get an error or nothing; or it would go untested here."""
+    operations = [
+        definition.name.value
+        for definition in parse(DOCUMENT).definitions
+        if isinstance(definition, OperationDefinitionNode) and definition.name is not None
+    ]
+    assert operations == ["CustomerWithOrders", "ProductPage", "CategoryTree", "PricesAndActivities"]
+    for operation in operations:
+        data = await shop.ask(DOCUMENT, operation)
+        assert all(data.values()), operation
+
+
+async def test_customer_with_orders(shop: Served) -> None:
+    """The first query that somebody tries would not show orders, newest first, with what was in them and who sells it."""
+    user = (await shop.ask(DOCUMENT, "CustomerWithOrders"))["user"]
+    assert (user["name"], user["email"]) == ("John Doe", "john@example.com")
+    orders = user["orders"]
+    assert orders["totalCount"] == 3
+    assert nodes(orders, "orderId", "orderDate", "status", "total") == [
+        ("ORD006", "2024-03-20T08:15:00Z", "DELIVERED", "149.94"),
+        ("ORD003", "2024-02-14T18:45:00Z", "DELIVERED", "204.97"),
+        ("ORD001", "2024-01-20T12:00:00Z", "SHIPPED", "199.99"),
+    ]
+    headphones = ("ABC123", "Wireless Headphones", "TechStore Inc")
+    assert [
+        [
+            (
+                item["quantity"],
+                item["unitPrice"],
+                product["productId"],
+                product["name"],
+                product["seller"]["name"],
+            )
+            for item in order["items"]["edges"]
+            for product in [item["node"]]
+        ]
+        for order in orders["nodes"]
+    ] == [
+        [
+            (1, "89.99", "DEF456", "Studio Headphones", "TechStore Inc"),
+            (1, "59.95", "GHI789", "Bluetooth Speaker", "Harbour Audio"),
+        ],
+        [(1, "179.99", *headphones), (2, "12.49", "JKL012", "USB-C Cable", "Harbour Audio")],
+        [(1, "199.99", *headphones)],
+    ]
+
+
+async def test_the_requests_of_customer_with_orders(shop: Served) -> None:
+    """A nested query would read once for each item of each order, and not once for each level."""
+    await shop.ask(DOCUMENT, "CustomerWithOrders")
+    # What no order date of the range can follow: the template has nothing behind it, and the prefix is the bound.
+    since = "GSI1PK = USER#12345 AND GSI1SK BETWEEN ORDER#2024-01-01T00:00:00Z AND ORDER#\U0010ffff"
+    assert shop.sent == [
+        "BatchGetItem PRODUCT#ABC123 / PRODUCT#ABC123, PRODUCT#DEF456 / PRODUCT#DEF456,"
+        " PRODUCT#GHI789 / PRODUCT#GHI789, PRODUCT#JKL012 / PRODUCT#JKL012",
+        "BatchGetItem USER#67890 / USER#67890, USER#98765 / USER#98765",
+        f"Count GSI1: {since}, of these Type = Order",
+        "GetItem USER#12345 / USER#12345",
+        f"Query GSI1: {since}, backward",
+        "Query: PK = ORDER#ORD001 AND begins_with(SK, PRODUCT#)",
+        "Query: PK = ORDER#ORD003 AND begins_with(SK, PRODUCT#)",
+        "Query: PK = ORDER#ORD006 AND begins_with(SK, PRODUCT#)",
+    ]
+
+
+async def test_product_page(shop: Served) -> None:
+    """A product's page would lack its categories, tags or reviews, or show the reviews in another order."""
+    product = (await shop.ask(DOCUMENT, "ProductPage"))["product"]
+    assert (product["name"], product["description"], product["price"]) == (
+        "Wireless Headphones",
+        "Premium wireless headphones",
+        "199.99",
+    )
+    assert nodes(product["categories"], "categoryId", "name") == [
+        ("electronics", "Electronics"),
+        ("headphones", "Headphones"),
+        ("wireless-headphones", "Wireless headphones"),
+    ]
+    assert nodes(product["tags"], "tagName") == [("bluetooth",), ("noise-cancelling",), ("wireless",)]
+    assert [
+        (edge["rating"], edge["createdAt"], edge["node"]["comment"], edge["node"]["customer"]["name"])
+        for edge in product["reviews"]["edges"]
+    ] == [
+        (3, "2024-03-12T19:45:00Z", "Good sound, but the left side rattles.", "Aisha Khan"),
+        (4, "2024-02-20T17:00:00Z", "Comfortable, though the case is bulky.", "Maria Garcia"),
+        (5, "2024-01-25T09:30:00Z", "Excellent sound quality!", "John Doe"),
+    ]
+
+
+def shelves(category: dict[str, Any]) -> Any:
+    """The tree below a category: the products that stand there, and each child by its name."""
+    children = category.get("children", {"edges": []})["edges"]
+    return (
+        [name for name, _ in nodes(category["products"], "name", "price")],
+        {edge["childName"]: shelves(edge["node"]) for edge in children},
+    )
+
+
+async def test_category_tree(shop: Served) -> None:
+    """A menu would lack a level, or have products on the wrong shelf."""
+    category = (await shop.ask(DOCUMENT, "CategoryTree"))["category"]
+    assert category["name"] == "Electronics"
+    assert nodes(category["products"], "name", "price") == [
+        ("Wireless Headphones", "199.99"),
+        ("Studio Headphones", "89.99"),
+        ("Bluetooth Speaker", "59.95"),
+    ]
+    assert shelves(category) == (
+        ["Wireless Headphones", "Studio Headphones", "Bluetooth Speaker"],
+        {
+            "Accessories": (["USB-C Cable"], {"Cables": (["USB-C Cable"], {})}),
+            "Headphones": (
+                ["Wireless Headphones", "Studio Headphones"],
+                {
+                    "Studio headphones": (["Studio Headphones"], {}),
+                    "Wireless headphones": (["Wireless Headphones"], {}),
+                },
+            ),
+            "Speakers": (["Bluetooth Speaker"], {}),
+        },
+    )
+
+
+async def test_prices_and_activities(shop: Served) -> None:
+    """Prices of a quarter or what was done on a day would have holes, or things from outside of it."""
+    data = await shop.ask(DOCUMENT, "PricesAndActivities")
+    assert data["product"]["name"] == "Wireless Headphones"
+    assert nodes(data["product"]["prices"], "timestamp", "price") == [
+        ("2024-01-16T14:20:00Z", "229.99"),
+        ("2024-01-20T10:00:00Z", "199.99"),
+        ("2024-02-10T00:00:00Z", "179.99"),
+        ("2024-03-01T00:00:00Z", "199.99"),
+    ]
+    headphones = {"name": "Wireless Headphones"}
+    assert nodes(data["user"]["activities"], "timestamp", "action", "product") == [
+        (1705750867250, "login", None),
+        (1705750950118, "view", headphones),
+        (1705751275902, "view", {"name": "Bluetooth Speaker"}),
+        (1705751712044, "add_to_cart", headphones),
+        (1705752000000, "purchase", headphones),
+    ]

@@ -1,0 +1,204 @@
+"""What keys of a template look like: one shape is a special case of another, or no key can be of both."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+
+import pytest
+from hypothesis import given, settings
+
+from keygraph.key_text import KeyText
+from keygraph.shapes import are_disjoint, is_special_case, shape
+from keygraph.templates import Maybe, Reference, Slot, Template, Token, read_source
+from keygraph.types import ID, Long, field_type
+from tests.keygraph.made_templates import KEYS, templates
+
+
+class Status(Enum):
+    OPEN = "OPEN"
+    DONE = "DONE"
+
+
+TYPES: dict[str, object] = {
+    "id": ID,
+    "other": str,
+    "number": int,
+    "long": Long,
+    "price": Decimal,
+    "factor": float,
+    "flag": bool,
+    "day": date,
+    "at": datetime,
+    "status": Status,
+}
+
+
+def template(source: str) -> Template:
+    """A template whose placeholders begin with the name of a type above: `{id}`, `{id2}`."""
+    tokens: list[Token] = []
+    for part in read_source(source):
+        if isinstance(part, Reference):
+            [name] = part.path
+            type_ = TYPES[name.rstrip("23")]
+            slot = Slot(part.path, KeyText(field_type(type_, "snake"), part.format))
+            tokens.append(Maybe((slot,)) if part.optional else slot)
+        else:
+            tokens.append(part)
+    return Template(tuple(tokens))
+
+
+def is_special(one: str, other: str) -> bool:
+    return is_special_case(shape(template(one)), shape(template(other)))
+
+
+@pytest.mark.parametrize(
+    ("special", "general"),
+    [
+        ("USER#{id}#SHARD{number}", "USER#{id}"),
+        ("USER#1", "USER#{id}"),
+        ("{id}#{id}", "{id}#{id2}"),
+        ("A{number}", "A{id}"),
+        ("A{number}", "A{price}"),
+        ("A{day}", "A{at}"),
+        ("A2024-01-01", "A{day}"),
+        ("A{status}", "A{other}"),
+        ("AOPEN", "A{status}"),
+        ("A{number:05d}", "A{id}"),
+        ("A{day:%Y-%m}", "A{id}"),
+        ("A{id}", "A{id?}"),
+        ("A#{id}", "{id}"),
+    ],
+)
+def test_the_special_one_is_known(special: str, general: str) -> None:
+    """Items of the special type would be shown as items of the general one, or the model refused."""
+    assert is_special(special, general)
+    assert not is_special(general, special)
+
+
+def test_types_with_the_same_texts_are_the_same() -> None:
+    """Two types that cannot be told apart would be accepted."""
+    assert is_special("A{number}", "A{long}")
+    assert is_special("A{long}", "A{number}")
+    assert is_special("A{id}", "A{other}")
+    assert is_special("A{other}", "A{id}")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("USER#{id}", "ORDER#{id}"),
+        ("{id}#A", "A#{id}"),
+        ("{id}#{id2}", "{id}#{id}"),
+        ("A{id}", "A{number}"),
+        ("A{at}", "A{day}"),
+        ("A{number:05d}", "A{number}"),
+        ("A{number}", "A{number:05d}"),
+        ("A{number}", "A{status}"),
+        ("A07", "A{number}"),
+        ("ACLOSED", "A{status}"),
+        ("A{id}{id2?}", "A{id}B"),
+        ("A{factor}", "A{number}"),
+        ("A{number}", "A{factor}"),
+    ],
+)
+def test_what_is_not_special_is_known(one: str, other: str) -> None:
+    """Items of the first type would be shown as items of the second."""
+    assert not is_special(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("USER#{id}", "ORDER#{id}"),
+        ("{id}#A", "{id}#B"),
+        ("A{number}", "A{status}"),
+        ("A{number}", "A{day}"),
+        ("A{flag}", "A{number}"),
+        ("A{status}", "AX{id}"),
+        ("A{number:05d}", "A123"),
+        ("A{price}", "A#{id}"),
+        ("A{day}", "A{day}#{id}"),
+        ("A{number}B", "A{number}"),
+    ],
+)
+def test_disjoint_shapes_are_known(one: str, other: str) -> None:
+    """A model whose types are told apart by their keys would be refused."""
+    assert are_disjoint(shape(template(one)), shape(template(other)))
+    assert are_disjoint(shape(template(other)), shape(template(one)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("A{id}", "{id}B", "AxB"),
+        ("A{id}", "A{number}", "A1"),
+        ("A{price}", "A{factor}", "A1.5"),
+        ("A{number}", "A{price}", "A1"),
+        ("A{number}", "A-{id}", "A-1"),
+        ("A{status}", "A{id}", "AOPEN"),
+        ("A{day}", "A{at}", "A2024-01-01"),
+        ("A{at}", "A{id}Z", "A2024-01-01T00:00:00Z"),
+        ("A{number:03d}", "A{number}", "A100"),
+        ("A{id?}", "A", "A"),
+        ("A{flag}", "A{id}e", "Atrue"),
+    ],
+)
+def test_shapes_that_meet_are_known(one: str, other: str, both: str) -> None:
+    """One item would be of two types, and nobody would be told."""
+    assert template(one).parse(both) is not None
+    assert template(other).parse(both) is not None
+    assert not are_disjoint(shape(template(one)), shape(template(other)))
+
+
+def test_no_placeholder_reaches_from_the_partition_key_into_the_sort_key() -> None:
+    """Types whose sort keys differ would not be told apart, or those whose keys do not differ would be."""
+    one = shape(template("A{id}"), template("B{other}"))
+    assert are_disjoint(one, shape(template("A{id}"), template("C{other}")))
+    assert is_special_case(shape(template("A1"), template("B2")), one)
+    assert not is_special_case(shape(template("A1B2"), None), one)
+    assert not is_special_case(one, shape(template("A{id}"), None))
+
+
+def test_a_placeholder_that_repeats_in_the_sort_key_is_special() -> None:
+    """A user's own item and the user's edges would not be told apart where no item says its type."""
+    own = shape(template("USER#{id}"), template("USER#{id}"))
+    friend = shape(template("USER#{id}"), template("USER#{id2}"))
+    assert is_special_case(own, friend)
+    assert not is_special_case(friend, own)
+    assert not are_disjoint(own, friend)
+
+
+@settings(max_examples=150)
+@given(templates(), templates())
+def test_shapes_agree_with_every_short_key(one: Template, other: Template) -> None:
+    """A key would be taken for one of another type, where the model promises that it cannot be."""
+    keys = {key for key in KEYS if one.parse(key) is not None}
+    others = {key for key in KEYS if other.parse(key) is not None}
+    if are_disjoint(shape(one), shape(other)):
+        assert keys & others == set()
+    if is_special_case(shape(one), shape(other)):
+        assert keys <= others
+
+
+@settings(max_examples=150)
+@given(templates(), templates(), templates())
+def test_special_cases_are_an_order(one: Template, other: Template, third: Template) -> None:
+    """Which type an item is of would hang on the order in which the types are listed."""
+    shapes = [shape(one), shape(other), shape(third)]
+    assert all(is_special_case(same, same) for same in shapes)
+    if is_special_case(shapes[0], shapes[1]) and is_special_case(shapes[1], shapes[2]):
+        assert is_special_case(shapes[0], shapes[2])
+    if is_special_case(shapes[0], shapes[1]):
+        assert not are_disjoint(shapes[0], shapes[1])
+
+
+@settings(max_examples=150)
+@given(templates(), templates())
+def test_a_common_key_can_be_found(one: Template, other: Template) -> None:
+    """Two types that can never meet would be refused, if not by the letters of their keys."""
+    if not {key for key in KEYS if one.parse(key)} & {key for key in KEYS if other.parse(key)}:
+        return
+    assert not are_disjoint(shape(one), shape(other))
+    assert not are_disjoint(shape(other), shape(one))

@@ -1,0 +1,253 @@
+"""A list read page by page equals the list: any page size, any direction, any filter, shards, equal sort keys."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keygraph.items import Item
+from tests.resolvers.paging import BOOK_LOANS, BRANCH_LOANS, page, paged
+from tests.resolvers.worlds import World, book_item, loan_item, reservation_item
+
+OWNERS = itertools.count()
+"""Every example has a partition of its own, so that a store serves many."""
+
+many_examples = settings(
+    max_examples=60,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+few_examples = settings(many_examples, max_examples=12)
+on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
+on_moto = pytest.mark.parametrize("engine", ["moto"])
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter as it is asked, and as plain Python decides it of (number, day)."""
+
+    arguments: dict[str, Any]
+    holds: Callable[[int, str], bool]
+
+
+FILTERS = [
+    Filter({}, lambda number, day: True),
+    Filter({"where": {"pages": {"lt": 4}}}, lambda number, day: number < 4),
+    Filter({"where": {"memberId": {"ge": "m05"}}}, lambda number, day: number >= 5),
+    Filter({"where": {"day": {"ne": "2024-01-02"}}}, lambda number, day: day != "2024-01-02"),
+    Filter({"where": {"not": {"pages": {"in": [0, 2, 4, 6]}}}}, lambda number, day: number not in (0, 2, 4, 6)),
+    Filter({"day": {"from": "2024-01-02"}}, lambda number, day: day >= "2024-01-02"),
+    Filter({"day": {"eq": "2024-01-02"}}, lambda number, day: day == "2024-01-02"),
+    Filter(
+        {"day": {"to": "2024-01-02"}, "where": {"pages": {"gt": 2}}},
+        lambda number, day: day <= "2024-01-02" and number > 2,
+    ),
+    Filter({"where": {"pages": {"gt": 1000}}}, lambda number, day: False),
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A list and how it is read. Members are numbered in the order of this list."""
+
+    loans: tuple[tuple[int, int], ...]
+    """The day and the shard of each."""
+    siblings: tuple[int, ...]
+    size: int
+    filter: Filter
+    direction: str
+    backward: bool
+    budget: int
+    spread: bool
+
+    @property
+    def document(self) -> str:
+        return BRANCH_LOANS if self.spread else BOOK_LOANS
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        return {"direction": self.direction, **self.filter.arguments}
+
+    def items(self, owner: str) -> list[Item]:
+        book = f"{owner}-book"
+        loans = [
+            loan_item(
+                f"m{number:02d}", owner, f"2024-01-0{day}", shard, branch=owner, pages=Decimal(number)
+            )
+            for number, (day, shard) in enumerate(self.loans)
+        ]
+        siblings = [reservation_item(f"r{n}", owner, f"2024-01-0{day}") for n, day in enumerate(self.siblings)]
+        return [book_item(owner), book_item(book), *loans, *siblings]
+
+    def wanted(self) -> list[tuple[str, str]]:
+        """The days and the members of what matches, in the order of the days."""
+        found = [
+            (f"2024-01-0{day}", f"m{number:02d}")
+            for number, (day, _) in enumerate(self.loans)
+            if self.filter.holds(number, f"2024-01-0{day}")
+        ]
+        return sorted(found, key=lambda pair: pair[0], reverse=self.direction == "DESC")
+
+
+cases = st.builds(
+    Case,
+    # Three days for up to 14 loans: most sort keys are equal.
+    loans=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), max_size=14).map(tuple),
+    siblings=st.lists(st.integers(1, 3), max_size=6).map(tuple),
+    size=st.integers(1, 6),
+    filter=st.sampled_from(FILTERS),
+    direction=st.sampled_from(["ASC", "DESC"]),
+    backward=st.booleans(),
+    budget=st.sampled_from([1, 2, 5, 10_000]),
+    spread=st.booleans(),
+)
+
+
+async def check_pages(books: World, case: Case) -> None:
+    owner = f"o{next(OWNERS)}"
+    await books.put(*case.items(owner))
+    served = books.served(read_budget=case.budget)
+    whole = (await page(books, case.document, owner=owner, first=100, **case.reading))["ids"]
+    days = {f"m{number:02d}": f"2024-01-0{day}" for number, (day, _) in enumerate(case.loans)}
+    wanted = case.wanted()
+    assert sorted(whole) == sorted(member for _, member in wanted)
+    assert [days[member] for member in whole] == [day for day, _ in wanted]
+    if case.budget == 10_000:
+        pages = await paged(
+            served, case.document, case.size, backward=case.backward, owner=owner, **case.reading
+        )
+        assert list(itertools.chain(*pages)) == whole
+        full = pages[1:] if case.backward else pages[:-1]
+        assert all(len(each) == case.size for each in full)
+        assert len(pages) == max(1, -(-len(whole) // case.size))
+    else:
+        pages = await paged(
+            served, case.document, case.size, backward=case.backward, between=_nothing, owner=owner, **case.reading
+        )
+        assert list(itertools.chain(*pages)) == whole
+
+
+async def _nothing(found: dict[str, Any]) -> None:
+    """A small budget makes short pages, of which pageInfo may say less."""
+
+
+@on_sqlite
+@given(case=cases)
+@many_examples
+async def test_pages_are_the_list(books: World, case: Case) -> None:
+    """Somebody who scrolls would see an entry twice, or never."""
+    await check_pages(books, case)
+
+
+@on_moto
+@given(case=cases)
+@few_examples
+async def test_pages_are_the_list_on_dynamodb(books: World, case: Case) -> None:
+    """Somebody who scrolls would see an entry twice, or never."""
+    await check_pages(books, case)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What is inserted after each page: the days and shards of loans."""
+
+    case: Case
+    inserted: tuple[tuple[int, int], ...]
+
+
+growths = st.builds(
+    Growth,
+    cases,
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), min_size=1, max_size=8).map(tuple),
+)
+
+
+async def check_growth(books: World, growth: Growth) -> None:
+    case = growth.case
+    owner = f"o{next(OWNERS)}"
+    await books.put(*case.items(owner))
+    before = (await page(books, case.document, owner=owner, first=100, **case.reading))["ids"]
+    waiting = list(enumerate(growth.inserted))
+
+    async def insert(found: dict[str, Any]) -> None:
+        for number, (day, shard) in waiting[:2]:
+            # Their names stand before, between and behind those of the others.
+            name = f"{'amz'[number % 3]}{number:02d}x"
+            await books.put(
+                loan_item(name, owner, f"2024-01-0{day}", shard, branch=owner, pages=Decimal(number))
+            )
+        del waiting[:2]
+
+    served = books.served(read_budget=case.budget)
+    pages = await paged(
+        served, case.document, case.size, backward=case.backward, between=insert, owner=owner, **case.reading
+    )
+    seen = list(itertools.chain(*pages))
+    assert len(seen) == len(set(seen))
+    assert [member for member in seen if member in before] == before
+
+
+@on_sqlite
+@given(growth=growths)
+@many_examples
+async def test_pages_while_the_list_grows(books: World, growth: Growth) -> None:
+    """Somebody who scrolls while others write would see an entry twice, or miss one that was there."""
+    await check_growth(books, growth)
+
+
+@on_moto
+@given(growth=growths)
+@few_examples
+async def test_pages_while_the_list_grows_on_dynamodb(books: World, growth: Growth) -> None:
+    """Somebody who scrolls while others write would see an entry twice, or miss one that was there."""
+    await check_growth(books, growth)
+
+
+windows = st.tuples(st.integers(0, 14), st.integers(0, 14), st.integers(0, 6), st.booleans())
+
+
+async def check_window(books: World, case: Case, window: tuple[int, int, int, bool]) -> None:
+    owner = f"o{next(OWNERS)}"
+    await books.put(*case.items(owner))
+    whole = await page(books, case.document, owner=owner, first=100, **case.reading)
+    ids, cursors = whole["ids"], whole["cursors"]
+    start, end, size, from_end = window
+    arguments: dict[str, Any] = {"last" if from_end else "first": size}
+    low, high = 0, len(ids)
+    if start < len(ids):
+        arguments["after"], low = cursors[start], start + 1
+    if end < len(ids):
+        arguments["before"], high = cursors[end], end
+    inside = ids[low:high] if low <= high else []
+    kept = inside[max(0, len(inside) - size) :] if from_end else inside[:size]
+    found = await page(books, case.document, owner=owner, **arguments, **case.reading)
+    assert found["ids"] == kept
+    assert found["cursors"] == [cursors[ids.index(member)] for member in kept]
+    more = found["hasPreviousPage"] if from_end else found["hasNextPage"]
+    assert more is (len(inside) > size)
+
+
+@on_sqlite
+@given(case=cases, window=windows)
+@many_examples
+async def test_any_window_is_a_slice(books: World, case: Case, window: tuple[int, int, int, bool]) -> None:
+    """What lies between two cursors would not be what lies between those edges in the list."""
+    await check_window(books, case, window)
+
+
+@on_moto
+@given(case=cases, window=windows)
+@few_examples
+async def test_any_window_is_a_slice_on_dynamodb(
+    books: World, case: Case, window: tuple[int, int, int, bool]
+) -> None:
+    """What lies between two cursors would not be what lies between those edges in the list."""
+    await check_window(books, case, window)

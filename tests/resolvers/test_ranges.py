@@ -1,0 +1,213 @@
+"""What may be said of a list's sort key: eq, from and to, beginsWith, and in which order."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from examples.commerce import graph as commerce
+from keygraph.items import Item
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, book_item, copy_item, member_item, visit_item, world
+
+COPIES = [(3, "a"), (3, "ab"), (3, "b"), (3, "b0"), (30, "a"), (30, "c"), (31, "a"), (4, "a")]
+VISITS = [("2024-01-01", 5), ("2024-01-01", 50), ("2024-01-02", 0), ("2024-01-02", 700), ("2024-01-03", 1)]
+
+
+@pytest.fixture
+async def stacks(books: World) -> World:
+    """A book with copies on several floors, and a member who visits a room."""
+    await books.put(book_item("b"), *(copy_item("b", floor, shelf) for floor, shelf in COPIES))
+    await books.put(member_item("ann"), *(visit_item("ann", "x", day, minute) for day, minute in VISITS))
+    await books.put(visit_item("ann", "y", "2024-01-01", 5))
+    return books
+
+
+async def copies(stacks: World, arguments: str) -> list[tuple[int, str]]:
+    found = await stacks.ask('{ book(bookId: "b") { copies(%s) { nodes { floor shelf } } } }' % arguments)
+    return [(node["floor"], node["shelf"]) for node in found["book"]["copies"]["nodes"]]
+
+
+async def visits(stacks: World, arguments: str) -> list[tuple[str, int]]:
+    document = '{ member(memberId: "ann") { visits(room: "x", %s) { nodes { day minute } } } }'
+    found = await stacks.ask(document % arguments)
+    return [(node["day"], node["minute"]) for node in found["member"]["visits"]["nodes"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ("floor: {eq: 3}", [(3, "a"), (3, "ab"), (3, "b"), (3, "b0")]),
+        ("floor: {eq: 30}", [(30, "a"), (30, "c")]),
+        ("floor: {eq: 0}", []),
+        ('floor: {eq: 3}, shelf: {eq: "a"}', [(3, "a")]),
+        ('floor: {eq: 3}, shelf: {from: "ab"}', [(3, "ab"), (3, "b"), (3, "b0")]),
+        ('floor: {eq: 3}, shelf: {to: "b"}', [(3, "a"), (3, "ab"), (3, "b")]),
+        ('floor: {eq: 3}, shelf: {from: "ab", to: "b"}', [(3, "ab"), (3, "b")]),
+        ('floor: {eq: 3}, shelf: {from: "b", to: "ab"}', []),
+        ('floor: {eq: 3}, shelf: {beginsWith: "a"}', [(3, "a"), (3, "ab")]),
+        ('floor: {eq: 30}, shelf: {from: "b"}', [(30, "c")]),
+        ("floor: null, shelf: null", sorted(COPIES, key=lambda copy: f"{copy[0]}#{copy[1]}")),
+        ("floor: {}, shelf: {eq: null}", sorted(COPIES, key=lambda copy: f"{copy[0]}#{copy[1]}")),
+    ],
+)
+async def test_unpadded_numbers_and_texts(
+    stacks: World, arguments: str, wanted: list[tuple[int, str]]
+) -> None:
+    """Floor 3 would find floor 30 as well, or a bound would leave its own item out."""
+    assert await copies(stacks, arguments) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ('day: {eq: "2024-01-01"}', VISITS[:2]),
+        ('day: {from: "2024-01-02"}', VISITS[2:]),
+        ('day: {to: "2024-01-02"}', VISITS[:4]),
+        ('day: {from: "2024-01-02", to: "2024-01-02"}', VISITS[2:4]),
+        ('day: {eq: "2024-01-01"}, minute: {from: 6}', VISITS[1:2]),
+        ('day: {eq: "2024-01-02"}, minute: {from: 0, to: 0}', VISITS[2:3]),
+        ('day: {eq: "2024-01-02"}, minute: {to: 700}', VISITS[2:4]),
+        ('day: {eq: "2024-01-02"}, minute: {eq: 700}, direction: DESC', VISITS[3:4]),
+        ('day: {from: "2024-01-02"}, direction: DESC, first: 2', VISITS[:2:-1]),
+    ],
+)
+async def test_days_and_padded_numbers(
+    stacks: World, arguments: str, wanted: list[tuple[str, int]]
+) -> None:
+    """A bound of a compound sort key would cut off what stands behind it in the key, or the day itself."""
+    assert await visits(stacks, arguments) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ('shelf: {eq: "a"}', "shelf: floor stands before it in the key: say its eq"),
+        ('floor: {eq: 3}, shelf: {eq: "a", from: "b"}', "shelf: say eq, or from and to, or beginsWith"),
+        ('floor: {eq: 3}, shelf: {beginsWith: "a", to: "b"}', "shelf: say eq, or from and to, or beginsWith"),
+        ('floor: {eq: 3}, shelf: {eq: ""}', "shelf: it is empty"),
+        ('floor: {eq: 3}, shelf: {beginsWith: ""}', "shelf: it is empty"),
+    ],
+)
+async def test_what_cannot_be_said(stacks: World, arguments: str, message: str) -> None:
+    """A range that DynamoDB cannot read would be answered with other items, or by a scan."""
+    document = '{ book(bookId: "b") { copies(%s) { totalCount } } }' % arguments
+    assert await stacks.errors(document) == [("BAD_USER_INPUT", message)]
+    assert "Count" not in stacks.operations
+
+
+async def test_only_the_last_one_may_be_a_range(stacks: World) -> None:
+    """A range before another one would silently ignore the second."""
+    document = """{ member(memberId: "ann") {
+      visits(room: "x", day: {from: "2024-01-01"}, minute: {eq: 5}) { nodes { minute } } } }"""
+    message = "minute: day stands before it in the key and must be eq"
+    assert await stacks.errors(document) == [("BAD_USER_INPUT", message)]
+
+
+async def test_unordered_fields_offer_equality_alone(stacks: World) -> None:
+    """A range over numbers that are compared as texts would find 30 between 3 and 4."""
+    document = '{ book(bookId: "b") { copies(floor: {from: 3}) { totalCount } } }'
+    assert await stacks.codes(document) == ["GRAPHQL_VALIDATION_FAILED"]
+
+
+@pytest.mark.parametrize("shelf", ["x" * 1025, "é" * 512, "\ud800"])
+@pytest.mark.parametrize("operator", ["eq", "from", "to", "beginsWith"])
+async def test_arguments_that_no_key_can_have(stacks: World, shelf: str, operator: str) -> None:
+    """What DynamoDB refuses would come back as an error of the server."""
+    document = """query ($shelf: StringRange) {
+      book(bookId: "b") { copies(floor: {eq: 3}, shelf: $shelf) { nodes { floor } } } }"""
+    stacks.forget()
+    assert await stacks.codes(document, shelf={operator: shelf}) == ["BAD_USER_INPUT"]
+    assert "Query" not in stacks.operations
+
+
+@pytest.mark.parametrize("room", ["", "y#ROOM#z", "x" * 3000, "\ud800"])
+async def test_required_arguments_that_make_no_key(stacks: World, room: str) -> None:
+    """A room could be named that is another list's partition."""
+    document = """query ($room: String!) { member(memberId: "ann") { visits(room: $room) { totalCount } } }"""
+    codes = await stacks.codes(document, room=room)
+    assert codes in (["BAD_USER_INPUT"], []) if room == "y#ROOM#z" else codes == ["BAD_USER_INPUT"]
+
+
+def event(timestamp: int, number: int) -> Item:
+    return {
+        "PK": f"USER#u#SHARD{number % 5}",
+        "SK": f"ACTIVITY#{timestamp:013d}",
+        "Type": "UserActivity",
+        "userId": "u",
+        "timestamp": Decimal(timestamp),
+        "action": f"a{number}",
+        "CreatedAt": "2024-01-01T00:00:00Z",
+    }
+
+
+async def test_ranges_over_shards(make_store: MakeStore) -> None:
+    """A range of a list that is spread would be read in one part alone, or out of order."""
+    shop = world(commerce, await make_store(commerce.table))
+    user = {"PK": "USER#u", "SK": "USER#u", "Type": "User", "userId": "u", "name": "U", "email": "u@example.com"}
+    items: list[Item] = [event(1000 + 7 * number, number) for number in range(20)]
+    await shop.put({**user, "userType": "seller", "CreatedAt": "2024-01-01T00:00:00Z"}, *items)
+    document = """query ($range: LongRange, $direction: SortDirection) { user(userId: "u") {
+      activities(timestamp: $range, direction: $direction) { totalCount nodes { timestamp } } } }"""
+
+    async def found(direction: str, **range_: int | str) -> tuple[int, list[int]]:
+        answer: Any = await shop.ask(document, range=range_, direction=direction)
+        activities = answer["user"]["activities"]
+        return activities["totalCount"], [node["timestamp"] for node in activities["nodes"]]
+
+    stamps = [1000 + 7 * number for number in range(20)]
+    assert await found("ASC", **{"from": 1014, "to": 1035}) == (4, stamps[2:6])
+    assert await found("DESC", **{"from": "1014", "to": "1035"}) == (4, stamps[5:1:-1])
+    assert await found("ASC", eq=1007) == (1, [1007])
+    assert await found("ASC", to=999) == (0, [])
+    assert await found("ASC", **{"from": 10**20}) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ({"eq": "2024-01-20T12:00:00Z"}, 1),
+        ({"eq": "2024-01-20T13:00:00+01:00"}, 1),
+        ({"eq": "2024-01-20T12:00:00"}, 0),
+        ({"from": "2024-01-20T12:00:00Z", "to": "2024-01-20T12:00:00Z"}, 1),
+        ({"from": "2024-01-20T12:00:01Z"}, 0),
+        ({"from": "2024-01-20"}, 1),
+        ({"from": "2024-01-21T01:00:00+14:00"}, 1),
+    ],
+)
+async def test_moments(shop: World, said: dict[str, str], wanted: int) -> None:
+    """A customer's time zone would find other orders, or none."""
+    await shop.put(
+        {
+            "PK": "ORDER#only",
+            "SK": "ORDER#only",
+            "Type": "Order",
+            "orderId": "only",
+            "customerId": "solo",
+            "total": Decimal(1),
+            "status": "shipped",
+            "orderDate": "2024-01-20T12:00:00Z",
+            "GSI1PK": "USER#solo",
+            "GSI1SK": "ORDER#2024-01-20T12:00:00Z",
+        },
+        {"PK": "USER#solo", "SK": "USER#solo", "Type": "User", "userId": "solo"},
+    )
+    document = """query ($date: DateTimeRange) {
+      user(userId: "solo") { orders(orderDate: $date) { totalCount nodes { orderId } } } }"""
+    orders = (await shop.ask(document, date=said))["user"]["orders"]
+    assert (orders["totalCount"], [node["orderId"] for node in orders["nodes"]]) == (wanted, ["only"] * wanted)
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2024-13-01", "now", "", "2024-02-30T00:00:00Z"]
+)
+async def test_moments_that_are_none(shop: World, moment: str) -> None:
+    """A date that does not exist, or falls out of the calendar in UTC, would be an error of the server."""
+    document = """query ($date: DateTimeRange) { user(userId: "12345") {
+      orders(orderDate: $date) { totalCount } } }"""
+    assert await shop.codes(document, date={"eq": moment}) == ["BAD_USER_INPUT"]
+    literal = document.replace("query ($date: DateTimeRange)", "").replace("$date", "{eq: %s}" % json.dumps(moment))
+    assert await shop.codes(literal) == ["GRAPHQL_VALIDATION_FAILED"]

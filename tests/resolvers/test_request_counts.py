@@ -1,0 +1,280 @@
+"""How many requests an operation costs, in DynamoDB's own operations, on every store."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph.items import Item
+from keygraph.rendering import render
+from keygraph.store import BatchGet
+from tests.resolvers.worlds import World
+
+CREATED = {"CreatedAt": "2024-01-01T00:00:00Z"}
+
+
+def user_item(user: str) -> Item:
+    key = f"USER#{user}"
+    return {
+        "PK": key,
+        "SK": key,
+        "Type": "User",
+        "userId": user,
+        "name": f"Name of {user}",
+        "email": f"{user}@example.com",
+        "userType": "customer",
+        "GSI1PK": "USER",
+        "GSI1SK": f"2024-01-01T00:00:{int(user[1:]):02d}Z",
+    }
+
+
+def product_item(product: str) -> Item:
+    key = f"PRODUCT#{product}"
+    return {
+        "PK": key,
+        "SK": key,
+        "Type": "Product",
+        "productId": product,
+        "name": f"Name of {product}",
+        "price": Decimal("1.50"),
+        "description": "",
+        "sellerId": "u0",
+        **CREATED,
+    }
+
+
+def order_item(order: str, user: str, second: int) -> Item:
+    date = f"2024-02-01T00:00:{second:02d}Z"
+    return {
+        "PK": f"ORDER#{order}",
+        "SK": f"ORDER#{order}",
+        "Type": "Order",
+        "orderId": order,
+        "customerId": user,
+        "total": Decimal(10),
+        "status": "shipped",
+        "orderDate": date,
+        "GSI1PK": f"USER#{user}",
+        "GSI1SK": f"ORDER#{date}",
+    }
+
+
+def line_item(order: str, product: str) -> Item:
+    return {
+        "PK": f"ORDER#{order}",
+        "SK": f"PRODUCT#{product}",
+        "Type": "OrderItem",
+        "orderId": order,
+        "productId": product,
+        "quantity": Decimal(2),
+        "unitPrice": Decimal("1.50"),
+        "totalPrice": Decimal(3),
+        "GSI1PK": f"PRODUCT#{product}",
+        "GSI1SK": f"ORDER#{order}",
+    }
+
+
+async def fill(shop: World, *, users: int, orders: int, lines: int, distinct: int) -> None:
+    """Users with so many orders each, of so many items each, of so many products."""
+    await shop.put(*(product_item(f"p{number:03d}") for number in range(distinct)))
+    number = 0
+    for user in range(users):
+        items = [user_item(f"u{user}")]
+        for order in range(orders):
+            name = f"u{user}o{order:02d}"
+            items.append(order_item(name, f"u{user}", order))
+            for _ in range(lines):
+                items.append(line_item(name, f"p{number % distinct:03d}"))
+                number += 1
+        await shop.put(*items)
+
+
+def batch_keys(shop: World) -> list[Any]:
+    """The table keys of all items that were read one by one."""
+    return [key for request in shop.tracer.requests if isinstance(request, BatchGet) for key in request.keys]
+
+
+ORDERS = '{ user(userId: "u0") { name orders { nodes { orderId items { nodes { productId %s } } } } } }'
+
+
+@pytest.mark.parametrize(("distinct", "batches"), [(100, 1), (60, 1), (90, 1)])
+async def test_orders_items_products(empty_shop: World, distinct: int, batches: int) -> None:
+    """A nested query would ask once for each item: the reason for which this server exists."""
+    await fill(empty_shop, users=1, orders=20, lines=5, distinct=distinct)
+    found = await empty_shop.ask(ORDERS % "name price")
+    orders = found["user"]["orders"]["nodes"]
+    assert len(orders) == 20
+    assert [len(order["items"]["nodes"]) for order in orders] == [5] * 20
+    assert orders[0]["items"]["nodes"][0] == {"productId": "p000", "name": "Name of p000", "price": "1.5"}
+    assert empty_shop.operations == {"GetItem": 1, "Query": 21, "BatchGetItem": batches}
+    assert len(batch_keys(empty_shop)) == len(set(batch_keys(empty_shop))) == distinct + 1
+
+
+@pytest.mark.parametrize(("distinct", "batches"), [(101, 2), (240, 3)])
+async def test_more_products_than_a_batch_holds(empty_shop: World, distinct: int, batches: int) -> None:
+    """More than a hundred products would fail, or be asked for in more batches than they need."""
+    await fill(empty_shop, users=1, orders=20, lines=12, distinct=distinct)
+    found = await empty_shop.ask(ORDERS % "name")
+    assert len({p["name"] for o in found["user"]["orders"]["nodes"] for p in o["items"]["nodes"]}) == distinct
+    assert empty_shop.operations == {"GetItem": 1, "Query": 21, "BatchGetItem": batches}
+
+
+async def test_key_fields_read_nothing(empty_shop: World) -> None:
+    """A product would be read for the id that stands in the order item's own key."""
+    await fill(empty_shop, users=1, orders=20, lines=5, distinct=100)
+    await empty_shop.ask(ORDERS % "id __typename")
+    assert empty_shop.operations == {"GetItem": 1, "Query": 21}
+    empty_shop.forget()
+    document = '{ user(userId: "u0") { orders { edges { node { customer { userId } items { edges {%s} } } } } } }'
+    await empty_shop.ask(document % "quantity node { productId }")
+    assert empty_shop.operations == {"GetItem": 1, "Query": 21}
+
+
+async def test_lists_of_a_neighbour_do_not_read_it(empty_shop: World) -> None:
+    """What needs the neighbour's key alone would wait for its item."""
+    await fill(empty_shop, users=1, orders=2, lines=2, distinct=4)
+    document = """{ user(userId: "u0") { orders { nodes { items { nodes { prices { nodes { price } } } } } } } }"""
+    await empty_shop.ask(document)
+    assert empty_shop.operations == {"GetItem": 1, "Query": 1 + 2 + 4}
+
+
+async def test_users_with_orders_and_items(empty_shop: World) -> None:
+    """A list of users would be read user by user, or its users twice."""
+    await fill(empty_shop, users=4, orders=3, lines=2, distinct=10)
+    document = """{ users { nodes { name email orders { nodes { total customer { name }
+      items { edges { quantity node { name seller { name } } } } } } } } }"""
+    found = await empty_shop.ask(document)
+    assert found["users"]["nodes"][3]["orders"]["nodes"][2]["customer"] == {"name": "Name of u3"}
+    # The customers, and the seller, were read with the list.
+    assert empty_shop.operations == {"Query": 1 + 4 + 12, "BatchGetItem": 1}
+    assert {key[0] for key in batch_keys(empty_shop)} == {f"PRODUCT#p{number:03d}" for number in range(10)}
+
+
+async def test_product_page(shop: World) -> None:
+    """A product's page would ask for its reviewers one by one."""
+    document = """{ product(productId: "ABC123") { name
+      categories { nodes { name } } tags { nodes { tagName } }
+      reviews { edges { rating node { comment customer { name } product { name } } } } } }"""
+    found = (await shop.ask(document))["product"]
+    reviews = found["reviews"]["edges"]
+    assert reviews[0]["node"]["comment"] == "Excellent sound quality!"
+    assert reviews[0]["node"]["product"] == {"name": "Wireless Headphones"}
+    reviewers = {edge["node"]["customer"]["name"] for edge in reviews}
+    assert shop.operations["Query"] == 3
+    # The product itself; categories and reviews of one level; then the reviewers. The product is not read again.
+    assert len([r for r in shop.tracer.requests if isinstance(r, BatchGet)]) == 3
+    keys = batch_keys(shop)
+    assert len(keys) == len(set(keys))
+    assert len([key for key in keys if str(key[0]).startswith("USER#")]) == len(reviewers) > 1
+
+
+async def test_category_tree(shop: World) -> None:
+    """Every shelf of a tree would be read by itself."""
+    await shop.put(
+        *(
+            {
+                "PK": f"CATEGORY#{parent}",
+                "SK": f"CHILD#{child}",
+                "Type": "CategoryChild",
+                "parentCategoryId": parent,
+                "childCategoryId": child,
+                "childName": child,
+                "GSI1PK": f"CATEGORY#{child}",
+                "GSI1SK": f"PARENT#{parent}",
+                **CREATED,
+            }
+            for parent, child in [("t", "a"), ("t", "b"), ("t", "c"), ("a", "a1"), ("a", "a2"), ("b", "a1")]
+        ),
+        *(
+            {
+                "PK": f"CATEGORY#{name}",
+                "SK": f"CATEGORY#{name}",
+                "Type": "Category",
+                "categoryId": name,
+                "name": name.upper(),
+                "description": "",
+            }
+            for name in ("t", "a", "b", "c", "a1", "a2")
+        ),
+    )
+    document = """{ category(categoryId: "t") { name children { nodes { name children { nodes { name
+      children { nodes { name } } } } } } } }"""
+    found = (await shop.ask(document))["category"]
+    assert [node["name"] for node in found["children"]["nodes"]] == ["A", "B", "C"]
+    assert [[node["name"] for node in child["children"]["nodes"]] for child in found["children"]["nodes"]] == [
+        ["A1", "A2"],
+        ["A1"],
+        [],
+    ]
+    # 1 + 3 + 2 lists, a1's once though it stands on two shelves; one batch for each level below the first.
+    assert shop.operations == {"GetItem": 1, "Query": 1 + 3 + 2, "BatchGetItem": 2}
+
+
+async def test_activities_over_shards(shop: World) -> None:
+    """A list over five shards would ask each one again for every page, or read its products one by one."""
+    document = """{ user(userId: "12345") { activities { nodes { action product { name } } } } }"""
+    nodes = (await shop.ask(document))["user"]["activities"]["nodes"]
+    products = {node["product"]["name"] for node in nodes if node["product"]}
+    assert len(products) > 1
+    assert shop.operations == {"GetItem": 1, "Query": 5, "BatchGetItem": 1}
+    assert len(batch_keys(shop)) == 1 + len(products)
+
+
+async def test_a_node_on_different_paths_is_read_once(shop: World) -> None:
+    """The same product would be read anew wherever a query meets it."""
+    document = """{ a: product(productId: "ABC123") { name } b: product(productId: "ABC123") { price seller { name } }
+      c: user(userId: "67890") { name } d: order(orderId: "ORD001") { items { nodes { name } } } }"""
+    found = await shop.ask(document)
+    assert found["c"] == found["b"]["seller"]
+    keys = batch_keys(shop)
+    assert len(keys) == len(set(keys)) == 3
+
+
+async def test_equal_lists_are_read_once(shop: World) -> None:
+    """The same list under two names would be read twice."""
+    document = """{ user(userId: "12345") {
+      a: orders { nodes { orderId } edges { cursor } } b: orders { edges { node { total } } }
+      c: orders(first: 1) { nodes { orderId } } } }"""
+    await shop.ask(document)
+    assert shop.operations == {"GetItem": 1, "Query": 2}
+
+
+async def test_total_count_alone_sends_counts(shop: World) -> None:
+    """To know how many there are, all would be read."""
+    document = """{ user(userId: "12345") { orders { totalCount } reviews { totalCount } activities { totalCount } }
+      users { totalCount } }"""
+    found = await shop.ask(document)
+    assert found["user"]["orders"]["totalCount"] > 0
+    assert shop.operations == {"GetItem": 1, "Count": 1 + 1 + 5 + 1}
+
+
+async def test_one_key_is_a_get_item(shop: World) -> None:
+    """A single node would be read as a batch, which is slower and hides the key."""
+    await shop.ask('{ user(userId: "12345") { name } }')
+    [request] = shop.tracer.requests
+    [wire] = render(request, shop.graph.table)
+    assert wire.operation == "GetItem"
+    assert wire.body["Key"] == {"PK": {"S": "USER#12345"}, "SK": {"S": "USER#12345"}}
+
+
+async def test_next_page_is_looked_for_only_where_it_is_asked(shop: World) -> None:
+    """A page would read one item more than anybody asked for."""
+    for selection, limit in [("endCursor", 5), ("hasNextPage", 6)]:
+        shop.forget()
+        await shop.ask("{ users(first: 5) { nodes { name } pageInfo { %s } } }" % selection)
+        [request] = shop.tracer.requests
+        [wire] = render(request, shop.graph.table)
+        assert wire.body["Limit"] == limit
+
+
+async def test_a_fragment_that_is_merged_differently_is_read_for_each(shop: World) -> None:
+    """A node that one place needs only by its key would not be read where another place needs more of it."""
+    document = """
+      { a: order(orderId: "ORD001") { ...F } b: order(orderId: "ORD001") { ...F customer { name } } }
+      fragment F on Order { orderId customer { userId } }
+    """
+    for query in (document, document.replace("a:", "z:").replace("b:", "a:").replace("z:", "b:")):
+        found = await shop.ask(query)
+        assert {"userId": "12345", "name": "John Doe"} in (found["a"]["customer"], found["b"]["customer"])

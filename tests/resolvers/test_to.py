@@ -1,0 +1,134 @@
+"""`to`: the edges to some nodes alone."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph.items import Item
+from resolvers.global_ids import global_id
+from tests.resolvers.worlds import World, book_item, library, loan_item, member_item, reservation_item
+
+MEMBERS = ["ann", "bob", "cyd", "dan", "eve"]
+
+
+def member_id(member: str) -> str:
+    return global_id(library.types["Member"], (member,))
+
+
+def book_id(book: str) -> str:
+    return global_id(library.types["Book"], (book,))
+
+
+@pytest.fixture
+async def lent(books: World) -> World:
+    """Two books that the members had, the later in the alphabet the earlier; one only reserved a third."""
+    days = {member: f"2024-01-0{9 - number}" for number, member in enumerate(MEMBERS)}
+    items: list[Item] = [
+        loan_item(member, book, day, pages=Decimal(number))
+        for book in "bc"
+        for number, (member, day) in enumerate(days.items())
+    ]
+    await books.put(*items, *map(book_item, "bcd"), *map(member_item, MEMBERS))
+    await books.put(reservation_item("ann", "d", "2024-01-01"))
+    return books
+
+
+DOCUMENT = """
+query ($to: [ID!], $first: Int, $after: String, $last: Int, $before: String, $direction: SortDirection,
+       $day: DateRange, $where: LoanWhere) {
+  book(bookId: "b") {
+    loans(to: $to, first: $first, after: $after, last: $last, before: $before, direction: $direction,
+          day: $day, where: $where) {
+      totalCount
+      edges { cursor day node { memberId } }
+      pageInfo { hasNextPage hasPreviousPage }
+    }
+  }
+}
+"""
+
+
+async def page(lent: World, *members: str, **arguments: Any) -> tuple[list[str], bool, bool, int]:
+    """The members, hasPreviousPage, hasNextPage and totalCount."""
+    answer = await lent.ask(DOCUMENT, to=[member_id(member) for member in members], **arguments)
+    loans = answer["book"]["loans"]
+    info = loans["pageInfo"]
+    ids = [edge["node"]["memberId"] for edge in loans["edges"]]
+    return ids, info["hasPreviousPage"], info["hasNextPage"], loans["totalCount"]
+
+
+async def test_along_the_index(lent: World) -> None:
+    """Whether somebody had a book could not be asked, or the answer would be in no order."""
+    assert await page(lent, "ann", "cyd", "dan") == (["dan", "cyd", "ann"], False, False, 3)
+    assert await page(lent, "ann", "cyd", "dan", direction="DESC") == (["ann", "cyd", "dan"], False, False, 3)
+    assert await page(lent, "zoe") == ([], False, False, 0)
+    assert await page(lent, "ann", "zoe", "ann", "ann") == (["ann"], False, False, 1)
+    assert await page(lent) == ([], False, False, 0)
+
+
+async def test_one_batch_and_no_query(lent: World) -> None:
+    """To ask about some of many friends would read all of them."""
+    lent.forget()
+    await page(lent, *MEMBERS)
+    assert "Query" not in lent.operations
+    assert "Count" not in lent.operations
+    assert lent.operations["BatchGetItem"] == 1
+
+
+async def test_on_the_table(lent: World) -> None:
+    """The same question from the edge's other end would fail."""
+    document = """query ($to: [ID!]) { member(memberId: "ann") {
+      loans(to: $to) { totalCount nodes { bookId } } reservations(to: $to) { nodes { bookId } } } }"""
+    found = await lent.ask(document, to=[book_id("c"), book_id("d"), book_id("b")])
+    assert found["member"]["loans"] == {"totalCount": 2, "nodes": [{"bookId": "b"}, {"bookId": "c"}]}
+    assert found["member"]["reservations"] == {"nodes": [{"bookId": "d"}]}
+
+
+async def test_with_ranges_and_where(lent: World) -> None:
+    """A friend's name would open what the range and the filter leave out."""
+    assert await page(lent, *MEMBERS, day={"from": "2024-01-07", "to": "2024-01-08"}) == (["cyd", "bob"], False, False, 2)
+    assert await page(lent, "ann", day={"to": "2024-01-08"}) == ([], False, False, 0)
+    assert await page(lent, *MEMBERS, where={"pages": {"ge": 3}}) == (["eve", "dan"], False, False, 2)
+    assert await page(lent, *MEMBERS, where={"day": {"eq": "2024-01-09"}}) == (["ann"], False, False, 1)
+    assert await page(lent, *MEMBERS, where={"memberId": {"eq": "bob"}}) == (["bob"], False, False, 1)
+
+
+async def test_pages(lent: World) -> None:
+    """Pages of some edges would repeat or skip, or say wrongly that there are more."""
+    answer = await lent.ask(DOCUMENT)
+    at = {edge["node"]["memberId"]: edge["cursor"] for edge in answer["book"]["loans"]["edges"]}
+    some = ("ann", "cyd", "dan", "eve")
+    assert await page(lent, *some, first=2) == (["eve", "dan"], False, True, 4)
+    assert await page(lent, *some, first=2, after=at["dan"]) == (["cyd", "ann"], True, False, 4)
+    assert await page(lent, *some, first=2, after=at["bob"]) == (["ann"], True, False, 4)
+    assert await page(lent, *some, last=2) == (["cyd", "ann"], True, False, 4)
+    assert await page(lent, *some, last=2, before=at["bob"]) == (["dan", "cyd"], True, True, 4)
+    assert await page(lent, *some, first=9, before=at["cyd"]) == (["eve", "dan"], False, False, 4)
+    assert await page(lent, *some, first=2, before=at["cyd"]) == (["eve", "dan"], False, False, 4)
+    assert await page(lent, *some, first=2, after=at["eve"], before=at["ann"]) == (["dan", "cyd"], True, False, 4)
+    assert await page(lent, *some, last=2, after=at["eve"], direction="DESC") == ([], False, False, 4)
+    assert await page(lent, *some, first=2, after=at["cyd"], direction="DESC") == (["dan", "eve"], True, False, 4)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([book_id("b")], "to: ids of Member are wanted"),
+        ([member_id("ann"), "nonsense"], "'nonsense' is no id of this schema"),
+        ([member_id(f"m{number}") for number in range(101)], "to: at most 100 ids"),
+    ],
+)
+async def test_ids_that_cannot_be(lent: World, ids: list[str], message: str) -> None:
+    """An id of another type would find an edge that is none, or anything could be asked at once."""
+    lent.forget()
+    assert await lent.errors(DOCUMENT, to=ids) == [("BAD_USER_INPUT", message)]
+    assert "BatchGetItem" not in lent.operations
+
+
+async def test_a_hundred_ids(lent: World) -> None:
+    """As many ids as are allowed would be too many."""
+    some = [*(f"m{number}" for number in range(98)), "eve", "ann"]
+    assert await page(lent, *some) == (["eve", "ann"], False, False, 2)

@@ -1,0 +1,223 @@
+"""`where`: every comparison, joined and not, on attributes, ends, and fields that stand in keys alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.resolvers.worlds import World, book_item, loan_item, member_item
+
+LOANS: dict[str, dict[str, Any]] = {
+    "ann": {"pages": 10, "note": "torn", "rating": Decimal("4.5"), "medium": "paper", "words": {"a", "b"}},
+    "bob": {"pages": 20, "note": "tear", "rating": Decimal("4.50001"), "medium": "audio", "words": {"b"}},
+    "cyd": {"pages": 9, "note": "", "medium": "paper"},
+    "dan": {"pages": None, "note": None, "rating": Decimal("-1"), "medium": "audio"},
+    "eve": {},
+}
+DAYS = {member: f"2024-01-0{number}" for number, member in enumerate(LOANS, 1)}
+
+
+@pytest.fixture
+async def lent(books: World) -> World:
+    """A book with a loan of each kind."""
+    await books.put(book_item("b"), *(member_item(member) for member in LOANS))
+    for member, fields in LOANS.items():
+        stored = {
+            name: Decimal(value) if isinstance(value, int) else frozenset(value) if name == "words" else value
+            for name, value in fields.items()
+        }
+        await books.put(loan_item(member, "b", DAYS[member], **stored))
+    return books
+
+
+PATHS = """query ($where: LoanWhere) {
+  book(bookId: "b") { loans(where: $where) { totalCount nodes { memberId } } }
+  loans(branch: "main", where: $where) { totalCount nodes { member { memberId } } }
+}"""
+
+
+async def found(lent: World, where: Any) -> list[str]:
+    """The members whose loans match, by one index and by another that is spread; the counts agree."""
+    answer = await lent.ask(PATHS, where=where)
+    ids = [node["memberId"] for node in answer["book"]["loans"]["nodes"]]
+    assert answer["book"]["loans"]["totalCount"] == len(ids)
+    assert [node["member"]["memberId"] for node in answer["loans"]["nodes"]] == ids
+    assert answer["loans"]["totalCount"] == len(ids)
+    return ids
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ({"pages": {"eq": 10}}, ["ann"]),
+        ({"pages": {"ne": 10}}, ["bob", "cyd", "dan", "eve"]),
+        ({"pages": {"lt": 10}}, ["cyd"]),
+        ({"pages": {"le": 10}}, ["ann", "cyd"]),
+        ({"pages": {"gt": 10}}, ["bob"]),
+        ({"pages": {"ge": 10}}, ["ann", "bob"]),
+        ({"pages": {"gt": 9, "lt": 20}}, ["ann"]),
+        ({"pages": {"between": [9, 10]}}, ["ann", "cyd"]),
+        ({"pages": {"in": [9, 20, 21]}}, ["bob", "cyd"]),
+        ({"pages": {"in": []}}, []),
+        ({"pages": {"exists": True}}, ["ann", "bob", "cyd"]),
+        ({"pages": {"exists": False}}, ["dan", "eve"]),
+        ({"pages": {"eq": None}}, ["dan", "eve"]),
+        ({"pages": {"ne": None}}, ["ann", "bob", "cyd"]),
+        ({"note": {"eq": ""}}, ["cyd"]),
+        ({"note": {"beginsWith": "te"}}, ["bob"]),
+        ({"note": {"beginsWith": ""}}, ["ann", "bob", "cyd"]),
+        ({"note": {"contains": "or"}}, ["ann"]),
+        ({"note": {"gt": "tear"}}, ["ann"]),
+        ({"rating": {"eq": "4.50"}}, ["ann"]),
+        ({"rating": {"gt": "4.5"}}, ["bob"]),
+        ({"rating": {"lt": 0}}, ["dan"]),
+        ({"rating": {"between": ["-1", 4.5]}}, ["ann", "dan"]),
+        ({"medium": {"eq": "AUDIO"}}, ["bob", "dan"]),
+        ({"medium": {"in": ["PAPER", "AUDIO"]}}, ["ann", "bob", "cyd", "dan"]),
+        ({"medium": {"ne": "AUDIO"}}, ["ann", "cyd", "eve"]),
+        ({"words": {"contains": "b"}}, ["ann", "bob"]),
+        ({"words": {"contains": "a"}}, ["ann"]),
+        ({"words": {"exists": False}}, ["cyd", "dan", "eve"]),
+        # an end, and a field that stands in the indexes' keys alone
+        ({"memberId": {"in": ["ann", "eve", "zoe"]}}, ["ann", "eve"]),
+        ({"memberId": {"beginsWith": "d"}}, ["dan"]),
+        ({"day": {"eq": "2024-01-03"}}, ["cyd"]),
+        ({"day": {"between": ["2024-01-02", "2024-01-04"]}}, ["bob", "cyd", "dan"]),
+        ({"day": {"exists": True}}, ["ann", "bob", "cyd", "dan", "eve"]),
+        ({"day": {"eq": None}}, []),
+        ({"branch": {"eq": "main"}}, ["ann", "bob", "cyd", "dan", "eve"]),
+        ({"branch": {"ne": "main"}}, []),
+    ],
+)
+async def test_comparisons(lent: World, where: dict[str, Any], wanted: list[str]) -> None:
+    """A filter would find other items than it says, in the store or in what is decided here."""
+    assert await found(lent, where) == wanted
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        (None, list(LOANS)),
+        ({}, list(LOANS)),
+        ({"pages": None}, list(LOANS)),
+        ({"pages": {}}, list(LOANS)),
+        ({"pages": {"ge": 10}, "medium": {"eq": "AUDIO"}}, ["bob"]),
+        ({"and": [{"pages": {"ge": 10}}, {"pages": {"lt": 20}}]}, ["ann"]),
+        ({"and": []}, list(LOANS)),
+        ({"or": [{"pages": {"eq": 9}}, {"medium": {"eq": "AUDIO"}}]}, ["bob", "cyd", "dan"]),
+        ({"not": {"medium": {"eq": "AUDIO"}}}, ["ann", "cyd", "eve"]),
+        ({"not": {"not": {"medium": {"eq": "AUDIO"}}}}, ["bob", "dan"]),
+        ({"not": {"or": [{"pages": {"eq": 9}}, {"day": {"eq": "2024-01-01"}}]}}, ["bob", "dan", "eve"]),
+        ({"or": [{"day": {"lt": "2024-01-02"}}, {"pages": {"eq": 20}}]}, ["ann", "bob"]),
+        ({"day": {"gt": "2024-01-01"}, "pages": {"exists": True}}, ["bob", "cyd"]),
+        ({"and": [{"or": [{"pages": {"eq": 9}}, {"pages": {"eq": 10}}]}], "medium": {"eq": "PAPER"}}, ["ann", "cyd"]),
+        ({"or": [{"and": [{"pages": {"in": []}}]}, {"pages": {"eq": 9}}]}, ["cyd"]),
+        ({"not": {"pages": {"in": []}}}, list(LOANS)),
+    ],
+)
+async def test_and_or_not(lent: World, where: Any, wanted: list[str]) -> None:
+    """Conditions would be joined otherwise than they are written."""
+    assert await found(lent, where) == wanted
+
+
+async def test_from_the_table(lent: World) -> None:
+    """A day that stands in the indexes' keys would be missing for a filter on the table's list."""
+    await lent.put(loan_item("ann", "c", "2024-03-01"), book_item("c"))
+    document = """{ member(memberId: "ann") { loans(where: {day: {gt: "2024-02-01"}}) {
+      totalCount nodes { bookId } edges { day branch } } } }"""
+    assert (await lent.ask(document))["member"]["loans"] == {
+        "totalCount": 1,
+        "nodes": [{"bookId": "c"}],
+        "edges": [{"day": "2024-03-01", "branch": "main"}],
+    }
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"pages": {"lt": None}},
+        {"note": {"beginsWith": None}},
+        {"words": {"contains": None}},
+        {"pages": {"in": list(range(101))}},
+        {"pages": {"between": [1]}},
+        {"pages": {"between": [1, 2, 3]}},
+        {"pages": {"between": None}},
+        {"rating": {"eq": "NaN"}},
+        {"rating": {"eq": "Infinity"}},
+        {"rating": {"eq": "1e200"}},
+        {"rating": {"eq": "1" * 39}},
+        {"rating": {"eq": True}},
+        {"rating": {"eq": 1e300}},
+        {"note": {"eq": "\ud800"}},
+        {"pages": {"eq": 2**31}},
+        {"medium": {"eq": "paper"}},
+        {"nothing": {"eq": 1}},
+    ],
+)
+async def test_what_cannot_be_compared(lent: World, where: Any) -> None:
+    """A comparison that DynamoDB refuses would be an error of the server, after reading."""
+    lent.forget()
+    assert set(await lent.codes(PATHS, where=where)) == {"BAD_USER_INPUT"}
+    assert not {"Query", "Count"} & lent.operations.keys()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "{rating: {eq: 1e300}}",
+        '{rating: {eq: "1e999999999999999999"}}',
+        "{rating: {eq: %s}}" % ("9" * 5000),
+        "{pages: {eq: %s}}" % ("9" * 5000),
+        '{day: {eq: "2024-02-30"}}',
+        "{medium: {eq: PAPYRUS}}",
+    ],
+)
+async def test_literals_that_cannot_be_compared(lent: World, where: str) -> None:
+    """A number or a date in a document that is too large, or none, would be an error of the server."""
+    document = '{ loans(branch: "main", where: %s) { totalCount } }' % where
+    assert set(await lent.codes(document)) == {"GRAPHQL_VALIDATION_FAILED"}
+    assert lent.operations == {}
+
+
+async def test_bounds_that_are_crossed(lent: World) -> None:
+    """`between` with its bounds turned round would be an error of the server."""
+    for where in ({"pages": {"between": [10, 9]}}, {"day": {"between": ["2024-02-01", "2024-01-01"]}}):
+        answers = await lent.errors(PATHS, where=where)
+        assert {code for code, _ in answers} <= {"BAD_USER_INPUT"}
+
+
+async def test_one_hundred_values(lent: World) -> None:
+    """As many values as are allowed would be too many for DynamoDB."""
+    assert await found(lent, {"pages": {"in": [*range(1000, 1099), 9]}}) == ["cyd"]
+    assert await found(lent, {"memberId": {"in": [*map(str, range(99)), "bob"]}}) == ["bob"]
+
+
+@pytest.mark.parametrize(
+    ("where", "predicate"),
+    [
+        ({"pages": {"ge": 500}}, lambda number: number >= 500),
+        ({"note": {"contains": "7"}}, lambda number: "7" in str(number)),
+        ({"not": {"or": [{"pages": {"lt": 590}}, {"note": {"eq": "595"}}]}}, lambda n: n >= 590 and n != 595),
+        ({"memberId": {"beginsWith": "m59"}}, lambda number: 590 <= number <= 599),
+    ],
+)
+async def test_long_lists(books: World, where: Any, predicate: Callable[[int], bool]) -> None:
+    """With many items a filter would miss those behind the first request's page."""
+    items = [
+        loan_item(f"m{number:03d}", "b", "2024-01-01", pages=Decimal(number), note=str(number))
+        for number in range(600)
+    ]
+    await books.put(book_item("b"), *items)
+    document = """query ($where: LoanWhere) { book(bookId: "b") {
+      loans(first: 100, where: $where) { totalCount nodes { memberId } pageInfo { hasNextPage } } } }"""
+    loans = (await books.ask(document, where=where))["book"]["loans"]
+    wanted = [f"m{number:03d}" for number in range(600) if predicate(number)]
+    # Their day is one, so that their order is the store's.
+    ids = {node["memberId"] for node in loans["nodes"]}
+    assert ids <= set(wanted)
+    assert len(ids) == min(100, len(wanted))
+    assert loans["totalCount"] == len(wanted)
+    assert loans["pageInfo"]["hasNextPage"] is (len(wanted) > 100)

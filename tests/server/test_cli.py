@@ -1,0 +1,220 @@
+"""The command line as such: errors in one line, exit codes, and the commands `serve` and `schema`."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keygraph.engines import open_store
+from keygraph.store import CreateTable
+from keygraph.table import Index, Table
+from server.models import load_model
+from server.snapshot import printed
+from tests.server.command_line import run
+from tests.server.library import MODEL
+
+KEYGRAPH = Path(sys.executable).with_name("keygraph")
+
+
+@pytest.fixture(autouse=True)
+def library(folder: Path) -> Path:
+    """A working directory with a model."""
+    (folder / "library.py").write_text(MODEL)
+    return folder
+
+
+def keygraph(*words: str) -> subprocess.CompletedProcess[str]:
+    """The outcome of the installed command."""
+    return subprocess.run([KEYGRAPH, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def make_table(address: str, table: Table) -> None:
+    async def make() -> None:
+        async with open_store(address, table) as store:
+            await store.send(CreateTable())
+
+    asyncio.run(make())
+
+
+class TestErrors:
+    def test_an_expected_one_is_a_line_without_a_traceback(self) -> None:
+        """Somebody who misspelt a model would have to read a traceback."""
+        result = run("schema", "--model", "library:grph")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == "keygraph: the module library has no grph. Write --model library:graph.\n"
+
+    def test_the_installed_command_says_it_alike(self) -> None:
+        """What is tested here would not be what users run."""
+        result = keygraph("schema", "--model", "library:grph")
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr == "keygraph: the module library has no grph. Write --model library:graph.\n"
+
+    def test_a_model_with_mistakes_lists_them(self, library: Path) -> None:
+        """Mistakes of a model would be hidden in a traceback."""
+        (library / "library.py").write_text(MODEL.replace("{isbn}", "{isbm}"))
+        result = run("schema", "--model", "library")
+        assert result.exit_code == 1
+        first, second = result.stderr.splitlines()
+        assert first == "keygraph: the graph has 1 mistake:"
+        assert second.startswith("  - Book: ")
+        assert "{isbm} is no field of Book" in second
+
+    def test_a_setting_that_cannot_be_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A wrong variable would end in a traceback, without its name."""
+        monkeypatch.setenv("KEYGRAPH_LOG_LEVEL", "loud")
+        result = run("schema", "--model", "library")
+        assert result.exit_code == 1
+        assert result.stderr == (
+            "keygraph: KEYGRAPH_LOG_LEVEL cannot be used: input should be 'debug', 'info', 'warning' or 'error'. "
+            "docs/settings.md says what each setting takes.\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["serve", "--nope"], "No such option: --nope"),
+            (["serve", "--port", "http"], "Invalid value for '--port'"),
+            (["serve", "--port", "65536"], "Invalid value for '--port'"),
+            (["serve", "--workers", "0"], "Invalid value for '--workers'"),
+            (["serve", "--reload", "--workers", "2"], "--reload is for one worker"),
+            (["sreve"], "No such command 'sreve'"),
+        ],
+    )
+    def test_wrong_options_are_exit_code_2(self, words: list[str], expected: str) -> None:
+        """Scripts could not tell a misuse from a failure; people would not see which option is wrong."""
+        result = run(*words)
+        assert result.exit_code == 2
+        assert expected in result.stderr
+        assert result.stderr.startswith("keygraph: ")
+        assert result.stderr.count("\n") == 1
+
+    def test_an_unexpected_error_is_not_hidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A mistake of ours could not be found, for want of its traceback."""
+        monkeypatch.setattr("server.commands.schema.printed", lambda schema: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run("schema", "--model", "library")
+
+    @pytest.mark.parametrize(
+        "command", ["serve", "schema", "describe", "load", "export", "table create", "table describe"]
+    )
+    def test_every_command_takes_a_model_and_says_its_default(self, command: str) -> None:
+        """A command could not be used for another model than the example."""
+        result = run(*command.split(), "--model", "nope")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("keygraph: there is no module nope in ")
+
+
+class TestSchema:
+    def test_it_prints_the_schema(self) -> None:
+        """The schema could not be kept in a file, or given to a client's code generator."""
+        result = run("schema", "--model", "library")
+        assert result.exit_code == 0
+        assert result.stdout == printed(load_model("library").schema)
+        assert "type Book implements Node {\n" in result.stdout
+
+    def test_a_file_that_is_the_schema_passes(self, library: Path) -> None:
+        """A check in CI would fail for a schema that has not changed."""
+        file = library / "schema.graphql"
+        file.write_text(run("schema", "--model", "library").stdout)
+        result = run("schema", "--model", "library", "--check", file)
+        assert (result.exit_code, result.output) == (0, "")
+
+    def test_a_difference_is_shown_and_is_exit_code_1(self, library: Path) -> None:
+        """A schema could change without anybody noticing, or without seeing where."""
+        file = library / "schema.graphql"
+        file.write_text(
+            run("schema", "--model", "library").stdout.replace("  title: String!\n", "  name: String\n")
+        )
+        result = run("schema", "--model", "library", "--check", file)
+        assert result.exit_code == 1
+        assert result.stdout.startswith(f"--- {file}\n+++ the schema of the model\n@@")
+        assert "\n-  name: String\n+  title: String!\n" in result.stdout
+        assert result.stderr == (
+            f"keygraph: {file} is not the schema of the model. "
+            f"If the change is meant, keep it with `keygraph schema > {file}`.\n"
+        )
+
+    def test_a_file_that_is_not_there_is_named(self, library: Path) -> None:
+        """A misspelt file would be taken for a changed schema."""
+        result = run("schema", "--model", "library", "--check", "schma.graphql")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("keygraph: there is no file schma.graphql. ")
+
+
+class TestServe:
+    """What is checked before anything runs. The running process is in tests/end_to_end."""
+
+    def test_a_missing_table(self, library: Path) -> None:
+        """The server would start and every query would fail."""
+        result = run("serve", "--model", "library", "--store", "sqlite:my library.sqlite", "--port", "0")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == (
+            "keygraph: there is no table Library in sqlite:my library.sqlite. Create it with "
+            "`keygraph table create --model library --store 'sqlite:my library.sqlite'`.\n"
+        )
+        assert not list(library.glob("*.sqlite"))
+
+    def test_a_table_with_other_keys(self) -> None:
+        """The server would start and queries of the index would fail one by one."""
+        by_kind = Index("by_kind", "kind", "isbn", projection="KEYS_ONLY")
+        make_table(
+            "sqlite:library.sqlite",
+            Table("Library", partition_key="pk", sort_key=("sk", "N"), indexes=[by_kind]),
+        )
+        result = run("serve", "--model", "library", "--store", "sqlite:library.sqlite", "--port", "0")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == (
+            "keygraph: the table Library in sqlite:library.sqlite is not as declared: "
+            "its keys are pk (S) and sk (N), declared are pk (S) and sk (S); "
+            "the keys of its index by_kind are kind (S) and isbn (S), declared are kind (S) and title (S); "
+            "its index by_kind projects less than is declared. "
+            "Change the model or the table; `keygraph table describe` shows both.\n"
+        )
+
+    def test_a_port_in_use(self) -> None:
+        """A second server would end in a traceback, or after its table was filled."""
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            result = run("serve", "--model", "library", "--port", port)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith(f"keygraph: port {port} on 127.0.0.1 is in use. ")
+        assert "or choose another: --port" in result.stderr
+        assert not Path(".keygraph").exists()
+
+    def test_a_host_of_another_machine(self) -> None:
+        """A misspelt --host would end in a traceback."""
+        # 192.0.2.0/24 is for documentation (RFC 5737): no machine has it.
+        result = run("serve", "--model", "library", "--host", "192.0.2.1", "--port", "0")
+        assert result.exit_code == 1
+        assert result.stderr == (
+            "keygraph: 192.0.2.1 is no address of this machine. Choose another: --host 127.0.0.1.\n"
+        )
+
+    def test_a_store_of_no_known_form(self) -> None:
+        """A misspelt --store would end in a traceback."""
+        result = run("serve", "--model", "library", "--store", "redis:x", "--port", "0")
+        assert result.exit_code == 1
+        assert result.stderr == (
+            "keygraph: 'redis:x' is no store: give sqlite:PATH, aws, or http://HOST:PORT. "
+            "Write it as --store, or as KEYGRAPH_STORE.\n"
+        )
+
+    def test_a_store_that_is_not_running(self) -> None:
+        """DynamoDB Local that was not started would be a traceback of botocore's."""
+        result = run("serve", "--model", "library", "--store", "http://127.0.0.1:9", "--port", "0")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("keygraph: the store http://127.0.0.1:9 does not answer: ")
+        assert len(result.stderr.splitlines()) == 1
+
+    def test_a_file_that_is_no_database(self, library: Path) -> None:
+        """A wrong path would be a traceback of sqlite3's."""
+        (library / "notes.txt").write_text("not a database, but long enough to be looked at as one" * 40)
+        result = run("serve", "--model", "library", "--store", "sqlite:notes.txt", "--port", "0")
+        assert result.exit_code == 1
+        assert "it is no SQLite file" in result.stderr
+        assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,136 @@
+"""The first start without a store: a file with the model's sample, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from keygraph.bulk import whole_table
+from keygraph.engines import open_store
+from keygraph.items import Item
+from server.errors import CommandError
+from server.first_start import make_sample_file
+from server.models import Model, load_model
+from tests.server.library import MODEL, book
+
+FILE = Path(".keygraph/library.sqlite")
+
+
+@pytest.fixture
+def model(folder: Path) -> Model:
+    (folder / "library.py").write_text(MODEL)
+    return load_model("library")
+
+
+def write_sample(name: str, *items: object) -> None:
+    Path(name).write_text("\n".join(json.dumps(item) for item in items))
+
+
+def items_of(model: Model) -> list[Item]:
+    """What is in the table of the file, by key."""
+
+    async def read() -> list[Item]:
+        async with open_store(f"sqlite:{FILE}", model.graph.table) as store:
+            return [item async for item in whole_table(store)]
+
+    return sorted(asyncio.run(read()), key=lambda item: str(item["pk"]))
+
+
+def test_it_has_the_items_of_every_sample_file(model: Model) -> None:
+    """A newcomer's playground would have nothing to ask, or only a part of it."""
+    write_sample("library.jsonl", book("1", "Emma"))
+    write_sample("library.more.jsonl", book("2", "Ulysses"), book("3", "Mrs Dalloway"))
+    assert make_sample_file(model, FILE) == 3
+    assert items_of(model) == [book("1", "Emma"), book("2", "Ulysses"), book("3", "Mrs Dalloway")]
+
+
+def test_without_a_sample_the_table_is_empty(model: Model) -> None:
+    """A model without a sample could not be tried without making its table first."""
+    assert make_sample_file(model, FILE) == 0
+    assert items_of(model) == []
+
+
+def test_a_large_sample_is_loaded_to_its_end(model: Model) -> None:
+    """Only the first batch of a sample would be there."""
+    books = [book(f"{number:04}", f"Volume {number}") for number in range(601)]
+    write_sample("library.jsonl", *books)
+    assert make_sample_file(model, FILE) == 601
+    assert items_of(model) == books
+
+
+def test_a_file_that_is_there_is_left_alone(model: Model) -> None:
+    """What somebody wrote since the first start would be gone after the second."""
+    write_sample("library.jsonl", book("1", "Emma"))
+    make_sample_file(model, FILE)
+    write_sample("library.jsonl", book("2", "Ulysses"))
+    assert make_sample_file(model, FILE) is None
+    assert items_of(model) == [book("1", "Emma")]
+
+
+def test_an_interrupted_start_leaves_no_file(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next start would serve half a sample, for ever."""
+    write_sample("library.jsonl", book("1", "Emma"))
+
+    def interrupted(source: object, target: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make_sample_file(model, FILE)
+    assert list(FILE.parent.iterdir()) == []
+    assert make_sample_file(model, FILE) == 1
+
+
+def test_a_start_that_another_one_has_overtaken_uses_its_file(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two servers started at once, one would take the file away under the other."""
+    write_sample("library.jsonl", book("1", "Emma"))
+    make_sample_file(model, FILE)
+    inode = FILE.stat().st_ino
+    # This one has looked before the file was there.
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", lambda path: False)
+        assert make_sample_file(model, FILE) is None
+    assert FILE.stat().st_ino == inode
+
+
+def test_what_killed_starts_have_left_is_removed(model: Model) -> None:
+    """Every start that is killed would leave a copy of the sample behind."""
+    old, young = FILE.parent / ".first-start-old", FILE.parent / ".first-start-young"
+    for scratch in (old, young):
+        scratch.mkdir(parents=True)
+        (scratch / "library.sqlite").touch()
+    os.utime(old, (0, 0))
+    make_sample_file(model, FILE)
+    assert not old.exists()
+    assert young.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"pk": "shelf_1", "sk": "shelf_1"}', "library.jsonl:2: no declared type accepts this item"),
+        ('{"pk": ', "library.jsonl:2: it is no JSON"),
+    ],
+)
+def test_a_sample_that_does_not_fit_is_named_with_its_line(model: Model, line: str, expected: str) -> None:
+    """The author of a model would not learn which line of its sample is wrong; and half of it would be served."""
+    Path("library.jsonl").write_text(f"{json.dumps(book('1', 'Emma'))}\n{line}\n")
+    with pytest.raises(CommandError) as caught:
+        make_sample_file(model, FILE)
+    assert expected in caught.value.problem
+    assert list(FILE.parent.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made(model: Model) -> None:
+    """A read-only folder would be a traceback."""
+    FILE.parent.write_text("a file stands here")
+    with pytest.raises(CommandError) as caught:
+        make_sample_file(model, FILE)
+    assert caught.value.problem == f"{FILE} cannot be made: File exists"
