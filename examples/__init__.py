@@ -1,0 +1,1 @@
+"""Declared graphs, each with its sample data and queries to try. They import keygraph alone."""

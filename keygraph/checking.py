@@ -32,8 +32,22 @@ def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
 
 
 def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
-    of = declared.of
+    of, chosen = declared.of, declared.options
     ends = [end.name for end in of.ends.values() if end.target is owner]
+    if chosen.at is not None and chosen.at not in ends:
+        return Mistake(
+            "no-path",
+            f"{owner.name}.{declared.name}",
+            f"{of.name} has no end called {chosen.at} that is a {owner.name}.",
+            f"Its ends that are: {', '.join(ends) or 'none'}.",
+        )
+    if chosen.index is not None and chosen.index.name not in of.keys:
+        return Mistake(
+            "no-path",
+            f"{owner.name}.{declared.name}",
+            f"{of.name} has no keys in {chosen.index.name}.",
+            f"Call {chosen.index.name} with its templates on {of.name}.",
+        )
     if ends:
         problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
     else:

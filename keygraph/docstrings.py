@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 
 
 def member_docstrings(cls: type) -> dict[str, str]:
@@ -13,11 +12,13 @@ def member_docstrings(cls: type) -> dict[str, str]:
     Empty where the source is not there: descriptions are lost then, and nothing else.
     """
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+        source = inspect.getsource(cls)
+        # A class in a function is indented; a block around it allows that, whatever its strings hold.
+        tree = ast.parse("if True:\n" + source if source[:1].isspace() else source)
     except (OSError, TypeError, SyntaxError):
         return {}
-    [definition, *_] = tree.body
-    if not isinstance(definition, ast.ClassDef):
+    definition = next((inner for inner in ast.walk(tree) if isinstance(inner, ast.ClassDef)), None)
+    if definition is None:
         return {}
     found: dict[str, str] = {}
     for statement, following in zip(definition.body, definition.body[1:], strict=False):

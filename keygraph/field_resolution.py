@@ -23,7 +23,7 @@ from keygraph.declaration import (
 )
 from keygraph.docstrings import docstring, member_docstrings
 from keygraph.mistakes import Mistakes
-from keygraph.names import cased
+from keygraph.names import camel, cased
 from keygraph.records import DeclaredList, End, Field, Method, RecordType
 from keygraph.templates import SHARD
 from keygraph.types import UnknownType, field_type, is_optional
@@ -101,6 +101,7 @@ class FieldResolution:
     ) -> None:
         where = f"{record.name}.{name}"
         annotation, optional = is_optional(annotation)
+        self._refuse_taken_name(record, name)
         if typing.get_origin(annotation) in (Many, One):
             self._read_list(record, name, annotation, own, description)
             return
@@ -137,20 +138,6 @@ class FieldResolution:
                 breaks=record.name,
             )
             return
-        if name == "id" and record.is_node:
-            self._mistakes.add(
-                "field-called-id",
-                where,
-                "`id` is the global id of a node.",
-                f'Name the field otherwise: {record.name.lower()}_id: ID = stored("id").',
-            )
-        if name == SHARD[0]:
-            self._mistakes.add(
-                "field-called-shard",
-                where,
-                "`shard` is the placeholder of a shard.",
-                "Name the field otherwise.",
-            )
         attribute = own.path if own is not None and own.path else (cased(name, self._case),)
         if own is not None and own.attributes:
             self._mistakes.add(
@@ -161,6 +148,23 @@ class FieldResolution:
             )
         default = self._default(record.cls, name)
         record.fields[name] = Field(name, type_, optional, attribute, default, description)
+
+    def _refuse_taken_name(self, record: RecordType, name: str) -> None:
+        """A node's own id, and the shard of a key, are called so already."""
+        if record.is_node and camel(name) == "id":
+            self._mistakes.add(
+                "field-called-id",
+                f"{record.name}.{name}",
+                "`id` is the global id of a node.",
+                f'Name the field otherwise: {record.name.lower()}_id: ID = stored("{name}").',
+            )
+        if name == SHARD[0]:
+            self._mistakes.add(
+                "field-called-shard",
+                f"{record.name}.{name}",
+                "`shard` is the placeholder of a shard.",
+                "Name the field otherwise.",
+            )
 
     def _default(self, cls: type, name: str) -> Any:
         for declared in dataclasses.fields(cls):
@@ -209,6 +213,7 @@ class FieldResolution:
                 options = method_options(function)
                 if options is None:
                     continue
+                self._refuse_taken_name(record, name)
                 unknown = [
                     need
                     for need in options.needs or ()

@@ -1,33 +1,19 @@
-"""Making the keys of record types: key templates with their ends written out, and the attributes of ends."""
+"""Making the keys of record types in the table and the indexes, and the attributes of their ends."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from keygraph.conditions import Path
 from keygraph.declaration import Declaration, StoredAs, declaration_of
 from keygraph.key_text import KeyText, UnusableFormat
 from keygraph.mistakes import Mistakes
 from keygraph.names import cased
-from keygraph.records import End, Keys, Method, RecordType
+from keygraph.records import End, Keys, RecordType
 from keygraph.table import Index, IndexKey, KeyAttribute, Table
-from keygraph.templates import (
-    SHARD,
-    FieldPath,
-    Maybe,
-    Reference,
-    Slot,
-    Template,
-    TemplateError,
-    Token,
-    read_source,
-)
-from keygraph.types import FieldType
-
-
-class _Broken(Exception):
-    """A template that cannot be made; its mistake has been told."""
+from keygraph.template_resolution import BrokenTemplate, TemplateResolution
+from keygraph.templates import FieldPath, Slot, Template
 
 
 class KeyResolution:
@@ -46,7 +32,7 @@ class KeyResolution:
         self._declarations = declarations
         self._case = case
         self._mistakes = mistakes
-        self._table_templates: dict[tuple[str, int], Template | None] = {}
+        self._templates = TemplateResolution(table, declarations, mistakes)
 
     def resolve(self) -> None:
         for record in self._types.values():
@@ -56,181 +42,19 @@ class KeyResolution:
         for record in self._mistakes.without_broken(self._types.values()):
             self._make_index_keys(record)
 
-    # --- Key templates --------------------------------------------------------------------------------
-
-    def _table_sources(self, record: RecordType) -> list[str]:
-        """The templates of the table's own key, as they are written: one for each key attribute."""
-        sources = [key for key in self._declarations[record.name].keys if isinstance(key, str)]
-        wanted = len(self._table.keys)
-        if len(sources) == 1 and wanted == 2 and record.is_node:
-            sources = sources * 2
-        if len(sources) == wanted:
-            return sources
-        given = "no template" if not sources else f"{len(sources)} template" + "s" * (len(sources) != 1)
-        names = " and ".join(key.name for key in self._table.keys)
-        if not self._mistakes.is_broken(record):
-            self._mistakes.add(
-                "key-templates",
-                record.name,
-                f"it has {given} for the table's key.",
-                f"Give one for each of {names}.",
-                breaks=record.name,
-            )
-        raise _Broken
-
-    def _table_template(self, record: RecordType, number: int) -> Template:
-        """The partition (0) or the sort (1) template of a type's own key, with its ends written out."""
-        key = (record.name, number)
-        if key not in self._table_templates:
-            self._table_templates[key] = None  # being made
-            self._table_templates[key] = self._write_out(record, self._table_sources(record)[number])
-        template = self._table_templates[key]
-        if template is None:
-            if not self._mistakes.is_broken(record):
-                self._mistakes.add(
-                    "circular-key",
-                    record.name,
-                    "its key is made of itself, through an end.",
-                    "Write out the key's fields.",
-                    breaks=record.name,
-                )
-            raise _Broken
-        return template
-
-    def _identity(self, record: RecordType) -> list[Slot]:
-        slots: dict[str, Slot] = {}
-        for number in range(len(self._table.keys)):
-            for slot in self._table_template(record, number).slots:
-                if not slot.is_shard:
-                    slots.setdefault(slot.name, slot)
-        return list(slots.values())
-
-    def _write_out(self, record: RecordType, source: str) -> Template:
-        try:
-            parts = read_source(source)
-        except TemplateError as error:
-            self._template_mistake(record, source, f"{error}.", 'Write it as "ORDER#{order_id}".')
-            raise _Broken from None
-        tokens: list[Token] = []
-        for part in parts:
-            if isinstance(part, str):
-                tokens.append(part)
-            else:
-                made = self._tokens(record, source, part, part.path, part.format)
-                tokens.extend([Maybe(tuple(made))] if part.optional else made)
-        template = Template(_joined(tokens))
-        self._look_for_neighbouring_slots(record, source, template.tokens)
-        return template
-
-    def _template_mistake(self, record: RecordType, source: str, problem: str, mend: str) -> None:
-        self._mistakes.add(
-            "template", record.name, f'the template "{source}": {problem}', mend, breaks=record.name
-        )
-
-    def _tokens(
-        self, record: RecordType, source: str, reference: Reference, path: FieldPath, spec: str
-    ) -> list[str | Slot]:
-        """The literal text and slots that a reference stands for, seen from that type."""
-        name, *inner = path
-        if name in record.fields and not inner:
-            return [self._slot(record, source, reference, (name,), record.fields[name].type, spec)]
-        if name in record.methods and not inner:
-            return [self._computed(record, source, record.methods[name])]
-        if name == SHARD[0] and not inner and name not in record.fields:
-            return [self._slot(record, source, reference, SHARD, FieldType("int"), spec)]
-        if name not in record.ends:
-            self._template_mistake(
-                record,
-                source,
-                f"{reference} is no field of {record.name}.",
-                f"Its fields are {', '.join([*record.fields, *record.ends]) or 'none'}.",
-            )
-            raise _Broken
-        target = record.ends[name].target
-        if inner:
-            own = self._tokens(target, source, reference, tuple(inner), spec)
-            self._refuse_no_key_field(record, source, reference, target, tuple(inner))
-            return [token.under(name) if isinstance(token, Slot) else token for token in own]
-        partition = self._table_template(target, 0)
-        if {slot.name for slot in self._identity(target)} - {slot.name for slot in partition.slots}:
-            fields = ", ".join("{" + f"{name}.{'.'.join(slot.path)}" + "}" for slot in self._identity(target))
-            self._template_mistake(
-                record,
-                source,
-                f"{reference} stands for the partition key of {target.name}, which does not identify it.",
-                f"Write its key fields: {fields}.",
-            )
-            raise _Broken
-        tokens = [token for token in partition.tokens if not isinstance(token, Maybe)]
-        return [token.under(name) if isinstance(token, Slot) else token for token in tokens]
-
-    def _refuse_no_key_field(
-        self, record: RecordType, source: str, reference: Reference, target: RecordType, inner: FieldPath
-    ) -> None:
-        paths = [slot.path for slot in self._identity(target)]
-        if not any(path[: len(inner)] == inner for path in paths):
-            fields = ", ".join(".".join(path) for path in paths)
-            self._template_mistake(
-                record,
-                source,
-                f"{reference} names no key field of {target.name}.",
-                f"A template can name {fields}.",
-            )
-            raise _Broken
-
-    def _slot(
-        self,
-        record: RecordType,
-        source: str,
-        reference: Reference,
-        path: FieldPath,
-        type_: FieldType,
-        spec: str,
-    ) -> Slot:
-        try:
-            return Slot(path, KeyText(type_, spec))
-        except UnusableFormat as error:
-            self._template_mistake(record, source, f"{reference}: {error}.", "Use another field or format.")
-            raise _Broken from None
-
-    def _computed(self, record: RecordType, source: str, method: Method) -> Slot:
-        if method.is_async or method.needs is None or len(method.signature.parameters) > 1:
-            self._template_mistake(
-                record,
-                source,
-                f"{method.name} cannot stand in a key.",
-                "It may be neither async nor take arguments, and says the fields it needs.",
-            )
-            raise _Broken
-        return Slot((method.name,), KeyText(FieldType("string")), computed=True)
-
-    def _look_for_neighbouring_slots(self, record: RecordType, source: str, tokens: Iterable[Token]) -> None:
-        """Two placeholders with nothing between them cannot be told apart, unless the first has few texts."""
-        before: Slot | None = None
-        flat = [
-            inner for token in tokens for inner in (token.tokens if isinstance(token, Maybe) else (token,))
-        ]
-        for token in flat:
-            if isinstance(token, Slot) and before is not None and not _has_fixed_texts(before):
-                self._template_mistake(
-                    record,
-                    source,
-                    f"it cannot be parsed back: nothing stands between {{{before.name}}} and {{{token.name}}}.",
-                    "Put literal text between them.",
-                )
-            before = token if isinstance(token, Slot) else None
-
     # --- Keys -----------------------------------------------------------------------------------------
 
     def _make_table_keys(self, record: RecordType) -> None:
         declaration = self._declarations[record.name]
         try:
-            templates = [self._table_template(record, number) for number in range(len(self._table.keys))]
-        except _Broken:
+            templates = self._templates.table_templates(record)
+        except BrokenTemplate:
             self._mistakes.break_silently(record)
             return
         sort = templates[1] if len(templates) == 2 else None
         shards = self._shards(record, None, templates[0], declaration.shards)
+        if shards is None:
+            self._refuse_shard_in_sort(record, sort)
         record.keys[None] = Keys(None, self._table.keys, templates[0], sort, shards, declaration.lists, None)
         if record.is_node and not record.identity:
             self._mistakes.add(
@@ -267,8 +91,20 @@ class KeyResolution:
             return None
         return given
 
+    def _refuse_shard_in_sort(self, record: RecordType, sort: Template | None) -> None:
+        is_spread = sort is not None and any(slot.is_shard for slot in sort.slots)
+        if is_spread and not self._mistakes.is_broken(record):
+            self._mistakes.add(
+                "shards",
+                record.name,
+                "{shard} stands in a sort key, where it spreads nothing.",
+                "Put it into the partition.",
+                breaks=record.name,
+            )
+
     def _make_index_keys(self, record: RecordType) -> None:
         calls: dict[str, IndexKey] = {}
+        misused: set[str] = set()
         templates = {
             attribute.name: template
             for attribute, template in zip(self._table.keys, record.table_keys.templates, strict=True)
@@ -287,14 +123,20 @@ class KeyResolution:
                 self._mistakes.add(
                     "index-twice", record.name, f"it is in {call.index.name} twice.", "An item is there once."
                 )
+                misused.add(call.index.name)
             else:
                 calls[call.index.name] = call
-                self._assign(record, call, templates)
+                if not self._assign(record, call, templates):
+                    misused.add(call.index.name)
         for index in self._table.indexes:
-            self._make_keys_in(record, index, calls.get(index.name), templates)
+            if index.name not in misused:
+                self._make_keys_in(record, index, calls.get(index.name), templates)
 
-    def _assign(self, record: RecordType, call: IndexKey, templates: dict[str, Template]) -> None:
-        """Gives the call's templates to the index's key attributes: to all, or to those not known yet."""
+    def _assign(self, record: RecordType, call: IndexKey, templates: dict[str, Template]) -> bool:
+        """Gives the call's templates to the index's key attributes: to all, or to those not known yet.
+
+        False where there is a mistake in that.
+        """
         attributes = list(call.index.keys)
         if len(call.templates) < len(attributes):
             attributes = [key for key in attributes if self._known(record, key, templates) is None]
@@ -306,19 +148,24 @@ class KeyResolution:
                 f"{call.index.name} is called with {len(call.templates)} templates.",
                 f"It needs those of {names}.",
             )
-            return
+            return False
+        is_right = True
         for attribute, source in zip(attributes, call.templates, strict=False):
             try:
-                template = self._write_out(record, source)
-            except _Broken:
-                continue
-            if templates.setdefault(attribute.name, template) != template:
+                template = self._templates.written(record, source)
+            except BrokenTemplate:
+                return False
+            known = self._known(record, attribute, templates)
+            if known is not None and known != template:
                 self._mistakes.add(
                     "two-templates",
                     record.name,
-                    f"the attribute {attribute.name} has two templates: {templates[attribute.name]} and {template}.",
+                    f"the attribute {attribute.name} has two templates: {known} and {template}.",
                     "An attribute has one value.",
                 )
+                is_right = False
+            templates[attribute.name] = template
+        return is_right
 
     def _known(
         self, record: RecordType, key: KeyAttribute, templates: Mapping[str, Template]
@@ -353,6 +200,8 @@ class KeyResolution:
                 )
             return
         shards = call.shards if call else None
+        if shards is None:
+            self._refuse_shard_in_sort(record, sort)
         if shards is None and partition == record.table_keys.partition:
             shards = record.table_keys.shards
         record.keys[index.name] = Keys(
@@ -402,21 +251,3 @@ class KeyResolution:
             else:
                 placed[path] = (cased(record.leaf_name((end.name, *path)), self._case),)
         return placed
-
-
-def _joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
-    """The tokens with neighbouring literal texts as one, so that equal templates are equal."""
-    joined: list[Token] = []
-    for token in tokens:
-        if isinstance(token, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += token
-        else:
-            joined.append(token)
-    return tuple(joined)
-
-
-_FIXED_KINDS = ("enum", "boolean", "date")
-
-
-def _has_fixed_texts(slot: Slot) -> bool:
-    return slot.text.type.kind in _FIXED_KINDS and not slot.text.format

@@ -115,7 +115,7 @@ class NeighbourList:
     @cached_property
     def is_exact(self) -> bool:
         """Whether the store's filter alone decides what is in the list, so that it can count."""
-        if self.condition is not None:
+        if self.condition is not None or self.path.reads_others:
             return False
         siblings = self.graph.siblings(self.path)
         if not siblings:
@@ -127,7 +127,7 @@ class NeighbourList:
 
     def includes(self, item: Item) -> bool:
         """Whether an item that was read in the list's range is in the list."""
-        if self.graph.recognise(item, self.path.keys) is not self.path.record:
+        if self.graph.recognise(item, self.path.keys) is not self.path.record or not self._fixes(item):
             return False
         return self.condition is None or holds(self.condition, self.path.record.completed(item))
 
@@ -141,9 +141,16 @@ class NeighbourList:
             return False
         if self.filter is not None and not holds(self.filter, self.path.record.completed(item)):
             return False
-        if self.graph.recognise(item) is not self.path.record:
+        if self.graph.recognise(item) is not self.path.record or not self._fixes(item):
             return False
         return self.condition is None or holds(self.condition, self.path.record.completed(item))
+
+    def _fixes(self, item: Item) -> bool:
+        """Whether the item's keys hold what the list fixes, where its range alone does not say so."""
+        if not self.path.reads_others:
+            return True
+        texts = self.path.keys.parse(item)
+        return texts is not None and all(texts.get(name, text) == text for name, text in self.values)
 
     def place_of(self, item: Item) -> Place:
         """Where an item of the list stands. KeyError where it lacks a key."""

@@ -158,9 +158,15 @@ def _look_at_types(model: Model, found: list[Mistake]) -> None:
         prefix = connection_prefix(path)
         if not path.is_one:
             take(f"{prefix}Connection", what)
+            for name in (*map(range_name, path.ranged), *_conditions(path)):
+                take(name, f"the input {name}")
             take(where_name(path), f"the filter of {path.record.name if path.tells_all else what}")
         if not path.is_one or path.far_end:
             take(f"{prefix}Edge", what)
+
+
+def _conditions(path: AccessPath) -> set[str]:
+    return {condition_name(type_) for _, type_, _ in filterable_fields(path)}
 
 
 def _classes_of(type_: FieldType) -> Iterator[type]:

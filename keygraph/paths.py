@@ -133,6 +133,11 @@ class AccessPath:
         return self._split[1]
 
     @cached_property
+    def reads_others(self) -> bool:
+        """Whether the prefix ends in a value and more may follow at once, so that 3 finds what belongs to 30."""
+        return bool(self.rest.tokens) and isinstance((self.prefix.tokens or ("",))[-1], Slot)
+
+    @cached_property
     def ranged(self) -> tuple[Argument, ...]:
         """What a reader may say about the sort key, from left to right: the slots after the prefix."""
         told = {argument.slot.name for argument in self.required}

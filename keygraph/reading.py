@@ -239,18 +239,17 @@ def _out_of_budget(
     choose = min if extent.forward else max
     frontiers = [stream.frontier for stream in starved if stream.frontier is not None]
     resume = choose(frontiers, key=lambda place: _order(neighbours, place))
-    end = _order(neighbours, resume)
-    heads = [stream for stream in streams if stream.waiting]
-    while heads and len(taken) <= extent.count:
+    while len(taken) <= extent.count and (heads := [stream for stream in streams if stream.waiting]):
         nearest = _nearest(neighbours, extent, heads)
-        here = _order(neighbours, nearest.waiting[0][0])
+        here, end = _order(neighbours, nearest.waiting[0][0]), _order(neighbours, resume)
         if here > end if extent.forward else here < end:
             break
         place, item = nearest.waiting.popleft()
         if _is_reached(neighbours, extent, place):
             return Found(taken[: extent.count], len(taken) > extent.count, None)
         taken.append((place, item))
-        heads = [stream for stream in streams if stream.waiting]
+        if nearest.frontier is not None and not (nearest.waiting or nearest.ended):
+            resume = choose(resume, nearest.frontier, key=lambda place: _order(neighbours, place))
     if len(taken) >= extent.count:
         return Found(taken[: extent.count], True, None)
     return Found(taken, True, resume)

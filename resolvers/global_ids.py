@@ -23,10 +23,11 @@ def read_global_id(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]
         content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         name, *parts = content
         record, identity = graph.types[name], tuple(map(_text, parts))
-    except (binascii.Error, ValueError, KeyError, TypeError, UnicodeError):
+        is_one = record.is_node and len(identity) == len(record.identity)
+        if not is_one or global_id(record, identity) != text:
+            raise ValueError("another type's, or written otherwise")
+    except (binascii.Error, ValueError, KeyError, TypeError, RecursionError):
         raise BadUserInput(_PROBLEM.format(text[:60])) from None
-    if global_id(record, identity) != text or not record.is_node or len(identity) != len(record.identity):
-        raise BadUserInput(_PROBLEM.format(text[:60]))
     graph.check_identity(record, identity)
     return record, identity
 

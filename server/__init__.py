@@ -1,0 +1,1 @@
+"""The process: settings, the application, the playground, the command line."""

@@ -69,7 +69,7 @@ def test_its_descriptions_are_the_schemas() -> None:
     assert '"""The table holds no item for a tag, only its edges."""\ntype Tag implements Node {' in sdl
 
 
-async def test_the_design_s_own_paths(design: Served) -> None:
+async def test_the_paths_that_the_design_explains(design: Served) -> None:
     """The three paths that the design explains would be other ones: the table's, the index's, the edge's other end."""
     assert await design.ask("""{
       user(userId: "12345") { addressLine userType orders(first: 1) { nodes {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from itertools import product
 
@@ -31,6 +32,7 @@ TYPES: dict[str, type] = {"x": ID, "y": str, "n": int, "m": int, "letter": Lette
 KEYS = ["".join(characters) for length in range(1, 6) for characters in product(ALPHABET, repeat=length)]
 """Every text over the alphabet that is short enough to try them all."""
 
+names = st.sampled_from(["x", "x", "y", "y", "n", "m", "letter", "digit"])
 literals = st.text(ALPHABET, min_size=1, max_size=2)
 texts = st.text(ALPHABET, min_size=1, max_size=3)
 
@@ -47,7 +49,7 @@ def slot(name: str) -> Slot:
 def templates(draw: st.DrawFn, *, optional: bool = True) -> Template:
     """Literal text and slots in turn, some of which repeat, some of which may be absent."""
     tokens: list[Token] = []
-    for name in draw(st.lists(st.sampled_from(list(TYPES)), min_size=0, max_size=3)):
+    for name in draw(st.lists(names, min_size=0, max_size=3)):
         if tokens or draw(st.booleans()):
             tokens.append(draw(literals))
         is_optional = optional and draw(st.integers(0, 4)) == 0
@@ -61,10 +63,25 @@ def templates(draw: st.DrawFn, *, optional: bool = True) -> Template:
 def sources(draw: st.DrawFn) -> str:
     """A template as it is written, with a placeholder or more."""
     parts: list[str] = []
-    for name in draw(st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3)):
+    for name in draw(st.lists(names, min_size=1, max_size=3)):
         if parts or draw(st.booleans()):
             parts.append(draw(literals))
         parts.append("{" + name + "}")
     if draw(st.booleans()):
         parts.append(draw(literals))
     return "".join(parts)
+
+
+@st.composite
+def variants(draw: st.DrawFn, source: str) -> str:
+    """A template as it is, or with something else in the place of one placeholder: often a special case of it."""
+    found = re.findall(r"{(\w+)}", source)
+    if not found or draw(st.integers(0, 3)) == 0:
+        return source
+    name, other = draw(st.sampled_from(found)), draw(names)
+    made = draw(
+        st.sampled_from(
+            [draw(texts), "{" + other + "}", "{" + name + "}" + draw(literals) + "{" + other + "}"]
+        )
+    )
+    return source.replace("{" + name + "}", made)

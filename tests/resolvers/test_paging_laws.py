@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from keygraph.items import Item
@@ -20,12 +20,12 @@ OWNERS = itertools.count()
 """Every example has a partition of its own, so that a store serves many."""
 
 many_examples = settings(
-    max_examples=60,
+    max_examples=100,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-few_examples = settings(many_examples, max_examples=12)
+few_examples = settings(many_examples, max_examples=12, phases=[Phase.explicit, Phase.generate])
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
 on_moto = pytest.mark.parametrize("engine", ["moto"])
 
@@ -35,7 +35,7 @@ class Filter:
     """A filter as it is asked, and as plain Python decides it of (number, day)."""
 
     arguments: dict[str, Any]
-    holds: Callable[[int, str], bool]
+    holds: Callable[[int, str], bool] = field(repr=False)
 
 
 FILTERS = [
@@ -226,7 +226,9 @@ async def check_window(books: World, case: Case, window: tuple[int, int, int, bo
         arguments["after"], low = cursors[start], start + 1
     if end < len(ids):
         arguments["before"], high = cursors[end], end
-    inside = ids[low:high] if low <= high else []
+    # Which of two equal sort keys comes first is the store's secret: cursors that are crossed are tested elsewhere.
+    assume(low <= high)
+    inside = ids[low:high]
     kept = inside[max(0, len(inside) - size) :] if from_end else inside[:size]
     found = await page(books, case.document, owner=owner, **arguments, **case.reading)
     assert found["ids"] == kept

@@ -27,7 +27,7 @@ from resolvers import Service, build_schema
 SECRET = b"the secret of the tests' cursors"
 
 
-@dataclass
+@dataclass(repr=False)
 class World:
     """A graph that is served from a store."""
 

@@ -1,0 +1,105 @@
+"""Bananas on their way overseas: the table of a step-by-step article on relational data in one DynamoDB table.
+
+A container holds pallets, a pallet holds boxes. Every item has `objectId` and `relatedObjectId`: a thing's own item
+has its id in both (`CONTAINER_009998`), and what links two things has one id in each of them (`CONTAINER_009998`,
+`PALLET_B021002`). The index `reverse-lookup-index` is the table with its two keys swapped. What stands in it follows
+from the table's keys, so that no type has to say it, and each link is found from both of its sides. No attribute says
+what an item is; its keys do.
+
+The article's own items are in `cargo.jsonl`, what makes them a sample to look around in is in
+`cargo.described.jsonl`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+
+from keygraph import ID, Graph, Index, Many, One, Table, edge, fields, many, node, one
+
+reverse_lookup_index = Index("reverse-lookup-index", "relatedObjectId", "objectId")
+
+
+@node("CONTAINER_{container_id}")
+class Container:
+    """A shipping container."""
+
+    container_id: ID
+    operator: str
+    """The company that ships it."""
+
+    pallets: Many[ContainerPallet] = many()
+    """What was loaded into it, each with when, where and by whom."""
+
+
+@node("PALLET_{pallet_id}")
+class Pallet:
+    """A pallet of boxes."""
+
+    pallet_id: ID
+    origin: str
+    """The country that it comes from, as two letters of ISO 3166."""
+    destination: str
+    """The country that it goes to."""
+
+    boxes: Many[PalletBox] = many()
+    """What stands on it, each with when, where and by whom it was put there."""
+    container: One[ContainerPallet] = one()
+    """The container that it was loaded into, if it was."""
+
+
+@node("BOX_{box_id}")
+class Box:
+    """A box of delicious bananas."""
+
+    box_id: ID
+    weight_in_kg: Decimal
+    is_dangerous: bool
+    """Whether the rules for dangerous goods apply to it."""
+
+    pallet: One[PalletBox] = one()
+    """The pallet that it stands on, if it was put on one."""
+
+
+@fields
+class Link:
+    """What is known of every link between two things."""
+
+    linked_datetime: datetime
+    """When the one was put into or onto the other."""
+    linked_by: str
+    """The company that did it."""
+    linked_at_location: str
+    """Where it was done."""
+
+
+@edge("{container}", "{pallet}")
+class ContainerPallet(Link):
+    """A pallet was loaded into a container."""
+
+    container: Container
+    pallet: Pallet
+
+
+@edge("{pallet}", "{box}")
+class PalletBox(Link):
+    """A box was put onto a pallet."""
+
+    pallet: Pallet
+    box: Box
+
+
+graph = Graph(
+    Table(
+        "my-table-name",
+        partition_key="objectId",
+        sort_key="relatedObjectId",
+        indexes=[reverse_lookup_index],
+    ),
+    Container,
+    Pallet,
+    Box,
+    ContainerPallet,
+    PalletBox,
+    attribute_case="pascal",
+)

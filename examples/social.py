@@ -1,0 +1,80 @@
+"""A social network: the table `Users` of an article on graphs in DynamoDB.
+
+Everything that is known of a user stands in the user's partition: `PROFILE` is the user, and each other sort key says
+a relationship and whom or what it leads to (`FRIEND#Bob`, `LIKES#POST#12345`, `FOLLOWS#USER#Charlie`). There is no
+index and no attribute that says what an item is. A friendship is stored twice, once in each friend's partition; likes
+and follows are stored with the user they come from alone. So nothing finds who likes a post or who follows a user,
+and no such list is here.
+
+The article's own items are in `social.jsonl`, what makes them a sample to look around in is in
+`social.described.jsonl`.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+from keygraph import ID, Graph, Many, Table, edge, many, node
+
+
+@node("USER#{user_id}", "PROFILE")
+class User:
+    """Somebody who is here."""
+
+    user_id: ID
+    name: str
+    """The user's full name."""
+
+    friends: Many[Friendship] = many()
+    """Whom the user is friends with, by their ids."""
+    likes: Many[Like] = many()
+    """The posts that the user likes."""
+    follows: Many[Follow] = many()
+    """Whom the user follows."""
+
+
+@node("POST#{post_id}", item=False)
+class Post:
+    """Something that was posted. The table knows a post by its likes alone and holds no item for it."""
+
+    post_id: ID
+
+
+@edge("{user}", "FRIEND#{friend.user_id}")
+class Friendship:
+    """Two users are friends: each has an item for it."""
+
+    user: User
+    friend: User
+    friendship_since: date
+    """The day on which they became friends."""
+
+
+@edge("{user}", "LIKES#{post}")
+class Like:
+    """A user likes a post."""
+
+    user: User
+    post: Post
+    timestamp: datetime
+    """Since when."""
+
+
+@edge("{follower}", "FOLLOWS#{followed}")
+class Follow:
+    """A user follows another, who need not know it."""
+
+    follower: User
+    followed: User
+    timestamp: datetime
+    """Since when."""
+
+
+graph = Graph(
+    Table("Users", partition_key="PK", sort_key="SK"),
+    User,
+    Post,
+    Friendship,
+    Like,
+    Follow,
+)

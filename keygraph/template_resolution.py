@@ -1,0 +1,231 @@
+"""Writing key templates out: names bound to fields, and ends replaced by the keys of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from keygraph.declaration import Declaration
+from keygraph.key_text import KeyText, UnusableFormat
+from keygraph.mistakes import Mistakes
+from keygraph.records import Method, RecordType
+from keygraph.table import Table
+from keygraph.templates import (
+    SHARD,
+    FieldPath,
+    Maybe,
+    Reference,
+    Slot,
+    Template,
+    TemplateError,
+    Token,
+    read_source,
+)
+from keygraph.types import FieldType
+
+
+class BrokenTemplate(Exception):
+    """A template that cannot be made; its mistake has been told."""
+
+
+@dataclass(frozen=True)
+class _Site:
+    """The template that is being written out: whose it is, and how it is written."""
+
+    record: RecordType
+    source: str
+
+
+class TemplateResolution:
+    """Makes the templates of record types; each is made, and its mistake told, once."""
+
+    def __init__(self, table: Table, declarations: Mapping[str, Declaration], mistakes: Mistakes) -> None:
+        self._table = table
+        self._declarations = declarations
+        self._mistakes = mistakes
+        self._made: dict[tuple[str, str], Template | None] = {}
+        self._under_way: set[str] = set()
+
+    # --- The table's own keys -------------------------------------------------------------------------
+
+    def table_templates(self, record: RecordType) -> list[Template]:
+        """The templates of a type's own key, one for each key attribute. Raises BrokenTemplate."""
+        if record.name in self._under_way:
+            self._tell_circle(record)
+            raise BrokenTemplate
+        self._under_way.add(record.name)
+        try:
+            return [self.written(record, source) for source in self._sources(record)]
+        finally:
+            self._under_way.discard(record.name)
+
+    def _tell_circle(self, record: RecordType) -> None:
+        if not self._mistakes.is_broken(record):
+            self._mistakes.add(
+                "circular-key",
+                record.name,
+                "its key is made of itself, through an end.",
+                "Write out the key's fields.",
+                breaks=record.name,
+            )
+
+    def _sources(self, record: RecordType) -> list[str]:
+        """The templates as they are written: a node's second one is its first where only one is given."""
+        sources = [key for key in self._declarations[record.name].keys if isinstance(key, str)]
+        wanted = len(self._table.keys)
+        if len(sources) == 1 and wanted == 2 and record.is_node:
+            return sources * 2
+        if len(sources) == wanted:
+            return sources
+        given = "no template" if not sources else f"{len(sources)} template" + "s" * (len(sources) != 1)
+        names = " and ".join(key.name for key in self._table.keys)
+        if not self._mistakes.is_broken(record):
+            self._mistakes.add(
+                "key-templates",
+                record.name,
+                f"it has {given} for the table's key.",
+                f"Give one for each of {names}.",
+                breaks=record.name,
+            )
+        raise BrokenTemplate
+
+    def _identity(self, record: RecordType) -> list[Slot]:
+        """The slots that identify a node of that type, before it has keys."""
+        slots = [slot for template in self.table_templates(record) for slot in template.slots]
+        return list({slot.name: slot for slot in slots if not slot.is_shard}.values())
+
+    # --- Writing out ----------------------------------------------------------------------------------
+
+    def written(self, record: RecordType, source: str) -> Template:
+        """The template of a type that is written so. Raises BrokenTemplate."""
+        key = (record.name, source)
+        if key not in self._made:
+            self._made[key] = None
+            self._made[key] = self._write_out(_Site(record, source))
+        template = self._made[key]
+        if template is None:
+            raise BrokenTemplate
+        return template
+
+    def _write_out(self, site: _Site) -> Template:
+        try:
+            parts = read_source(site.source)
+        except TemplateError as error:
+            raise self._refused(site, f"{error}.", 'Write it as "ORDER#{order_id}".') from None
+        tokens: list[Token] = []
+        for part in parts:
+            if isinstance(part, str):
+                tokens.append(part)
+            else:
+                made = self._tokens(site, site.record, part, part.path)
+                tokens.extend([Maybe(tuple(made))] if part.optional else made)
+        template = Template(_joined(tokens))
+        self._look_for_neighbours(site, template.tokens)
+        return template
+
+    def _refused(self, site: _Site, problem: str, mend: str) -> BrokenTemplate:
+        """Tells a mistake of the template; what is to be raised."""
+        name = site.record.name
+        self._mistakes.add("template", name, f'the template "{site.source}": {problem}', mend, breaks=name)
+        return BrokenTemplate()
+
+    def _tokens(
+        self, site: _Site, record: RecordType, reference: Reference, path: FieldPath
+    ) -> list[str | Slot]:
+        """The literal text and slots that a path stands for, seen from that type."""
+        name, *inner = path
+        if name in record.fields and not inner:
+            return [self._slot(site, reference, (name,), record.fields[name].type)]
+        if name in record.methods and not inner:
+            return [self._computed(site, record.methods[name])]
+        if name == SHARD[0] and not inner and name not in record.fields:
+            return [self._slot(site, reference, SHARD, FieldType("int"))]
+        if name not in record.ends:
+            raise self._refused(
+                site,
+                f"{reference} is no field of {record.name}.",
+                f"Its fields are {', '.join([*record.fields, *record.ends]) or 'none'}.",
+            )
+        target = record.ends[name].target
+        own = (
+            self._key_field(site, target, reference, tuple(inner))
+            if inner
+            else self._key(site, target, reference, name)
+        )
+        return [token.under(name) if isinstance(token, Slot) else token for token in own]
+
+    def _key_field(
+        self, site: _Site, target: RecordType, reference: Reference, inner: FieldPath
+    ) -> list[str | Slot]:
+        """What stands for a key field of a node."""
+        own = self._tokens(site, target, reference, inner)
+        paths = [slot.path for slot in self._identity(target)]
+        if not any(path[: len(inner)] == inner for path in paths):
+            fields = ", ".join(".".join(path) for path in paths)
+            raise self._refused(
+                site, f"{reference} names no key field of {target.name}.", f"A template can name {fields}."
+            )
+        return own
+
+    def _key(self, site: _Site, target: RecordType, reference: Reference, end: str) -> list[str | Slot]:
+        """What stands for a whole node: its partition key, where that identifies it."""
+        partition = self.table_templates(target)[0]
+        identity = self._identity(target)
+        if {slot.name for slot in identity} - {slot.name for slot in partition.slots}:
+            fields = ", ".join("{" + ".".join((end, *slot.path)) + "}" for slot in identity)
+            raise self._refused(
+                site,
+                f"{reference} stands for the partition key of {target.name}, which does not identify it.",
+                f"Write its key fields: {fields}.",
+            )
+        return [token for token in partition.tokens if not isinstance(token, Maybe)]
+
+    def _slot(self, site: _Site, reference: Reference, path: FieldPath, type_: FieldType) -> Slot:
+        try:
+            return Slot(path, KeyText(type_, reference.format))
+        except UnusableFormat as error:
+            raise self._refused(site, f"{reference}: {error}.", "Use another field or format.") from None
+
+    def _computed(self, site: _Site, method: Method) -> Slot:
+        if method.is_async or method.needs is None or len(method.signature.parameters) > 1:
+            raise self._refused(
+                site,
+                f"{method.name} cannot stand in a key.",
+                "It may be neither async nor take arguments, and says the fields it needs.",
+            )
+        return Slot((method.name,), KeyText(FieldType("string")), computed=True)
+
+    def _look_for_neighbours(self, site: _Site, tokens: tuple[Token, ...]) -> None:
+        """Two placeholders with nothing between them cannot be told apart, unless the first has few texts."""
+        without = [token for token in tokens if not isinstance(token, Maybe)]
+        whole = [
+            part for token in tokens for part in (token.tokens if isinstance(token, Maybe) else (token,))
+        ]
+        for flat in (whole, without):
+            for before, token in pairwise(flat):
+                if isinstance(before, Slot) and isinstance(token, Slot) and not _has_fixed_texts(before):
+                    raise self._refused(
+                        site,
+                        "it cannot be parsed back: "
+                        f"nothing stands between {{{before.name}}} and {{{token.name}}}.",
+                        "Put literal text between them.",
+                    )
+
+
+def _joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
+    """The tokens with neighbouring literal texts as one, so that equal templates are equal."""
+    joined: list[Token] = []
+    for token in tokens:
+        if isinstance(token, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += token
+        else:
+            joined.append(token)
+    return tuple(joined)
+
+
+_FIXED_KINDS = ("enum", "boolean", "date")
+
+
+def _has_fixed_texts(slot: Slot) -> bool:
+    return slot.text.type.kind in _FIXED_KINDS and not slot.text.format

@@ -1,0 +1,108 @@
+"""The pages in `docs/` that show how a model's queries become requests: what is generated in them.
+
+A page is written by hand, but for two things. The block after each GraphQL block has the requests that this query
+sends when it is asked of the model's sample. The table after `<!-- paths -->` has every access path of the model with
+its request. After a change,
+
+    python -m tests.documents.pages
+
+writes both anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from keygraph import Graph
+from keygraph.describing import DescribedRequest, key_request, path_request
+from keygraph.engines import open_store
+from keygraph.interchange import Interchange
+from keygraph.names import camel
+from keygraph.naming import field_name
+from keygraph.rendering import render
+from keygraph.store import BatchWrite, CreateTable, Request, Store
+from tests.documents.round_trips import RoundTrips
+from tests.documents.samples import files_of
+from tests.documents.served import Served, lines_of, written_down
+
+DOCS = Path(__file__).parents[2] / "docs"
+NAMES = ("billing", "cargo", "education", "social", "talent")
+
+_QUERY = re.compile(r"^```graphql\n(?P<query>.*?)^```\n\n```text\n(?P<requests>.*?)^```$", re.M | re.S)
+_PATHS = re.compile(r"(?<=^<!-- paths -->\n)(?:\|.*\n)*", re.M)
+
+
+def graph_of(name: str) -> Graph:
+    """The graph of an example."""
+    graph: Graph = importlib.import_module(f"examples.{name}").graph
+    return graph.check()
+
+
+async def rewritten(page: str, graph: Graph, store: Store) -> str:
+    """The page with what is generated in it, as the graph over a store with its sample has it."""
+    parts, end = [], 0
+    for found in _QUERY.finditer(page):
+        requests = await _requests(found["query"], graph, store)
+        parts += [page[end : found.start("requests")], requests]
+        end = found.end("requests")
+    return _PATHS.sub(lambda _: _paths(graph), "".join([*parts, page[end:]]))
+
+
+async def _requests(query: str, graph: Graph, store: Store) -> str:
+    """The requests that a query sends, a line each; those of one round trip have its number."""
+    trips = RoundTrips(store)
+    await Served(graph, trips).ask(query)
+    return "".join(
+        f"{number}. {line}\n"
+        for number, requests in enumerate(trips.rounds, 1)
+        for line in _lines(requests, graph)
+    )
+
+
+def _lines(requests: list[Request[object]], graph: Graph) -> list[str]:
+    return sorted(written_down(wire) for request in requests for wire in render(request, graph.table))
+
+
+def _paths(graph: Graph) -> str:
+    rows = ["| in GraphQL | becomes |", "| --- | --- |"]
+    rows += [f"| `{asked}` | {_cell(request)} |" for asked, request in _described(graph)]
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _described(graph: Graph) -> Iterator[tuple[str, DescribedRequest]]:
+    """Everything that can be asked for, with its request: nodes by key, the lists at the root, those of nodes."""
+    for node in graph.nodes:
+        if not node.is_virtual:
+            yield field_name(node), key_request(graph, node)
+    for path in graph.paths:
+        owner = "" if path.owner is None else f"{path.owner.name}."
+        yield f"{owner}{camel(path.name)}", path_request(graph, path)
+
+
+def _cell(request: DescribedRequest) -> str:
+    where = f" {request.index}" if request.index else ""
+    times = f", {request.times} at once" if request.times > 1 else ""
+    filter_ = f", of these {request.filter}" if request.filter else ""
+    text = f"{request.operation}{where}: {request.keys}{filter_}".replace("|", "\\|")
+    return f"`{text}`{times}"
+
+
+async def _write(name: str) -> None:
+    graph, page = graph_of(name), DOCS / f"{name}.md"
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_store(f"sqlite:{folder}/sample.db", graph.table) as store:
+            await store.send(CreateTable())
+            interchange = Interchange(graph)
+            items = tuple(interchange.read(line) for line in lines_of(*files_of(name)))
+            await store.send(BatchWrite(items))
+            page.write_text(await rewritten(page.read_text("utf-8"), graph, store), "utf-8")
+
+
+if __name__ == "__main__":
+    for each in NAMES:
+        asyncio.run(_write(each))

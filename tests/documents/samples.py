@@ -1,0 +1,73 @@
+"""The items that stand beside a model: read, and held against what the model says of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+from keygraph import Graph
+from keygraph.conditions import at_path
+from keygraph.interchange import Interchange
+from keygraph.items import Item
+from keygraph.records import RecordType
+from tests.conftest import MakeStore
+from tests.documents.served import EXAMPLES, Served, lines_of
+
+
+def files_of(name: str) -> list[str]:
+    """The files with a model's items: the document's own first, then what it only describes."""
+    names = [f"{name}.jsonl", f"{name}.described.jsonl"]
+    return [file for file in names if (EXAMPLES / file).exists()]
+
+
+def read_as_json(file: str) -> list[dict[str, Any]]:
+    """A file's items as they are written, numbers with all their digits."""
+    return [json.loads(line, parse_float=Decimal) for line in lines_of(file)]
+
+
+async def serve(graph: Graph, make_store: MakeStore, *files: str) -> Served:
+    """The graph over a new table with the items of these files."""
+    served = Served(graph, await make_store(graph.table))
+    await served.load(*lines_of(*files))
+    return served
+
+
+def types_of(graph: Graph, *files: str) -> Counter[str]:
+    """How many items of each type the files have. Fails where an item is not what its type says."""
+    interchange = Interchange(graph)
+    counted: Counter[str] = Counter()
+    for line in lines_of(*files):
+        item = interchange.read(line)
+        record = graph.recognise(item)
+        assert record is not None, f"{line}: {graph.why_refused(item)}"
+        _check(record, item)
+        counted[record.name] += 1
+    return counted
+
+
+def _check(record: RecordType, item: Item) -> None:
+    """The item has all that its type declares, and its keys, its indexes' too, say what its attributes say."""
+    texts: dict[str, str] = {}
+    for keys in record.keys.values():
+        parsed = keys.parse(item)
+        assert parsed is not None, f"{item} has no keys of {record.name} in {keys.index_name or 'the table'}"
+        shards = {slot.name for slot in keys.slots if slot.is_shard}
+        said = {name: text for name, text in parsed.items() if name not in shards}
+        assert said == {name: texts.get(name, text) for name, text in said.items()}, f"keys disagree in {item}"
+        texts |= said
+        if keys.shards:
+            assert all(int(parsed[name]) < keys.shards for name in shards), item
+    slots = {slot.name: slot for keys in record.keys.values() for slot in keys.slots if not slot.is_shard}
+    for field in record.fields.values():
+        value = record.value(item, field)
+        for name, slot in slots.items():
+            if slot.path == (field.name,):
+                assert slot.text.render(value) == texts[name], f"{field.name} disagrees with a key in {item}"
+    for end in record.ends.values():
+        for slot in end.target.identity:
+            own = slot.under(end.name)
+            stored = at_path(item, end.attributes[slot.path])
+            if stored is not None and own.name in texts:
+                assert str(stored) == texts[own.name], f"{end.name} disagrees with a key in {item}"

@@ -1,0 +1,57 @@
+"""What stands beside each document's model: its schema, its queries to try, its page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from graphql import OperationDefinitionNode, parse
+
+from resolvers import build_schema
+from server.snapshot import difference
+from tests.conftest import MakeStore
+from tests.documents.pages import DOCS, NAMES, graph_of, rewritten
+from tests.documents.samples import files_of, serve
+from tests.documents.served import EXAMPLES
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_schema_is_the_one_that_is_kept(name: str) -> None:
+    """A change of the mechanism would change what clients of somebody's table see, and nobody would notice.
+
+    If the change is meant: `keygraph schema --model examples.<name>:graph > tests/documents/snapshots/<name>.graphql`.
+    """
+    assert difference(build_schema(graph_of(name)), SNAPSHOTS / f"{name}.graphql") == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_queries_to_try_answer(name: str, make_store: MakeStore) -> None:
+    """A newcomer would try what the playground offers, and get an error or nothing."""
+    served = await serve(graph_of(name), make_store, *files_of(name))
+    document = (EXAMPLES / f"{name}.graphql").read_text("utf-8")
+    operations = [
+        definition.name.value
+        for definition in parse(document).definitions
+        if isinstance(definition, OperationDefinitionNode) and definition.name is not None
+    ]
+    assert len(operations) == 3
+    assert re.findall(r"^# .+\nquery (\w+) ", document, re.M) == operations, "each is explained by a comment"
+    for operation in operations:
+        data = await served.ask(document, operation)
+        assert all(data.values()), operation
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_page_says_what_is_sent(name: str, make_store: MakeStore) -> None:
+    """Somebody would read of requests that are not those which their query costs.
+
+    If the change is meant: `python -m tests.documents.pages`.
+    """
+    graph = graph_of(name)
+    served = await serve(graph, make_store, *files_of(name))
+    page = (DOCS / f"{name}.md").read_text("utf-8")
+    assert page.count("```graphql\n") == page.count("```text\n") > 2
+    assert await rewritten(page, graph, served.store) == page

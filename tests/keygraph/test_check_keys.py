@@ -1,0 +1,328 @@
+"""Mistakes of key templates and of the keys in indexes."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from keygraph import ID, Index, Table, edge, field, node, record, stored
+from keygraph.table import IndexKey
+from tests.keygraph.checked import by_date, by_state, inverted, mistakes
+
+
+@node("USER#{user_id}")
+class User:
+    user_id: ID
+    name: str
+
+
+@node("REPO#{owner}", "NAME#{name}")
+class Repository:
+    owner: str
+    name: str
+
+
+def template_mistakes(*keys: str | IndexKey) -> list[str]:
+    """What `check` says of a record with these keys."""
+
+    @record(*keys)
+    class Post:
+        post_id: ID
+        title: str
+        number: int
+        day: date
+        data: list[str]
+        user: User
+        repository: Repository
+
+        @field(needs=("title",))
+        async def slow(self) -> str:
+            return self.title
+
+        @field()
+        def whole(self) -> str:
+            return self.title
+
+        @field(needs=("title",))
+        def cut(self, length: int) -> str:
+            return self.title[:length]
+
+    return mistakes(Post, User, Repository, table=Table("T", partition_key="PK", sort_key="SK"))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("POST#{post_id", "expected '}' before end of string. Write it as \"ORDER#{order_id}\"."),
+        ("", 'it is empty. Write it as "ORDER#{order_id}".'),
+        ("{0}", '{0} is no name of a field. Write it as "ORDER#{order_id}".'),
+        (
+            "POST#{post}",
+            "{post} is no field of Post. Its fields are post_id, title, number, day, data, user, repository.",
+        ),
+        (
+            "{author.user_id}",
+            "{author.user_id} is no field of Post. "
+            "Its fields are post_id, title, number, day, data, user, repository.",
+        ),
+        ("{user.id}", "{user.id} is no field of User. Its fields are user_id, name."),
+        ("{user.name}", "{user.name} names no key field of User. A template can name user_id."),
+        (
+            "{repository}",
+            "{repository} stands for the partition key of Repository, which does not identify it. "
+            "Write its key fields: {repository.owner}, {repository.name}.",
+        ),
+        (
+            "{data}",
+            "{data}: a field of type list of string cannot stand in a key. Use another field or format.",
+        ),
+        (
+            "{title:>10}",
+            "{title:>10}: a format cannot be used with a field of type string. Use another field or format.",
+        ),
+        (
+            "{number:+d}",
+            "{number:+d}: {:+d} writes integers that cannot be read back. Use another field or format.",
+        ),
+        (
+            "{day:d}",
+            "{day:d}: {:d} is no format for date, it has no %. Use another field or format.",
+        ),
+        (
+            "{post_id}{title}",
+            "it cannot be parsed back: nothing stands between {post_id} and {title}. "
+            "Put literal text between them.",
+        ),
+        (
+            "{title?}{post_id}",
+            "it cannot be parsed back: nothing stands between {title} and {post_id}. "
+            "Put literal text between them.",
+        ),
+        *(
+            (
+                "{" + method + "}",
+                f"{method} cannot stand in a key. "
+                "It may be neither async nor take arguments, and says the fields it needs.",
+            )
+            for method in ("slow", "whole", "cut")
+        ),
+    ],
+)
+def test_a_template_that_cannot_be_used(source: str, said: str) -> None:
+    """Nothing would be found under such a key, or the wrong things."""
+    assert template_mistakes(source, "A") == [f'Post: the template "{source}": {said}']
+
+
+def test_an_optional_part_between_two_values() -> None:
+    """Where the part is absent nobody could tell where the first value ends."""
+
+    @node("STAFF#{staff_id}#")
+    class Staff:
+        staff_id: ID
+
+    @record("{first}{manager?}{second}", "A")
+    class Desk:
+        first: str
+        second: str
+        manager: Staff | None
+
+    assert mistakes(Staff, Desk) == [
+        'Desk: the template "{first}{manager?}{second}": it cannot be parsed back: '
+        "nothing stands between {first} and {second}. Put literal text between them."
+    ]
+
+
+def test_a_node_is_told_its_mistake_once() -> None:
+    """The same line twice makes one look for two mistakes."""
+
+    @node("{post_id}{title}")
+    class Post:
+        post_id: ID
+        title: str
+
+    assert mistakes(Post) == [
+        'Post: the template "{post_id}{title}": it cannot be parsed back: '
+        "nothing stands between {post_id} and {title}. Put literal text between them."
+    ]
+
+
+def test_templates_for_another_number_of_keys() -> None:
+    """A key would be rendered without its sort key."""
+
+    @record("POST#{post_id}")
+    class Post:
+        post_id: ID
+
+    @node("A#{a_id}", "B", "C")
+    class A:
+        a_id: ID
+
+    @node()
+    class B:
+        b_id: ID
+
+    mend = "Give one for each of PK and SK."
+    assert mistakes(Post, A, B) == [
+        f"Post: it has 1 template for the table's key. {mend}",
+        f"A: it has 3 templates for the table's key. {mend}",
+        f"B: it has no template for the table's key. {mend}",
+    ]
+
+
+def test_a_key_that_is_made_of_itself() -> None:
+    """The mistake would be an endless recursion."""
+
+    @node("{parent}")
+    class Folder:
+        folder_id: ID
+        parent: Folder
+
+    @node("A#{b}")
+    class A:
+        b: B
+
+    @node("B#{a}")
+    class B:
+        a: A
+
+    assert mistakes(Folder) == [
+        "Folder: its key is made of itself, through an end. Write out the key's fields."
+    ]
+    assert [told.split(".")[0] for told in mistakes(A, B)] == ["A: its key is made of itself, through an end"]
+
+
+def test_a_node_without_key_fields() -> None:
+    """All nodes of the type would have one key."""
+
+    @node("SETTINGS")
+    class Settings:
+        theme: str
+
+    assert mistakes(Settings) == [
+        "Settings: its key has no placeholder, so that there could be one of it alone. "
+        "Put a field into its key template."
+    ]
+
+
+def test_an_edge_of_another_number_of_ends() -> None:
+    """An edge would have no far end."""
+
+    @edge("{user}", "NOTE#{note_id}")
+    class Note:
+        user: User
+        note_id: ID
+
+    assert mistakes(User, Note) == [
+        "Note: an edge has two ends in its table key; this one has 1 (user). "
+        "Put two ends into it, or declare a record."
+    ]
+
+
+def test_shards() -> None:
+    """Items would be written to one partition and looked for in others."""
+
+    @record("{user}#{shard}", "A")
+    class Unnumbered:
+        user: User
+
+    @record("{user}#N{shard}", "A", shards=0)
+    class Zero:
+        user: User
+
+    @record("{user}", "B", shards=5)
+    class Unspread:
+        user: User
+
+    @record("{user}", "C", by_date("D", "{shard}", shards=2))
+    class Astray:
+        user: User
+
+    @node("E#{shard_id}", "{shard}")
+    class InSortKey:
+        shard_id: ID
+
+    none = "its partition has {shard} and no number of shards. Say shards=5, or so."
+    lost = "it has shards= but no {shard} in its partition. Put {shard} into it."
+    assert mistakes(User, Unnumbered, Zero, Unspread, Astray) == [
+        f"Unnumbered: {none}",
+        f"Zero: {none}",
+        f"Unspread: {lost}",
+        f"Astray in ByDate: {lost}",
+    ]
+    assert [told.split(":")[0] for told in mistakes(InSortKey)] == ["InSortKey"]
+
+
+def test_a_field_or_an_end_called_shard() -> None:
+    """`{shard}` would be a number of nobody's."""
+
+    @node("POST#{post_id}")
+    class Post:
+        post_id: ID
+        shard: str
+
+    @node("NOTE#{note_id}")
+    class Note:
+        note_id: ID
+        shard: User
+
+    said = "`shard` is the placeholder of a shard. Name the field otherwise."
+    assert mistakes(Post, User) == [f"Post.shard: {said}"]
+    assert mistakes(Note, User) == [f"Note.shard: {said}"]
+
+
+# --- Indexes ------------------------------------------------------------------------------------------
+
+
+def test_an_index_that_the_table_lacks() -> None:
+    """A list would ask DynamoDB for an index that is not there."""
+    missing = Index("Missing", "A", "B")
+
+    @node("POST#{post_id}", missing("POST", "{post_id}"))
+    class Post:
+        post_id: ID
+
+    assert mistakes(Post) == [
+        "Post: the table Things has no index Missing. List it: Table('Things', …, indexes=[…])."
+    ]
+
+
+def test_an_index_that_is_called_wrongly() -> None:
+    """Keys would be put into the wrong attributes."""
+
+    @node("A#{a_id}", by_date("A", "B", "C"))
+    class A:
+        a_id: ID
+
+    @node("B#{b_id}", by_date("X", "Y"), by_date("Z", "Z"))
+    class B:
+        b_id: ID
+
+    @node("C#{c_id}", by_date())
+    class C:
+        c_id: ID
+
+    assert mistakes(A, B, C) == [
+        "A: ByDate is called with 3 templates. It needs those of DatePK and DateSK.",
+        "B: it is in ByDate twice. An item is there once.",
+        'C: ByDate is called without a template for DatePK. Say bydate("…").',
+    ]
+
+
+def test_two_templates_for_one_attribute() -> None:
+    """An item has one value under an attribute, so that one of two lists would be empty."""
+    table = Table("T", partition_key="PK", sort_key="SK", indexes=[inverted, by_state])
+
+    @node("A#{a_id}", "B", inverted("C", "A#{a_id}"))
+    class A:
+        a_id: ID
+
+    @node("D#{d_id}", by_state("STATE#{state}", "D#{d_id}"))
+    class D:
+        d_id: ID
+        state: str = stored("State")
+
+    assert mistakes(A, table=table) == [
+        "A: the attribute SK has two templates: B and C. An attribute has one value."
+    ]
+    assert [told.split(":")[0] for told in mistakes(D, table=table)] == ["D"]

@@ -1,0 +1,233 @@
+"""Declaring types: what a decorated class is in Python, and what its strings and base classes give it."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+from enum import Enum
+
+import pytest
+
+from keygraph import ID, Graph, Index, Long, Many, Table, edge, field, fields, many, node, record, stored
+from keygraph.declaration import declaration_of
+from keygraph.docstrings import docstring, member_docstrings
+from keygraph.records import RecordType
+
+TABLE = Table("T", partition_key="PK", sort_key="SK")
+
+
+class Colour(Enum):
+    """A colour."""
+
+    RED = "red"
+    """Like blood."""
+    BLUE = "blue"
+
+
+@fields
+class Timed:
+    """What has times."""
+
+    created_at: datetime = stored("CreatedAt")
+    """When it was made."""
+    version: int = stored("data", "version", default=1)
+
+    @field(needs=("version",))
+    def is_first(self) -> bool:
+        """Whether it never changed."""
+        return self.version == 1
+
+
+@node("CAR#{car_id}")
+class Car(Timed):
+    """Something
+    that drives."""
+
+    car_id: ID
+    """The number plate."""
+    colour: Colour = Colour.BLUE
+    doors: int | None = stored(default=None)
+
+    wheels: Many[Wheel] = many()
+    """What it stands on."""
+
+
+@record("{car}", "WHEEL#{number}")
+class Wheel(Timed):
+    car: Car
+    number: Long
+    created_at: datetime = stored("MadeAt")
+
+
+@node("BIKE#{bike_id}")
+class Bike:
+    bike_id: ID
+
+
+def types(*classes: type) -> dict[str, RecordType]:
+    return dict(Graph(TABLE, *classes).check().types)
+
+
+MOMENT = datetime.fromisoformat("2024-05-01T10:00:00Z")
+
+
+# --- In Python ----------------------------------------------------------------------------------------
+
+
+def test_a_type_is_a_dataclass_with_keywords_alone() -> None:
+    """A model's objects could not be made in a test of the model."""
+    car = Car(car_id=ID("1"), created_at=MOMENT)
+    assert (car.car_id, car.colour, car.doors, car.version) == ("1", Colour.BLUE, None, 1)
+    assert car == Car(car_id=ID("1"), created_at=MOMENT)
+    assert car != Car(car_id=ID("2"), created_at=MOMENT)
+    assert car.is_first()
+    assert "wheels" not in repr(car)
+    with pytest.raises(TypeError):
+        Car(ID("1"))  # type: ignore[misc, call-arg]
+
+
+@pytest.mark.parametrize("wrong", ["wheels", "plate"])
+def test_only_fields_are_keywords(wrong: str) -> None:
+    """A misspelt keyword would be passed over, or a list be given that nothing keeps."""
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{wrong}'"):
+        Car(car_id=ID("1"), created_at=MOMENT, **{wrong: None})
+
+
+def test_a_field_without_a_default_must_be_given() -> None:
+    """An object would have the declaration's own objects for values."""
+    with pytest.raises(TypeError, match="'created_at'"):
+        Car(car_id=ID("1"))  # type: ignore[call-arg]
+    assert {
+        declared.name for declared in dataclasses.fields(Car) if declared.default is dataclasses.MISSING
+    } == {
+        "car_id",
+        "created_at",
+    }
+
+
+def test_a_declaration_registers_nothing() -> None:
+    """A type that is imported would be served without being listed."""
+    assert list(types(Bike)) == ["Bike"]
+    assert declaration_of(Timed) is not None
+    assert declaration_of(type("Heir", (Car,), {})) is None
+
+
+# --- What the graph makes of it -----------------------------------------------------------------------
+
+
+def test_a_base_class_gives_its_fields() -> None:
+    """Common fields would have to be repeated in every type."""
+    made = types(Car, Wheel)
+    car, wheel = made["Car"], made["Wheel"]
+    assert list(car.fields) == ["created_at", "version", "car_id", "colour", "doors"]
+    assert car.fields["version"].attribute == ("data", "version")
+    assert car.fields["version"].default == 1
+    assert car.fields["created_at"].description == "When it was made."
+    assert wheel.fields["created_at"].attribute == ("MadeAt",)
+    assert list(car.methods) == ["is_first"]
+    assert car.methods["is_first"].description == "Whether it never changed."
+
+
+def test_descriptions_stand_in_strings() -> None:
+    """The schema would say nothing of what the model says."""
+    made = types(Car, Wheel)
+    assert made["Car"].description == "Something\nthat drives."
+    assert made["Car"].fields["car_id"].description == "The number plate."
+    assert made["Car"].fields["colour"].description is None
+    assert made["Car"].lists["wheels"].description == "What it stands on."
+    assert made["Wheel"].description is None, "a dataclass's own docstring is none"
+    assert member_docstrings(Colour) == {"RED": "Like blood."}
+
+
+def test_descriptions_without_a_source() -> None:
+    """A model that is made by a program could not be served."""
+    assert member_docstrings(type("Made", (), {})) == {}
+    assert docstring("  ") is None
+    assert docstring("One.\n\n    Two.\n") == "One.\n\nTwo."
+
+
+def test_descriptions_of_a_class_in_a_function() -> None:
+    """A docstring that is not indented like its class would cost every description."""
+
+    @node("CAR#{car_id}")
+    class Local:
+        """First
+second
+"""  # fmt: skip
+
+        car_id: ID
+        """The number plate."""
+
+    assert member_docstrings(Local) == {"car_id": "The number plate."}
+
+
+def test_types_may_be_declared_in_a_function() -> None:
+    """A graph could not be made by a function, as a test does."""
+
+    class Kind(Enum):
+        A = "a"
+
+    @node("SHIP#{ship_id}")
+    class Ship:
+        ship_id: ID
+        kind: Kind
+        cabins: Many[Cabin] = many()
+
+    @edge("{ship}", "{guest}")
+    class Cabin:
+        ship: Ship
+        guest: Bike
+
+    made = types(Ship, Cabin, Bike)
+    assert made["Ship"].fields["kind"].type.python is Kind
+    assert made["Ship"].lists["cabins"].of is made["Cabin"]
+    assert made["Cabin"].key_ends == ("ship", "guest")
+
+
+@pytest.mark.parametrize(
+    ("case", "attributes"),
+    [
+        ("snake", {"plane_id": ("plane_id",), "seat_count": ("seat_count",), "owner": ("Owner",)}),
+        ("camel", {"plane_id": ("planeId",), "seat_count": ("seatCount",), "owner": ("Owner",)}),
+        ("pascal", {"plane_id": ("PlaneId",), "seat_count": ("SeatCount",), "owner": ("Owner",)}),
+    ],
+)
+def test_attributes_follow_the_graphs_case(case: str, attributes: dict[str, tuple[str, ...]]) -> None:
+    """Every field of a table would have to be named twice."""
+
+    @node("PLANE#{plane_id}")
+    class Plane:
+        plane_id: ID
+        seat_count: int
+        owner: str = stored("Owner")
+        home: Car
+        spare: Car = stored("Spare")
+
+    made = Graph(TABLE, Plane, Car, Wheel, attribute_case=case).check().types["Plane"]
+    assert {name: declared.attribute for name, declared in made.fields.items()} == attributes
+    home = {"snake": "home_id", "camel": "homeId", "pascal": "HomeId"}[case]
+    assert made.ends["home"].attributes == {("car_id",): (home,)}
+    assert made.ends["spare"].attributes == {("car_id",): ("Spare",)}
+
+
+def test_the_options_of_decorators() -> None:
+    """What a decorator is told would be passed over."""
+    index = Index("I", "IPK", "ISK")
+
+    @node("TAG#{tag}#{shard}", index("A", "{tag}", lists=False), type="TAG", item=False, shards=3)
+    class Tag:
+        tag: ID
+
+    told = declaration_of(Tag)
+    assert told is not None
+    assert (told.kind, told.type_value, told.is_virtual, told.shards, told.lists) == (
+        "node",
+        "TAG",
+        True,
+        3,
+        None,
+    )
+    assert told.keys == ("TAG#{tag}#{shard}", index("A", "{tag}", lists=False))
+    other = declaration_of(Bike)
+    assert other is not None
+    assert (other.type_value, other.is_virtual) == ("Bike", False)

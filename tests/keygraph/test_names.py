@@ -1,0 +1,90 @@
+"""How names are written: attribute cases, GraphQL names, plurals."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keygraph.names import camel, cased, pascal, plural, snake, words
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("user_id", ["user", "id"]),
+        ("userId", ["user", "id"]),
+        ("UserId", ["user", "id"]),
+        ("userID", ["user", "id"]),
+        ("HTTPServer", ["http", "server"]),
+        ("order", ["order"]),
+        ("_private_", ["private"]),
+        ("line_2", ["line", "2"]),
+        ("address2_line", ["address2", "line"]),
+        ("__", []),
+    ],
+)
+def test_a_name_has_its_words(name: str, found: list[str]) -> None:
+    """A field would be called otherwise in the schema than one who knows the model expects."""
+    assert words(name) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "as_snake", "as_camel", "as_pascal"),
+    [
+        ("user_id", "user_id", "userId", "UserId"),
+        ("OrderItem", "order_item", "orderItem", "OrderItem"),
+        ("created_at", "created_at", "createdAt", "CreatedAt"),
+        ("GSI1Key", "gsi_1_key", "gsi1Key", "Gsi1Key"),
+        ("x", "x", "x", "X"),
+    ],
+)
+def test_a_name_in_each_case(name: str, as_snake: str, as_camel: str, as_pascal: str) -> None:
+    """The schema's names would follow no rule."""
+    assert snake(name) == as_snake
+    assert camel(name) == as_camel
+    assert pascal(name) == as_pascal
+
+
+@pytest.mark.parametrize(
+    ("case", "written"), [("snake", "user_id"), ("camel", "userId"), ("pascal", "UserId")]
+)
+def test_an_attribute_in_the_graphs_case(case: str, written: str) -> None:
+    """Every field would be looked for under an attribute that the table does not have."""
+    assert cased("user_id", case) == written
+
+
+def test_snake_case_is_the_name_as_it_is() -> None:
+    """An attribute that is called as the field is would be renamed."""
+    assert cased("userID_2", "snake") == "userID_2"
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [
+        ("user", "users"),
+        ("order_item", "order_items"),
+        ("category", "categories"),
+        ("day", "days"),
+        ("address", "addresses"),
+        ("box", "boxes"),
+        ("branch", "branches"),
+        ("dish", "dishes"),
+        ("person", "people"),
+        ("category_child", "category_children"),
+        ("price_history", "price_histories"),
+        ("y", "ys"),
+    ],
+)
+def test_a_plural(one: str, many: str) -> None:
+    """The list of a type would have a name that nobody guesses."""
+    assert plural(one) == many
+
+
+@given(st.lists(st.from_regex("[a-z]{2,6}", fullmatch=True), min_size=1, max_size=4))
+def test_the_cases_are_one_name(parts: list[str]) -> None:
+    """A name of the schema could not be traced back to the model's."""
+    name = "_".join(parts)
+    assert snake(camel(name)) == snake(pascal(name)) == name
+    assert camel(pascal(name)) == camel(name)
+    assert pascal(camel(name)) == pascal(name)

@@ -1,0 +1,410 @@
+"""Access paths: how a node reaches many items, found by unification."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, One, Table, edge, many, node, one, record, stored
+from keygraph.items import Item
+from keygraph.listing import Narrowing, Span, beginning_with, bind
+from keygraph.paths import AccessPath
+
+gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
+by_day = Index("ByDay", "DayPK", "DaySK")
+TABLE = Table("T", partition_key="PK", sort_key="SK", indexes=[gsi1, by_day])
+
+
+def graph(*types: type, table: Table = TABLE, type_attribute: str | None = "Type") -> Graph:
+    return Graph(table, *types, type_attribute=type_attribute).check()
+
+
+def shown(path: AccessPath) -> str:
+    """The path as: index, end, partition, prefix and rest of the sort key."""
+    return f"{path.keys.index_name} {path.end}: {path.keys.partition} / {path.prefix} + {path.rest}"
+
+
+def shown_list(graph: Graph, owner: str, name: str) -> str:
+    return shown(graph.path(graph.types[owner], name))
+
+
+# --- Which path ---------------------------------------------------------------------------------------
+
+
+def test_an_edge_is_found_from_both_ends() -> None:
+    """One of the two lists of an edge would be empty."""
+
+    @node("ORDER#{order_id}")
+    class Order:
+        order_id: ID
+        items: Many[Line] = many()
+
+    @node("PRODUCT#{product_id}")
+    class Product:
+        product_id: ID
+        orders: Many[Line] = many()
+
+    @edge("{order}", "{product}", gsi1("{product}", "{order}"))
+    class Line:
+        order: Order
+        product: Product
+
+    made = graph(Order, Product, Line)
+    assert (
+        shown_list(made, "Order", "items")
+        == "None order: ORDER#{order.order_id} / PRODUCT# + {product.product_id}"
+    )
+    assert shown_list(made, "Product", "orders") == (
+        "GSI1 product: PRODUCT#{product.product_id} / ORDER# + {order.order_id}"
+    )
+    items = made.path(made.types["Order"], "items")
+    assert (items.far_end, items.node.name) == ("product", "Product")
+    assert bind(made, items, ("1",)).partitions == ("ORDER#1",)
+    assert bind(made, items, ("1",)).span == beginning_with("PRODUCT#")
+
+
+def test_a_node_is_found_by_an_end_in_its_index() -> None:
+    """A user's orders would need an edge of their own."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+        orders: Many[Order] = many()
+        last: One[Order] = one()
+
+    @node("ORDER#{order_id}", gsi1("{customer}", "ORDER#{order_date}"))
+    class Order:
+        order_id: ID
+        customer: User
+        order_date: datetime
+
+    made = graph(User, Order)
+    path = made.path(made.types["User"], "orders")
+    assert shown(path) == "GSI1 customer: USER#{customer.user_id} / ORDER# + {order_date}"
+    assert (path.far_end, path.node.name, path.is_one) == (None, "Order", False)
+    assert [argument.name for argument in path.ranged] == ["order_date"]
+    assert made.path(made.types["User"], "last").is_one
+
+
+@pytest.mark.parametrize("listed_first", ["index", "table"])
+def test_the_table_comes_before_its_indexes(listed_first: str) -> None:
+    """A list would read an index that may lag behind the table."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+        notes: Many[Note] = many()
+        by_index: Many[Note] = many(index=gsi1)
+
+    @record("{user}", "NOTE#{note_id}", gsi1("{user}", "{note_id}"))
+    class Note:
+        user: User
+        note_id: ID
+
+    made = graph(*((User, Note) if listed_first == "table" else (Note, User)))
+    assert shown_list(made, "User", "notes") == "None user: USER#{user.user_id} / NOTE# + {note_id}"
+    assert shown_list(made, "User", "by_index") == "GSI1 user: USER#{user.user_id} /  + {note_id}"
+
+
+def test_fewer_required_arguments_win_over_the_table() -> None:
+    """A list would ask for a value that another path does not need."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+        games: Many[Game] = many()
+
+    @record("{user}#{map}", "GAME#{game_id}", gsi1("{user}", "GAME#{game_id}"))
+    class Game:
+        user: User
+        map: str
+        game_id: ID
+
+    made = graph(User, Game)
+    assert shown_list(made, "User", "games") == "GSI1 user: USER#{user.user_id} / GAME# + {game_id}"
+
+
+def test_a_field_in_the_partition_is_a_required_argument() -> None:
+    """A list whose partition holds more than the node could not be asked for."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+        games: Many[Game] = many()
+
+    @record("{user}#MAP#{map_name}", "{map_name}#{level:03d}#{game_id}")
+    class Game:
+        user: User
+        map_name: str
+        level: int
+        game_id: ID
+
+    made = graph(User, Game)
+    path = made.path(made.types["User"], "games")
+    assert [(argument.name, argument.optional) for argument in path.required] == [("map_name", False)]
+    assert [(argument.name, argument.has_range, argument.is_text) for argument in path.ranged] == [
+        ("level", True, False),
+        ("game_id", True, True),
+    ]
+    assert str(path.prefix) == "{map_name}#"
+    found = bind(made, path, ("7",), {"map_name": "Dust"})
+    assert found.partitions == ("USER#7#MAP#Dust",)
+    assert found.span == beginning_with("Dust#")
+
+
+def test_at_chooses_the_end() -> None:
+    """A category's children would be its parents."""
+
+    @node("CATEGORY#{category_id}")
+    class Category:
+        category_id: ID
+        children: Many[Below] = many(at="parent")
+        parents: Many[Below] = many(at="child")
+
+    @edge("{parent}", "CHILD#{child.category_id}", gsi1("{child}", "PARENT#{parent.category_id}"))
+    class Below:
+        parent: Category
+        child: Category
+
+    made = graph(Category, Below)
+    assert shown_list(made, "Category", "children") == (
+        "None parent: CATEGORY#{parent.category_id} / CHILD# + {child.category_id}"
+    )
+    assert shown_list(made, "Category", "parents") == (
+        "GSI1 child: CATEGORY#{child.category_id} / PARENT# + {parent.category_id}"
+    )
+    assert made.path(made.types["Category"], "parents").far_end == "parent"
+
+
+def test_the_node_may_stand_in_the_sort_key() -> None:
+    """Residents of a place could not be found where the partition is only a shard."""
+
+    @node("PLACE#{place_id}")
+    class Place:
+        place_id: ID
+        residents: Many[Person] = many()
+
+    @node("PERSON#{person_id}", gsi1("{shard}", "PLACE|{place.place_id}|{name}", shards=3))
+    class Person:
+        person_id: ID
+        place: Place
+        name: str
+
+    made = graph(Place, Person)
+    path = made.path(made.types["Place"], "residents")
+    assert shown(path) == "GSI1 place: {shard} / PLACE|{place.place_id}| + {name}"
+    assert path.required == ()
+    found = bind(made, path, ("3",))
+    assert found.partitions == ("0", "1", "2")
+    assert found.span == beginning_with("PLACE|3|")
+    assert not found.span.contains("PLACE|30|Ann")
+
+
+def test_where_nothing_follows_the_value_the_sort_key_is_equal() -> None:
+    """The list of place 3 would hold what belongs to place 30."""
+
+    @node("PLACE#{place_id}")
+    class Place:
+        place_id: ID
+        shops: Many[Shop] = many()
+
+    @node("SHOP#{shop_id}", gsi1("SHOPS", "{place}"))
+    class Shop:
+        shop_id: ID
+        place: Place
+
+    made = graph(Place, Shop)
+    assert bind(made, made.path(made.types["Place"], "shops"), ("3",)).span == Span("PLACE#3", "PLACE#3")
+
+
+def test_an_optional_part_after_the_value() -> None:
+    """The list of place 3 would hold what belongs to place 30, because a room may follow or not."""
+
+    @node("PLACE#{place_id}")
+    class Place:
+        place_id: ID
+        things: Many[Thing] = many()
+
+    @node("|ROOM#{room_id}")
+    class Room:
+        room_id: ID
+
+    @node("THING#{thing_id}", gsi1("THINGS", "{place}{room?}"))
+    class Thing:
+        thing_id: ID
+        place: Place
+        room: Room | None
+
+    made = graph(Place, Room, Thing)
+    things = bind(made, made.path(made.types["Place"], "things"), ("3",))
+
+    def item(sort_key: str) -> Item:
+        return {"PK": "THING#1", "SK": "THING#1", "Type": "Thing", "GSI1PK": "THINGS", "GSI1SK": sort_key}
+
+    assert things.covers(item("PLACE#3"))
+    assert things.covers(item("PLACE#3|ROOM#1"))
+    assert not things.covers(item("PLACE#30"))
+    assert not things.includes(item("PLACE#30"))
+
+
+def test_a_node_of_several_key_fields_needs_all_of_them() -> None:
+    """A repository's issues would be those of all its owner's repositories."""
+
+    @node("REPO#{owner}", "NAME#{name}")
+    class Repository:
+        owner: str
+        name: str
+        issues: Many[Issue] = many()
+
+    @record(
+        "REPO#{repository.owner}",
+        "ISSUE#{repository.name}#{number:06d}",
+        gsi1("{repository.owner}", "{number}"),
+    )
+    class Issue:
+        repository: Repository
+        number: int
+
+    made = graph(Repository, Issue)
+    path = made.path(made.types["Repository"], "issues")
+    assert shown(path) == (
+        "None repository: REPO#{repository.owner} / ISSUE#{repository.name}# + {number:06d}"
+    )
+    assert bind(made, path, ("anna", "x")).span == beginning_with("ISSUE#x#")
+    number = Narrowing(low="000003", high="000010")
+    assert bind(made, path, ("anna", "x"), ranged={"number": number}).span == Span(
+        "ISSUE#x#000003", "ISSUE#x#000010"
+    )
+
+
+def test_a_text_that_loses_a_part_of_the_key_finds_no_node() -> None:
+    """The list of one day would hold that of the whole month."""
+
+    @node("DAY#{day}")
+    class Day:
+        day: date
+        events: Many[Event] = many()
+
+    @record("MONTH#{day.day:%Y-%m}", "{event_id}", gsi1("{day}", "{event_id}"))
+    class Event:
+        day: Day
+        event_id: ID
+
+    made = graph(Day, Event)
+    assert shown_list(made, "Day", "events") == "GSI1 day: DAY#{day.day} /  + {event_id}"
+
+
+def test_a_key_field_in_two_formats_is_one_field() -> None:
+    """A node whose key has the month before the day would have no lists, and no argument of its name."""
+
+    @node("MONTH#{day:%Y-%m}", "DAY#{day}")
+    class Day:
+        day: date
+        events: Many[Event] = many()
+
+    @record("EVENTS#{day.day}", "{event_id}")
+    class Event:
+        day: Day
+        event_id: ID
+
+    made = graph(Day, Event)
+    path = made.path(made.types["Day"], "events")
+    assert bind(made, path, ("2024-02", "2024-02-29")).partitions == ("EVENTS#2024-02-29",)
+    assert made.types["Event"].leaf_name(("day", "day")) == "day_id"
+
+
+def test_an_end_in_another_format() -> None:
+    """A list would look under the number as the node writes it, and find nothing."""
+
+    @node("ROUND#{number}")
+    class Round:
+        number: int
+        games: Many[Game] = many()
+
+    @record("GAMES", "{round.number:04d}#{game_id}")
+    class Game:
+        round: Round
+        game_id: ID
+
+    made = graph(Round, Game)
+    found = bind(made, made.path(made.types["Round"], "games"), ("7",))
+    assert (found.partitions, found.prefix) == (("GAMES",), "0007#")
+
+
+# --- Ends -----------------------------------------------------------------------------------------------
+
+
+def test_nested_ends() -> None:
+    """A key that holds the node behind a node could not be described."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+
+    @node("{author}", "POST#{post_id}")
+    class Post:
+        author: User
+        post_id: ID
+        comments: Many[Comment] = many()
+
+    @record("POST#{post.author.user_id}#{post.post_id}", "COMMENT#{comment_id}")
+    class Comment:
+        post: Post
+        comment_id: ID
+
+    made = graph(User, Post, Comment)
+    path = made.path(made.types["Post"], "comments")
+    assert shown(path) == ("None post: POST#{post.author.user_id}#{post.post_id} / COMMENT# + {comment_id}")
+    assert bind(made, path, ("7", "9")).partitions == ("POST#7#9",)
+    comment = made.types["Comment"]
+    assert [comment.leaf_name(slot.path) for slot in comment.identity] == [
+        "post_author_id",
+        "post_post_id",
+        "comment_id",
+    ]
+
+
+def test_fields_stored_in_one_attribute_are_one() -> None:
+    """A list would ask for the tenant, which the node itself tells."""
+
+    @node("TENANT#{tenant}", "MODEL#{model_id}")
+    class Model:
+        tenant: str
+        model_id: ID
+        parts: Many[Part] = many()
+
+    @record("{tenant}", "{model.model_id}#{part_id}")
+    class Part:
+        tenant: str
+        model: Model = stored(tenant="tenant", model_id="modelId")
+        part_id: ID
+
+    made = graph(Model, Part)
+    path = made.path(made.types["Model"], "parts")
+    assert shown(path) == "None model: {tenant} / {model.model_id}# + {part_id}"
+    assert path.required == ()
+    assert bind(made, path, ("acme", "m1")).partitions == ("acme",)
+
+
+def test_an_edge_from_a_third_end_is_a_record() -> None:
+    """The list would show one of two far nodes and hide the other."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+        granted: Many[Grant] = many(at="granter")
+
+    @node("ROOM#{room_id}")
+    class Room:
+        room_id: ID
+
+    @edge("{user}", "{room}", gsi1("GRANTER#{granter.user_id}", "{room}"))
+    class Grant:
+        user: User
+        room: Room
+        granter: User
+
+    made = graph(User, Room, Grant)
+    path = made.path(made.types["User"], "granted")
+    assert (path.far_end, path.node.name) == (None, "Grant")

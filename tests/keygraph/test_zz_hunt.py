@@ -1,0 +1,314 @@
+"""The graph: which type an item is of, and which values may make a key."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from examples.commerce import graph as commerce
+from keygraph import ID, BadUserInput, Graph, ModelError, Table, edge, node, record
+from keygraph.items import Item
+from keygraph.records import RecordType
+from keygraph.shapes import is_special_case, shape
+from tests.keygraph.made_templates import TYPES, sources, texts, variants
+
+TABLE = Table("T", partition_key="PK", sort_key="SK")
+anything = st.text(st.characters(categories=None), max_size=12) | st.sampled_from(
+    ["", "#", "\ud800", "1#SHARD3", "12345#SHARD0", "#SHARD1", "x" * 2042, "x" * 2043, "é" * 1021]
+)
+
+
+# --- Ids ----------------------------------------------------------------------------------------------
+
+
+def test_an_id_makes_a_key() -> None:
+    """A node could not be found by its id."""
+    user = commerce.types["User"]
+    assert commerce.identity(user, {"user_id": "12345"}) == ("12345",)
+    assert commerce.table_keys(user, ("12345",)) == [("USER#12345", "USER#12345")]
+    with pytest.raises(KeyError):
+        commerce.identity(user, {"product_id": "1"})
+
+
+@pytest.mark.parametrize(
+    ("user_id", "said"),
+    [
+        ("", "userId of User: it is empty"),
+        (
+            "12345#SHARD3",
+            'userId of User: it would be a key of another shape, "USER#{user.user_id}#SHARD{shard}"',
+        ),
+        ("\udc00", "userId of User: it is no text that can be stored"),
+        ("x" * 1020, "userId of User: its key has more than 1024 bytes"),
+        ("x" * 2044, "userId of User: its key has more than 2048 bytes"),
+        ("é" * 1022, "userId of User: its key has more than 2048 bytes"),
+        (None, "userId cannot stand in a key of User"),
+    ],
+)
+def test_an_id_that_makes_no_key_is_refused(user_id: str | None, said: str) -> None:
+    """A request would read another type's items, or fail at DynamoDB."""
+    with pytest.raises(BadUserInput) as refused:
+        commerce.identity(commerce.types["User"], {"user_id": user_id})
+    assert str(refused.value) == said
+
+
+def test_ids_that_look_strange_and_are_right() -> None:
+    """Somebody whose id holds a separator or a script of its own could not be found."""
+    user = commerce.types["User"]
+    for user_id in (
+        "12345#SHARD",
+        "12345#SHARDx",
+        "12345#SHARD03",
+        "PRODUCT#1",
+        "名前",
+        " ",
+        "\n",
+        "x" * 1019,
+    ):
+        assert commerce.identity(user, {"user_id": user_id}) == (user_id,)
+
+
+def test_a_value_that_would_be_read_back_as_another() -> None:
+    """The repository `b` of `a#x` would be the repository `x#b` of `a`."""
+
+    @node("REPO#{owner}#{name}")
+    class Repository:
+        owner: str
+        name: str
+
+    graph = Graph(TABLE, Repository).check()
+    repository = graph.types["Repository"]
+    assert graph.identity(repository, {"owner": "a", "name": "x#b"}) == ("a", "x#b")
+    with pytest.raises(
+        BadUserInput, match="owner, name of Repository: it would be read back as something else"
+    ):
+        graph.identity(repository, {"owner": "a#x", "name": "b"})
+
+
+@pytest.mark.parametrize("written", ["shard", "shard:02d"])
+def test_a_node_over_shards_has_a_key_in_each(written: str) -> None:
+    """A node that stands in one of several partitions could not be found."""
+
+    @node("LOG#{" + written + "}", "LOG#{log_id}", shards=3)
+    class Log:
+        log_id: ID
+
+    graph = Graph(TABLE, Log).check()
+    log = graph.types["Log"]
+    shards = ["0", "1", "2"] if written == "shard" else ["00", "01", "02"]
+    assert graph.identity(log, {"log_id": "7"}) == ("7",)
+    assert graph.table_keys(log, ("7",)) == [(f"LOG#{shard}", "LOG#7") for shard in shards]
+
+
+def test_a_node_with_an_optional_part_in_its_key() -> None:
+    """A node without the part could be listed, but never be asked for."""
+
+    @node("DOC#{doc_id}", "V{version?}")
+    class Document:
+        doc_id: ID
+        version: int | None
+
+    graph = Graph(TABLE, Document).check()
+    document = graph.types["Document"]
+    identity = document.identity_of({"PK": "DOC#1", "SK": "V"})
+    graph.check_identity(document, identity)
+    assert graph.table_keys(document, identity) == [("DOC#1", "V")]
+    assert graph.identity(document, {"doc_id": "1", "version": None}) == identity
+
+
+def test_an_end_that_has_an_optional_part() -> None:
+    """A note would stand under the key of another department than its own."""
+
+    @node("DEPARTMENT#{name}#{room?}")
+    class Department:
+        name: str
+        room: str | None
+
+    @record("{department}", "NOTE#{note_id}")
+    class Note:
+        department: Department
+        note_id: ID
+
+    graph = Graph(TABLE, Department, Note).check()
+    texts = {"department.name": "x", "department.room": "12"}
+    assert graph.types["Note"].table_keys.partition.render(texts) == "DEPARTMENT#x#12"
+
+
+# --- Laws ---------------------------------------------------------------------------------------------
+
+
+def refuses(graph: Graph, record: RecordType, identity: tuple[str, ...]) -> bool:
+    try:
+        graph.check_identity(record, identity)
+    except BadUserInput:
+        return True
+    return False
+
+
+def test_an_edge_to_itself_is_not_the_node() -> None:
+    """A user who befriends himself would overwrite the item of the user."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+
+    @edge("{user}", "{friend}")
+    class Friend:
+        user: User
+        friend: User
+
+    graph = Graph(TABLE, User, Friend).check()
+    assert graph.recognise({"PK": "USER#1", "SK": "USER#1"}) is graph.types["User"]
+    graph.check_identity(graph.types["Friend"], ("1", "2"))
+    assert refuses(graph, graph.types["Friend"], ("1", "1"))
+
+
+def keeps_the_law_of_ids(graph: Graph, record: RecordType, identity: tuple[str, ...]) -> None:
+    """An accepted identity is read back from its keys, and they fit no other shape but more general ones."""
+    for partition, sort in graph.table_keys(record, identity):
+        item: Item = {"PK": partition, "SK": sort}
+        assert record.identity_of(item) == identity
+        for other in graph.types.values():
+            if other.is_virtual:
+                continue
+            own, others = record.table_keys, other.table_keys
+            if others.partition.parse(partition) is not None:
+                assert is_special_case(shape(own.partition), shape(others.partition))
+                if (
+                    own.sort is not None
+                    and others.sort is not None
+                    and others.sort.parse(str(sort)) is not None
+                ):
+                    assert is_special_case(shape(own.sort), shape(others.sort))
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(list(commerce.types)), st.lists(anything, min_size=2, max_size=2))
+def test_no_id_of_the_shop_names_a_key_of_another_shape(name: str, values: list[str]) -> None:
+    """Whoever chooses an id could read what belongs to somebody else."""
+    record = commerce.types[name]
+    identity = tuple(values[: len(record.identity)])
+    if len(identity) == len(record.identity) and not refuses(commerce, record, identity):
+        keeps_the_law_of_ids(commerce, record, identity)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """A graph of random keys, many of them special cases of others; types that `check` refuses are left out."""
+    type_attribute = draw(st.sampled_from(["Type", None]))
+    graph: Graph | None = None
+    made: list[type] = []
+    keys = draw(st.lists(sources(), min_size=2, max_size=2))
+    for number in range(4):
+        cls = type(f"Made{number}", (), {"__annotations__": dict(TYPES), "__module__": __name__})
+        value = draw(st.sampled_from([None, "Same", "Same", f"Own{number}"]))
+        candidate = Graph(
+            TABLE, *made, record(*keys, type=value, lists=False)(cls), type_attribute=type_attribute
+        )
+        keys = [draw(variants(source)) for source in keys]
+        try:
+            graph = candidate.check()
+        except ModelError:
+            continue
+        made.append(cls)
+    assume(graph is not None)
+    return graph or Graph(TABLE)
+
+
+@st.composite
+def items(draw: st.DrawFn, graph: Graph) -> Item:
+    """An item of one of the types, or nearly one."""
+    record = draw(st.sampled_from(list(graph.types.values())))
+    values = {slot.name: _text(draw, slot.path[0]) for slot in record.table_keys.slots}
+    keys = [template.render(values) or "" for template in record.table_keys.templates]
+    for number, key in enumerate(keys):
+        if draw(st.integers(0, 3)) == 0:
+            where = draw(st.integers(0, len(key)))
+            keys[number] = key[:where] + draw(texts) + key[where + draw(st.integers(0, 1)) :]
+    item: Item = {"PK": keys[0], "SK": keys[1]}
+    value = draw(
+        st.sampled_from([graph.type_value(record), graph.type_value(record), "Same", None, "None's"])
+    )
+    return item if value is None else {**item, "Type": value}
+
+
+def _text(draw: st.DrawFn, name: str) -> str:
+    """A text for a field of that name, most often one of its type's."""
+    type_ = TYPES[name]
+    if type_ is int:
+        return str(draw(st.sampled_from([0, 1, -1, 10, 110])))
+    if type_ in (ID, str):
+        return draw(texts)
+    return str(draw(st.sampled_from([member.value for member in type_])))  # type: ignore[attr-defined]
+
+
+RELAXED = settings(
+    max_examples=600,
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+
+
+@RELAXED
+@given(st.data())
+def test_every_item_is_of_one_type(data: st.DataObject) -> None:
+    """An item would be of another type whenever the types are listed in another order."""
+    graph = data.draw(graphs())
+    for _ in range(4):
+        item = data.draw(items(graph))
+        value = item.get("Type") if graph.type_attribute else None
+        accepting = [
+            record
+            for record in graph.types.values()
+            if graph.type_value(record) == value and record.table_keys.parse(item) is not None
+        ]
+        special = [
+            record
+            for record in accepting
+            if all(_is_special(record, other) for other in accepting if other is not record)
+        ]
+        if not accepting:
+            assert graph.recognise(item) is None
+        else:
+            assert [graph.recognise(item)] == special
+
+
+def _is_special(one: RecordType, other: RecordType) -> bool:
+    mine, theirs = shape(*one.table_keys.templates), shape(*other.table_keys.templates)
+    return is_special_case(mine, theirs) and not is_special_case(theirs, mine)
+
+
+@RELAXED
+@given(st.data())
+def test_an_id_that_is_accepted_is_an_id_of_its_type(data: st.DataObject) -> None:
+    """What is written under an accepted id would be read as another type, or as another item."""
+    graph = data.draw(graphs())
+    for _ in range(4):
+        record = data.draw(st.sampled_from(list(graph.types.values())))
+        identity = tuple(_text(data.draw, slot.path[0]) for slot in record.identity)
+        if refuses(graph, record, identity):
+            continue
+        keeps_the_law_of_ids(graph, record, identity)
+        [(partition, sort)] = graph.table_keys(record, identity)
+        item: Item = {"PK": partition, "SK": sort}
+        value = graph.type_value(record)
+        got = graph.recognise(item if value is None else {**item, "Type": value})
+        assert got is not None
+        if got is not record: assert _is_special(got, record)
+
+
+def test_made_graphs_are_not_trivial() -> None:
+    """The laws above would hold of graphs in which no two types meet."""
+    found: list[bool] = []
+
+    @RELAXED
+    @given(graphs())
+    def look(graph: Graph) -> None:
+        pairs = [pair for group in graph.types_by_value.values() for pair in combinations(group, 2)]
+        found.append(any(_is_special(one, other) or _is_special(other, one) for one, other in pairs))
+
+    look()
+    assert sum(found) > 10

@@ -1,0 +1,200 @@
+"""Cursors: only what was given out for a list is taken back there, and it stays where it was."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from resolvers import Service
+from tests.resolvers.paging import BOOK_LOANS, BRANCH_LOANS, page
+from tests.resolvers.worlds import World, book_item, loan_item, member_item, reservation_item, visit_item
+
+MEMBERS = ["ann", "bob", "cyd", "dan", "eve"]
+
+
+@pytest.fixture
+async def lent(books: World) -> World:
+    """Books b and c, which the same five members had on one day; ann and bob visited two rooms."""
+    for book in "bc":
+        await books.put(book_item(book))
+        await books.put(
+            *(loan_item(m, book, "2024-01-02", n % 3, branch=f"of-{book}") for n, m in enumerate(MEMBERS))
+        )
+    for member in ("ann", "bob"):
+        await books.put(member_item(member), reservation_item(member, "b", "2024-01-02"))
+        await books.put(*(visit_item(member, room, "2024-01-01", 5) for room in "xy"))
+    return books
+
+
+LISTS = {
+    "book b": '{ book(bookId: "b") { list: loans%s { edges { cursor } } } }',
+    "book c": '{ book(bookId: "c") { list: loans%s { edges { cursor } } } }',
+    "reservations": '{ book(bookId: "b") { list: reservations%s { edges { cursor } } } }',
+    "branch b": '{ list: loans%s { edges { cursor } } }',
+    "branch c": '{ list: loans%s { edges { cursor } } }',
+    "ann": '{ member(memberId: "ann") { list: loans%s { edges { cursor } } } }',
+    "ann in x": '{ member(memberId: "ann") { list: visits%s { edges { cursor } } } }',
+    "ann in y": '{ member(memberId: "ann") { list: visits%s { edges { cursor } } } }',
+    "bob in x": '{ member(memberId: "bob") { list: visits%s { edges { cursor } } } }',
+    "members": "{ list: members%s { edges { cursor } } }",
+}
+REQUIRED = {
+    "branch b": 'branch: "of-b"',
+    "branch c": 'branch: "of-c"',
+    "ann in x": 'room: "x"',
+    "ann in y": 'room: "y"',
+    "bob in x": 'room: "x"',
+}
+
+
+def document(name: str, **arguments: Any) -> str:
+    given = [f"{key}: {json.dumps(value)}" for key, value in arguments.items()]
+    said = ", ".join([REQUIRED[name], *given] if name in REQUIRED else given)
+    return LISTS[name] % (f"({said})" if said else "")
+
+
+async def cursors_of(world: World, name: str) -> list[str]:
+    found = await world.ask(document(name))
+    found = found.get("book") or found.get("member") or found
+    return [edge["cursor"] for edge in found["list"]["edges"]]
+
+
+def reads(world: World) -> set[str]:
+    """The operations that read lists."""
+    return {"Query", "Count", "BatchGetItem"} & world.operations.keys()
+
+
+@pytest.mark.parametrize("name", LISTS)
+async def test_a_cursor_of_another_list(lent: World, name: str) -> None:
+    """Pages of one list would go on in another one, from wherever that leads."""
+    cursors = {other: await cursors_of(lent, other) for other in LISTS}
+    assert all(cursors[other] for other in LISTS if other != "members")
+    for other in LISTS:
+        lent.forget()
+        for cursor in cursors[other][:1]:
+            for argument in ("after", "before"):
+                codes = await lent.codes(document(name, **{argument: cursor}))
+                assert codes == ([] if other == name else ["BAD_USER_INPUT"])
+        if other != name:
+            assert not reads(lent)
+
+
+def altered(cursor: str) -> list[str]:
+    """The cursor cut, longer, changed in one place, and what is none at all."""
+    raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    flipped = [raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :] for at in range(len(raw))]
+    texts = [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in flipped]
+    cut = [cursor[:length] for length in range(0, len(cursor), 5)]
+    others = ["x", "=", "====", "é", "\ud800", "\0", " " + cursor, cursor + "\n", cursor + "=", cursor + "A", "0", "-1"]
+    others += [cursor.replace("A", "+", 1), cursor * 2, "A" * 10_000, "null", "MTA", "eyJhIjoxfQ"]
+    return [text for text in {*texts, *cut, *others} if text != cursor]
+
+
+@pytest.mark.parametrize("name", ["book b", "branch b", "ann in x"])
+async def test_what_is_no_cursor(lent: World, name: str) -> None:
+    """A cursor that somebody made up would read what they like, or be an error of the server."""
+    [cursor, *_] = await cursors_of(lent, name)
+    asked = document(name)
+    asked = asked.replace("list: loans", "list: loans()").replace("list: visits", "list: visits()")
+    asked = asked.replace("()(", "(").replace("()", "(after: $after)").replace('"of-b")', '"of-b", after: $after)')
+    asked = "query ($after: String) " + asked.replace('room: "x")', 'room: "x", after: $after)')
+    lent.forget()
+    for text in altered(cursor):
+        assert await lent.errors(asked, after=text) == [
+            ("BAD_USER_INPUT", "after: it is no cursor of this list")
+        ]
+    assert not reads(lent)
+    assert await lent.codes(asked, after=cursor) == []
+
+
+async def test_the_empty_cursor(lent: World) -> None:
+    """An empty text would be taken for the beginning of the list, as no cursor that was given out is."""
+    assert await lent.codes(document("book b", after="")) == ["BAD_USER_INPUT"]
+    assert await lent.codes(document("book b", before="")) == ["BAD_USER_INPUT"]
+    assert await lent.codes('{ book(bookId: "b") { loans(after: null, before: null) { totalCount } } }') == []
+
+
+async def test_a_cursor_under_another_secret(lent: World) -> None:
+    """Who knows how cursors are made, but not the secret, could make them."""
+    [cursor, *_] = await cursors_of(lent, "book b")
+    lent.forget()
+    other = World(lent.graph, lent.tracer, Service(lent.service.schema, lent.tracer, secret=b"another"))
+    assert await other.codes(document("book b", after=cursor)) == ["BAD_USER_INPUT"]
+    assert not reads(lent)
+    same = lent.served()
+    assert await same.codes(document("book b", after=cursor)) == []
+
+
+async def test_nothing_of_what_the_list_fixes_is_in_a_cursor(lent: World) -> None:
+    """A cursor would be longer than needed, and tell the secret of a partition."""
+    for name in ("book b", "branch b"):
+        for cursor in await cursors_of(lent, name):
+            raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+            assert b"BRANCH#" not in raw
+            assert b"of-b" not in raw
+
+
+async def test_one_cursor_an_edge(lent: World) -> None:
+    """Edges with equal sort keys would share a cursor, and a page would skip one of them."""
+    for name in ("book b", "branch b"):
+        cursors = await cursors_of(lent, name)
+        assert len(set(cursors)) == len(cursors) == 5
+        assert await cursors_of(lent, name) == cursors
+
+
+@pytest.mark.parametrize(("list_", "owner"), [(BOOK_LOANS, "b"), (BRANCH_LOANS, "of-b")])
+@pytest.mark.parametrize("direction", ["ASC", "DESC"])
+async def test_equal_sort_keys(lent: World, list_: str, owner: str, direction: str) -> None:
+    """Among loans of one day, going on after one would skip others of that day or show them again."""
+    whole = await page(lent, list_, owner=owner, direction=direction)
+    assert sorted(whole["ids"]) == MEMBERS
+    for at, cursor in enumerate(whole["cursors"]):
+        behind = await page(lent, list_, owner=owner, direction=direction, after=cursor)
+        ahead = await page(lent, list_, owner=owner, direction=direction, before=cursor, last=9)
+        assert behind["ids"] == whole["ids"][at + 1 :]
+        assert ahead["ids"] == whole["ids"][:at]
+        assert (behind["hasPreviousPage"], behind["hasNextPage"]) == (True, False)
+        assert (ahead["hasPreviousPage"], ahead["hasNextPage"]) == (False, True)
+
+
+@pytest.mark.parametrize(("list_", "owner"), [(BOOK_LOANS, "b"), (BRANCH_LOANS, "of-b")])
+async def test_stable_while_others_write(lent: World, list_: str, owner: str) -> None:
+    """Somebody who scrolls would see an entry again because another was inserted before it."""
+    whole = await page(lent, list_, owner=owner)
+    second = whole["cursors"][1]
+    for day in ("2024-01-01", "2024-01-02", "2024-01-03"):
+        await lent.put(*(loan_item(f"n{day}{n}", "b", day, n, branch="of-b") for n in range(3)))
+    after = await page(lent, list_, owner=owner, first=50, after=second)
+    before = await page(lent, list_, owner=owner, last=50, before=second)
+    assert [member for member in before["ids"] if member in MEMBERS] == whole["ids"][:1]
+    assert [member for member in after["ids"] if member in MEMBERS] == whole["ids"][2:]
+    again = await page(lent, list_, owner=owner, first=50)
+    assert [*before["ids"], whole["ids"][1], *after["ids"]] == again["ids"]
+    assert again["cursors"][again["ids"].index(whole["ids"][1])] == second
+
+
+async def test_a_cursor_of_what_is_gone(lent: World) -> None:
+    """A page would begin anew, or fail, because the entry at its end was deleted meanwhile."""
+    whole = await page(lent, BOOK_LOANS, owner="b")
+    await lent.put(loan_item(whole["ids"][2], "b", "2023-01-01"))  # it stands elsewhere now
+    after = await page(lent, BOOK_LOANS, owner="b", after=whole["cursors"][2])
+    assert after["ids"] == whole["ids"][3:]
+    before = await page(lent, BOOK_LOANS, owner="b", before=whole["cursors"][2], last=9)
+    assert before["ids"] == [whole["ids"][2], *whole["ids"][:2]]
+
+
+async def test_the_same_list_with_other_ranges(lent: World) -> None:
+    """A client that narrows the list while it scrolls would be refused, or sent back to the beginning."""
+    await lent.put(loan_item("zed", "b", "2024-01-05"))
+    whole = await page(lent, BOOK_LOANS, owner="b")
+    last, first = whole["cursors"][-1], whole["cursors"][0]
+    assert (await page(lent, BOOK_LOANS, owner="b", after=first, day={"from": "2024-01-03"}))["ids"] == ["zed"]
+    assert (await page(lent, BOOK_LOANS, owner="b", after=last, day={"to": "2024-01-03"}))["ids"] == []
+    assert (await page(lent, BOOK_LOANS, owner="b", before=first, last=5, day={"from": "2024-01-03"}))["ids"] == []
+    backward = {"before": last, "last": 9, "day": {"to": "2024-01-03"}}
+    assert (await page(lent, BOOK_LOANS, owner="b", **backward))["ids"] == whole["ids"][:-1]
+    turned = await page(lent, BOOK_LOANS, owner="b", after=last, direction="DESC")
+    assert turned["ids"] == whole["ids"][-2::-1]

@@ -1,0 +1,267 @@
+"""Errors as a client sees them: each with its code, none with what is internal."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from examples.commerce import graph as commerce
+from keygraph import ID, Graph, Table, field, node
+from keygraph.errors import StoreError, TableMissing, Throttled, TimedOut, Unavailable
+from keygraph.store import Answer, BatchGet, Query, Request, Store
+from keygraph.table import Table as TableType
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, shop_items, world
+
+
+class FailingStore:
+    """A store that fails at some requests."""
+
+    def __init__(self, store: Store, fails: Callable[[Request[Any]], Exception | None]) -> None:
+        self.store = store
+        self.fails = fails
+
+    @property
+    def table(self) -> TableType:
+        return self.store.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        error = self.fails(request)
+        if error is not None:
+            raise error
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+def failing(shop: World, fails: Callable[[Request[Any]], Exception | None]) -> World:
+    return world(shop.graph, FailingStore(shop.tracer.store, fails))
+
+
+@pytest.mark.parametrize("document", ["", "{", "{ user(userId: ) }", "query {}", "{ user(userId: \"1\") { name }", "\0"])
+async def test_documents_that_cannot_be_read(shop: World, document: str) -> None:
+    """A misspelt document would be an error of the server, or answered with data."""
+    answer = await shop.service.execute(document)
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["GRAPHQL_PARSE_FAILED"]
+    assert "data" not in answer
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{ usr { name } }", "Cannot query field 'usr' on type 'Query'. Did you mean 'user' or 'users'?"),
+        ("{ user { name } }", "Argument 'Query.user(userId:)' of type 'ID!' is required, but it was not provided."),
+        ('{ user(userId: "1") { ...F } }', "Unknown fragment 'F'."),
+        ('{ user(userId: "1") }', "Field 'user' of type 'User' must have a selection of subfields."),
+    ],
+)
+async def test_documents_that_are_not_valid(shop: World, document: str, message: str) -> None:
+    """A wrong field would come back without a hint of what is wrong."""
+    answer = await shop.service.execute(document)
+    [error] = answer["errors"]
+    assert error["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
+    assert error["message"].startswith(message.partition(" of type")[0].partition(" Did you")[0])
+    assert error["locations"][0]["line"] == 1
+    assert "data" not in answer
+
+
+async def test_all_mistakes_of_a_document_at_once(shop: World) -> None:
+    """A client would mend one mistake after the other."""
+    assert await shop.codes("{ a b c }") == ["GRAPHQL_VALIDATION_FAILED"] * 3
+
+
+@pytest.mark.parametrize(
+    "variables", [{}, {"user": None}, {"user": ["x"]}, {"user": {"a": 1}}, {"user": 1.5}, {"user": True}]
+)
+async def test_variables_that_do_not_fit(shop: World, variables: dict[str, Any]) -> None:
+    """A variable of another type would be an error of the server."""
+    answer = await shop.service.execute("query ($user: ID!) { user(userId: $user) { name } }", variables)
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["BAD_USER_INPUT"]
+    assert "data" not in answer
+    assert shop.operations == {}
+
+
+async def test_operations_by_name(shop: World) -> None:
+    """A document with several operations would run one that was not meant."""
+    document = 'query A { user(userId: "12345") { name } } query B { users { totalCount } }'
+    answer = await shop.service.execute(document, None, "A")
+    assert answer == {"data": {"user": {"name": "John Doe"}}}
+    for name in ("C", None, ""):
+        refused = await shop.service.execute(document, None, name)
+        assert [error["extensions"]["code"] for error in refused["errors"]] == ["BAD_USER_INPUT"]
+        assert "data" not in refused
+    mutation = await shop.service.execute("mutation { x }")
+    assert mutation["errors"][0]["extensions"]["code"] in ("BAD_USER_INPUT", "GRAPHQL_VALIDATION_FAILED")
+
+
+async def test_bad_input_where_it_was_given(shop: World) -> None:
+    """The rest of an answer would be lost for one wrong argument; or nobody could tell which one it was."""
+    document = """{
+      a: user(userId: "12345") { name }
+      b: user(userId: "") { name }
+      c: user(userId: "12345") { orders(first: -1) { totalCount } } }"""
+    answer = await shop.service.execute(document)
+    assert answer["data"] == {"a": {"name": "John Doe"}, "b": None, "c": None}
+    errors = {tuple(error["path"]): error for error in answer["errors"]}
+    assert set(errors) == {("b",), ("c", "orders")}
+    assert errors["b",]["extensions"] == {"code": "BAD_USER_INPUT"}
+    assert errors["c", "orders"]["message"] == "first: from 0 to 100"
+    assert errors["c", "orders"]["locations"] == [{"line": 4, "column": 35}]
+
+
+def user(name: str, **fields: Any) -> dict[str, Any]:
+    key = f"USER#{name}"
+    whole = {"name": name, "email": "e", "userType": "seller", "CreatedAt": "2024-01-01T00:00:00Z"}
+    return {"PK": key, "SK": key, "Type": "User", "userId": name, **whole, **fields}
+
+
+SECRET_VALUE = "s3cret-value"
+
+
+@pytest.mark.parametrize(
+    ("field_", "attribute", "value"),
+    [
+        ("userType", "userType", SECRET_VALUE),
+        ("createdAt", "CreatedAt", SECRET_VALUE),
+        ("name", "name", Decimal(5)),
+        ("name", "name", None),
+        ("email", "email", [SECRET_VALUE]),
+        ("createdAt", "CreatedAt", "2024-02-30T00:00:00Z"),
+        ("updatedAt", "UpdatedAt", SECRET_VALUE),
+    ],
+)
+async def test_corrupt_items(shop: World, field_: str, attribute: str, value: Any) -> None:
+    """An item that does not fit would take the answer with it, or show clients what stands in it."""
+    await shop.put(user("odd", **{attribute: value}))
+    answer = await shop.service.execute('{ user(userId: "odd") { userId %s } }' % field_)
+    [error] = answer["errors"]
+    assert error["extensions"] == {"code": "CORRUPT_ITEM"}
+    assert error["path"] == ["user", field_]
+    assert error["message"].startswith("User.")
+    name = {"userType": "user_type", "createdAt": "created_at", "updatedAt": "updated_at"}.get(field_, field_)
+    assert f"User.{name}" in error["message"]
+    assert SECRET_VALUE not in str(answer)
+    assert answer["data"] == {"user": {"userId": "odd", field_: None} if field_ == "updatedAt" else None}
+    assert await shop.ask('{ user(userId: "odd") { userId } }') == {"user": {"userId": "odd"}}
+
+
+async def test_a_corrupt_edge_harms_no_other(shop: World) -> None:
+    """One broken entry would empty the whole list."""
+    line = {"PK": "ORDER#ORD001", "Type": "OrderItem", "orderId": "ORD001", "totalPrice": Decimal(1)}
+    await shop.put(
+        {**line, "SK": "PRODUCT#ZZ1", "productId": "ZZ1", "quantity": SECRET_VALUE, "unitPrice": Decimal(1)},
+        {**line, "SK": "PRODUCT#ZZ2", "productId": "ZZ2", "quantity": Decimal(1), "unitPrice": Decimal(1)},
+    )
+    document = '{ order(orderId: "ORD001") { items { totalCount edges { quantity node { productId } } } } }'
+    answer = await shop.service.execute(document)
+    edges = answer["data"]["order"]["items"]["edges"]
+    at = edges.index(None)
+    assert edges[at + 1 :] == [{"quantity": 1, "node": {"productId": "ZZ2"}}]
+    assert edges.count(None) == 1
+    assert answer["data"]["order"]["items"]["totalCount"] == len(edges)
+    [error] = answer["errors"]
+    assert error["path"] == ["order", "items", "edges", at, "quantity"]
+    assert error["message"] == "OrderItem.quantity of an item is no Int: it is a str"
+    assert error["extensions"] == {"code": "CORRUPT_ITEM"}
+
+
+async def test_an_end_that_is_no_key(shop: World) -> None:
+    """An attribute that names another shape's key would be followed to that item."""
+    key = {"PK": "ORDER#odd", "SK": "ORDER#odd", "Type": "Order", "orderId": "odd", "total": Decimal(1)}
+    for customer in ("12345#SHARD3", "", "x" * 3000, Decimal(7), [SECRET_VALUE]):
+        await shop.put({**key, "customerId": customer})
+        answer = await shop.service.execute('{ order(orderId: "odd") { total customer { name } } }')
+        codes = [error["extensions"]["code"] for error in answer.get("errors", [])]
+        assert answer["data"]["order"] == {"total": "1", "customer": None}
+        assert codes == ([] if customer == Decimal(7) or customer == "" else ["CORRUPT_ITEM"])
+        assert SECRET_VALUE not in str(answer)
+
+
+ERRORS: list[tuple[StoreError, str]] = [
+    (Throttled("the table is too busy"), "THROTTLED"),
+    (TimedOut("no answer in time"), "TIMEOUT"),
+    (Unavailable("no connection"), "UNAVAILABLE"),
+    (TableMissing("there is no table"), "UNAVAILABLE"),
+]
+
+
+@pytest.mark.parametrize(("error", "code"), ERRORS)
+async def test_a_store_that_fails(shop: World, error: StoreError, code: str) -> None:
+    """A client could not tell an overload, which passes, from a mistake of its own."""
+    broken = failing(shop, lambda request: error)
+    answer = await broken.service.execute('{ user(userId: "12345") { name } users { totalCount } }')
+    assert {found["extensions"]["code"] for found in answer["errors"]} == {code}
+    assert {found["message"] for found in answer["errors"]} == {str(error)}
+    assert answer["data"] == {"user": None, "users": {"totalCount": None}}
+
+
+@pytest.mark.parametrize(("error", "code"), ERRORS)
+async def test_a_store_that_fails_in_part(shop: World, error: StoreError, code: str) -> None:
+    """What was read would be lost with what could not be."""
+    broken = failing(shop, lambda request: error if isinstance(request, Query) else None)
+    document = '{ user(userId: "12345") { name } product(productId: "ABC123") { prices { nodes { price } } } }'
+    answer = await broken.service.execute(document)
+    assert answer["data"] == {"user": {"name": "John Doe"}, "product": None}
+    assert [found["extensions"] for found in answer["errors"]] == [{"code": code}]
+    assert answer["errors"][0]["path"] == ["product", "prices", "nodes"]
+
+
+@pytest.mark.parametrize("kind", [Query, BatchGet])
+async def test_what_nobody_expected(
+    shop: World, kind: type[Request[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """An internal error would show its text to clients, or leave no trace in the log to find it by."""
+    broken = failing(shop, lambda request: KeyError(SECRET_VALUE) if isinstance(request, kind) else None)
+    with caplog.at_level(logging.ERROR, "keygraph"):
+        answer = await broken.service.execute('{ user(userId: "12345") { name orders { nodes { orderId } } } }')
+    assert {error["extensions"]["code"] for error in answer["errors"]} == {"INTERNAL"}
+    assert SECRET_VALUE not in str(answer)
+    assert "KeyError" not in str(answer)
+    for error in answer["errors"]:
+        error_id = error["extensions"]["id"]
+        assert error_id in error["message"]
+        [record] = [record for record in caplog.records if error_id in record.getMessage()]
+        assert record.exc_info is not None
+        assert isinstance(record.exc_info[1], KeyError)
+        assert record.exc_info[1].args == (SECRET_VALUE,)
+
+
+@node("THING#{thing_id}")
+class Thing:
+    thing_id: ID
+    name: str | None
+
+    @field(needs=("thing_id",))
+    def broken(self) -> str | None:
+        raise RuntimeError(f"{SECRET_VALUE} of {self.thing_id}")
+
+    @field(needs=("name",))
+    async def later(self) -> str:
+        raise LookupError(SECRET_VALUE)
+
+
+async def test_a_method_that_fails(make_store: MakeStore, caplog: pytest.LogCaptureFixture) -> None:
+    """A mistake in a model's method would show its text to clients, or take more of the answer than its field."""
+    things = Graph(Table("Things", partition_key="PK", sort_key="SK"), Thing)
+    made = world(things, await make_store(things.table))
+    await made.put({"PK": "THING#1", "SK": "THING#1", "thing_id": "1", "name": "N"})
+    answer = await made.service.execute('{ thing(thingId: "1") { name broken } }')
+    assert answer["data"] == {"thing": {"name": "N", "broken": None}}
+    assert answer["errors"][0]["extensions"]["code"] == "INTERNAL"
+    answer = await made.service.execute('{ thing(thingId: "1") { name later } }')
+    assert answer["data"] == {"thing": None}
+    assert answer["errors"][0]["extensions"]["code"] == "INTERNAL"
+    assert SECRET_VALUE not in str(answer)
+    assert SECRET_VALUE in caplog.text
+
+
+async def test_no_error_where_there_is_none(make_store: MakeStore) -> None:
+    """Every answer would have a list of errors, which clients take for a failure."""
+    shop = world(commerce, await make_store(commerce.table))
+    await shop.put(*shop_items())
+    assert await shop.service.execute("{ users(first: 0) { nodes { name } } }") == {"data": {"users": {"nodes": []}}}

@@ -1,0 +1,120 @@
+"""Global ids: they name a node of any type, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from examples.commerce import graph as commerce
+from resolvers.global_ids import global_id
+from tests.resolvers.worlds import World
+
+NODE = "query ($id: ID!) { node(id: $id) { __typename id ... on User { name } ... on Product { name } } }"
+
+
+def made(content: Any) -> str:
+    """The id that says this."""
+    return base64.urlsafe_b64encode(json.dumps(content, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+async def test_an_id_leads_back(shop: World) -> None:
+    """A client that keeps an id could not ask for its node again."""
+    found = await shop.ask('{ user(userId: "12345") { id } product(productId: "ABC123") { id } }')
+    ids = [found["user"]["id"], found["product"]["id"]]
+    assert len(set(ids)) == 2
+    assert (await shop.ask(NODE, id=ids[0]))["node"] == {"__typename": "User", "id": ids[0], "name": "John Doe"}
+    nodes = await shop.ask("query ($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }", ids=ids[::-1])
+    assert nodes["nodes"] == [
+        {"__typename": "Product", "id": ids[1]},
+        {"__typename": "User", "id": ids[0]},
+    ]
+
+
+async def test_nodes_that_are_not_there(shop: World) -> None:
+    """A node that was deleted would be an error, or would shift the others."""
+    user, missing = (global_id(commerce.types["User"], (name,)) for name in ("12345", "nobody"))
+    tag = global_id(commerce.types["Tag"], ("anything",))
+    answer = await shop.ask(
+        "query ($ids: [ID!]!) { nodes(ids: $ids) { id ... on Tag { tagName } } }",
+        ids=[missing, user, user, missing, tag],
+    )
+    assert answer["nodes"] == [None, {"id": user}, {"id": user}, None, {"id": tag, "tagName": "anything"}]
+    assert (await shop.ask(NODE, id=missing))["node"] is None
+
+
+async def test_no_node_is_read_twice(shop: World) -> None:
+    """The same id under several names would be read several times."""
+    user = global_id(commerce.types["User"], ("12345",))
+    await shop.ask("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[user] * 5)
+    assert shop.operations == {"GetItem": 1}
+
+
+async def test_an_item_of_another_type_under_the_key(shop: World) -> None:
+    """What stands under a key by mistake would be served as a type that it is not."""
+    await shop.put({"PK": "USER#odd", "SK": "USER#odd", "Type": "Product", "name": "no user"})
+    assert (await shop.ask(NODE, id=global_id(commerce.types["User"], ("odd",))))["node"] is None
+    assert await shop.ask('{ user(userId: "odd") { userId } }') == {"user": None}
+
+
+UNUSABLE = [
+    "",
+    "x",
+    "12345",
+    "é",
+    "\ud800",
+    "VXNlcjoxMjM0NQ",
+    made("User"),
+    made(["User"]),
+    made(["User", "1", "2"]),
+    made(["User", 12345]),
+    made(["User", None]),
+    made(["User", ""]),
+    made(["User", "\ud800"]),
+    made(["User", "x" * 3000]),
+    made(["Nobody", "1"]),
+    made([["User"], "1"]),
+    made({"User": "1"}),
+    made([]),
+    made(None),
+    made(["Price", "ABC123", "2024-01-20T10:00:00Z"]),
+    made(["OrderItem", "ORD001", "ABC123"]),
+    made(["User", "12345#SHARD3"]),
+    base64.urlsafe_b64encode(b"[" * 100_000).decode(),
+    base64.urlsafe_b64encode(b'["User", "12345"]').decode().rstrip("="),
+    made(["User", "12345"]) + "=",
+    made(["User", "12345"]) + "\n",
+    base64.urlsafe_b64encode(b"\xff\xfe").decode(),
+]
+
+
+@pytest.mark.parametrize("text", UNUSABLE, ids=range(len(UNUSABLE)))
+async def test_what_is_no_id(shop: World, text: str) -> None:
+    """An id that somebody made up would be an error of the server, or open another type's item."""
+    shop.forget()
+    assert await shop.codes(NODE, id=text) == ["BAD_USER_INPUT"]
+    assert await shop.codes("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[text]) == ["BAD_USER_INPUT"]
+    to = 'query ($ids: [ID!]!) { product(productId: "ABC123") { orders(to: $ids) { totalCount } } }'
+    assert await shop.codes(to, ids=[text]) == ["BAD_USER_INPUT"]
+    assert shop.operations in ({}, {"GetItem": 1})  # the product's own
+
+
+@pytest.mark.parametrize("user", ["", "12345#SHARD3", "x" * 2044, "é" * 1022, "\ud800"])
+async def test_keys_that_cannot_be(shop: World, user: str) -> None:
+    """A key field could name an item of another shape, or be refused by DynamoDB as an error of the server."""
+    document = "query ($user: ID!) { user(userId: $user) { name } }"
+    assert await shop.codes(document, user=user) == ["BAD_USER_INPUT"]
+    assert shop.operations == {}
+
+
+@pytest.mark.parametrize("user", ["x" * 1019, "a#b", "USER#x", "#", " ", "日本", "a\0b", '"', "{user_id}"])
+async def test_keys_that_can_be(shop: World, user: str) -> None:
+    """A name that the table can hold would be refused, or change on its way."""
+    key = f"USER#{user}"
+    await shop.put({"PK": key, "SK": key, "Type": "User", "userId": user, "name": "found"})
+    document = "query ($user: ID!) { user(userId: $user) { id userId name } }"
+    found = (await shop.ask(document, user=user))["user"]
+    assert (found["userId"], found["name"]) == (user, "found")
+    assert (await shop.ask(NODE, id=found["id"]))["node"]["name"] == "found"

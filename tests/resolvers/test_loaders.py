@@ -1,0 +1,302 @@
+"""The loaders of a request: batches of a level, and waiters that cannot harm each other."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from examples.commerce import graph as commerce
+from keygraph.errors import BadUserInput, TimedOut, Unavailable
+from keygraph.items import Item
+from keygraph.listing import NeighbourList, bind
+from keygraph.reading import Extent
+from keygraph.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
+from keygraph.table import Key, Table
+from resolvers import Service, build_schema
+from resolvers.loaders import NeighbourLoader, NodeLoader
+from tests.resolvers.worlds import SECRET, World, shop_items
+
+Handler = Callable[[Request[Any]], Awaitable[Any]]
+
+
+class HandledStore:
+    """A store whose answers are a function's; it remembers what was asked."""
+
+    def __init__(self, answer: Handler) -> None:
+        self.answer = answer
+        self.requests: list[Request[Any]] = []
+
+    @property
+    def table(self) -> Table:
+        return commerce.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        self.requests.append(request)
+        answer: Answer = await self.answer(request)
+        return answer
+
+    async def close(self) -> None:
+        pass
+
+
+def key(name: str) -> Key:
+    return (f"USER#{name}", f"USER#{name}")
+
+
+def item(of: Key) -> Item:
+    return {"PK": of[0], "SK": of[1]}
+
+
+async def found(request: Request[Any]) -> Any:
+    """Every item that is asked for, after a while."""
+    await asyncio.sleep(0.01)
+    assert isinstance(request, BatchGet)
+    return Batch([item(each) for each in request.keys], Cost())
+
+
+def keys_of(store: HandledStore) -> list[Sequence[Key]]:
+    return [request.keys for request in store.requests if isinstance(request, BatchGet)]
+
+
+async def test_a_level_is_one_batch() -> None:
+    """Siblings that arrive a few steps apart would be read one by one."""
+    store = HandledStore(found)
+    nodes = NodeLoader(store)
+
+    async def late(name: str, rounds: int) -> Item | None:
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        return await nodes.get(key(name))
+
+    names = ["a", "b", "a", "c", "b"]
+    items = await asyncio.gather(*(late(name, rounds) for rounds, name in enumerate(names)))
+    assert items == [item(key(name)) for name in names]
+    assert keys_of(store) == [(key("a"), key("b"), key("c"))]
+
+
+async def test_what_was_read_is_not_read_again() -> None:
+    """The next level would read the same nodes once more."""
+    store = HandledStore(found)
+    nodes = NodeLoader(store)
+    await nodes.get(key("a"))
+    await asyncio.gather(nodes.get(key("a")), nodes.get(key("b")))
+    assert keys_of(store) == [(key("a"),), (key("b"),)]
+
+
+@pytest.mark.parametrize("rounds", range(8))
+async def test_a_cancelled_waiter_leaves_the_others(rounds: int) -> None:
+    """A field that fails beside others would take away what they share, or leave them waiting for ever."""
+    store = HandledStore(found)
+    nodes = NodeLoader(store)
+    waiters = [asyncio.ensure_future(nodes.get(key("a"))) for _ in range(3)]
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    waiters[0].cancel()
+    answers = await asyncio.wait_for(asyncio.gather(*waiters, return_exceptions=True), 5)
+    assert isinstance(answers[0], asyncio.CancelledError)
+    assert answers[1:] == [item(key("a"))] * 2
+    assert await nodes.get(key("a")) == item(key("a"))
+    assert keys_of(store) == [(key("a"),)]
+
+
+async def test_all_waiters_cancelled() -> None:
+    """A key whose waiters were all cancelled would hang for whoever asks for it next."""
+    store = HandledStore(found)
+    nodes = NodeLoader(store)
+    waiters = [asyncio.ensure_future(nodes.get(key("a"))) for _ in range(3)]
+    await asyncio.sleep(0)
+    for waiter in waiters:
+        waiter.cancel()
+    await asyncio.gather(*waiters, return_exceptions=True)
+    assert await asyncio.wait_for(nodes.get(key("a")), 5) == item(key("a"))
+
+
+async def test_a_failure_that_nobody_waits_for() -> None:
+    """The log would fill with exceptions that were never retrieved."""
+
+    async def fails(request: Request[Any]) -> Any:
+        await asyncio.sleep(0.01)
+        raise Unavailable("gone")
+
+    nodes = NodeLoader(HandledStore(fails))
+    waiter = asyncio.ensure_future(nodes.get(key("a")))
+    for _ in range(6):
+        await asyncio.sleep(0)
+    waiter.cancel()
+    await asyncio.gather(waiter, return_exceptions=True)
+    await asyncio.sleep(0.05)
+    del nodes, waiter
+    gc.collect()
+
+
+async def test_a_failing_key_fails_alone() -> None:
+    """One key that the store refuses would fail every node of its level."""
+
+    async def refuses(request: Request[Any]) -> Any:
+        assert isinstance(request, BatchGet)
+        if key("bad") in request.keys:
+            raise BadUserInput("a bad key")
+        return await found(request)
+
+    nodes = NodeLoader(HandledStore(refuses))
+    answers = await asyncio.gather(*(nodes.get(key(name)) for name in ("a", "bad", "b")), return_exceptions=True)
+    assert answers[0] == item(key("a"))
+    assert answers[2] == item(key("b"))
+    assert isinstance(answers[1], BadUserInput)
+
+
+async def test_a_failing_store_fails_once() -> None:
+    """A store that is down would be asked again for each key, and be kept down."""
+
+    async def fails(request: Request[Any]) -> Any:
+        raise Unavailable("gone")
+
+    store = HandledStore(fails)
+    nodes = NodeLoader(store)
+    answers = await asyncio.gather(*(nodes.get(key(name)) for name in "abc"), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [Unavailable] * 3
+    assert len(store.requests) == 1
+
+
+async def test_a_request_that_is_cancelled_inside_the_store() -> None:
+    """Waiters would hang for ever where the store's own work was cancelled."""
+    calls = 0
+
+    async def cancelled_first(request: Request[Any]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise asyncio.CancelledError
+        return await found(request)
+
+    nodes = NodeLoader(HandledStore(cancelled_first))
+    first = asyncio.gather(*(nodes.get(key(name)) for name in "ab"), return_exceptions=True)
+    answers = await asyncio.wait_for(first, 5)
+    assert [type(answer) for answer in answers] == [TimedOut, TimedOut]
+    assert await asyncio.wait_for(nodes.get(key("a")), 5) == item(key("a"))
+
+
+def orders_of(user: str) -> NeighbourList:
+    return bind(commerce, commerce.path(commerce.types["User"], "orders"), (user,))
+
+
+async def test_lists_fail_and_are_cancelled_alone() -> None:
+    """One list that fails would fail all lists of its level."""
+
+    async def answer(request: Request[Any]) -> Any:
+        assert isinstance(request, Query)
+        await asyncio.sleep(0.01)
+        match request.partition:
+            case "USER#bad":
+                raise KeyError("unexpected")
+            case "USER#gone":
+                raise asyncio.CancelledError
+        return Page([], 0, None, Cost())
+
+    store = HandledStore(answer)
+    lists = NeighbourLoader(store, 64)
+    names = ["a", "bad", "gone", "b", "a"]
+    waiters = [asyncio.ensure_future(lists.page(orders_of(name), Extent(5))) for name in names]
+    for _ in range(6):
+        await asyncio.sleep(0)
+    waiters[0].cancel()
+    answers = await asyncio.wait_for(asyncio.gather(*waiters, return_exceptions=True), 5)
+    assert [type(answer).__name__ for answer in answers] == [
+        "CancelledError",
+        "KeyError",
+        "TimedOut",
+        "Found",
+        "Found",
+    ]
+    assert len(store.requests) == 4
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_no_more_lists_at_once_than_allowed(concurrency: int) -> None:
+    """One operation could take all of the store for itself."""
+    running, most = 0, 0
+
+    async def answer(request: Request[Any]) -> Any:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        return Page([], 0, None, Cost())
+
+    lists = NeighbourLoader(HandledStore(answer), concurrency)
+    await asyncio.gather(*(lists.page(orders_of(str(n)), Extent(5)) for n in range(12)))
+    assert most == concurrency
+
+
+# --- Through GraphQL, where a non-null failure cancels its siblings ------------------------------------
+
+
+def answers_from(items: list[Item], delay: float) -> Handler:
+    by_key = {commerce.table.key_of(each): each for each in items}
+
+    async def answer(request: Request[Any]) -> Any:
+        await asyncio.sleep(delay)
+        assert isinstance(request, BatchGet)
+        return Batch([by_key.get(each) for each in request.keys], Cost())
+
+    return answer
+
+
+async def test_a_failed_field_beside_a_shared_load() -> None:
+    """A broken entry of an answer would empty the others that need the same node, or the answer would never come."""
+    items = shop_items()
+    broken = {**next(i for i in items if i["PK"] == "PRODUCT#ABC123" == i["SK"]), "PK": "PRODUCT#odd", "SK": "PRODUCT#odd"}
+    broken["price"] = "none"
+    store = HandledStore(answers_from([*items, broken], 0.01))
+    service = Service(build_schema(commerce), store, secret=SECRET)
+    document = """{
+      a: product(productId: "odd") { seller { name } price }
+      b: product(productId: "ABC123") { seller { name email } price }
+      c: product(productId: "odd") { seller { email } price }
+      d: user(userId: "67890") { name }
+    }"""
+    answer = await asyncio.wait_for(service.execute(document), 5)
+    assert answer["data"] == {
+        "a": None,
+        "b": {"seller": {"name": "TechStore Inc", "email": "contact@techstore.com"}, "price": "199.99"},
+        "c": None,
+        "d": {"name": "TechStore Inc"},
+    }
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["CORRUPT_ITEM"] * 2
+    await asyncio.sleep(0.03)
+    gc.collect()
+
+
+async def test_a_failed_field_in_the_middle_of_a_batch(shop: World) -> None:
+    """The same where the failure comes while the shared batch is under way, on a real store."""
+    line = {"PK": "ORDER#ORD001", "Type": "OrderItem", "orderId": "ORD001"}
+    await shop.put({**line, "SK": "PRODUCT#DEF456", "productId": "DEF456", "quantity": "none"})
+    document = """{ order(orderId: "ORD001") { items { edges { node { name } quantity } }
+      again: items { nodes { name price } } } product(productId: "DEF456") { name } }"""
+    for _ in range(5):
+        answer = await asyncio.wait_for(shop.service.execute(document), 10)
+        order = answer["data"]["order"]
+        assert order["items"]["edges"].count(None) == 1
+        assert {"name": "Studio Headphones", "price": "89.99"} in order["again"]["nodes"]
+        assert answer["data"]["product"] == {"name": "Studio Headphones"}
+        assert [error["extensions"]["code"] for error in answer["errors"]] == ["CORRUPT_ITEM"]
+        gc.collect()
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.002, 0.005])
+async def test_an_operation_that_is_given_up(shop: World, delay: float) -> None:
+    """A client that goes away would leave tasks and warnings behind."""
+    document = '{ user(userId: "12345") { orders { nodes { items { nodes { name seller { name } } } } } } }'
+    task = asyncio.ensure_future(shop.service.execute(document))
+    await asyncio.sleep(delay)
+    task.cancel()
+    answers = await asyncio.gather(task, return_exceptions=True)
+    assert isinstance(answers[0], asyncio.CancelledError) or "data" in answers[0]
+    await asyncio.sleep(0.05)
+    gc.collect()
+    assert (await shop.ask(document))["user"]["orders"]["nodes"]
