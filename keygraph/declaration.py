@@ -10,7 +10,9 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import MISSING, dataclass
+from functools import partial
 from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
@@ -208,6 +210,8 @@ def _declare(
             setattr(cls, name, dataclasses.field(init=False, default=None, repr=False, compare=False))
         elif given.default is MISSING:
             delattr(cls, name)
+        elif isinstance(given.default, list | dict | set):
+            setattr(cls, name, dataclasses.field(default_factory=partial(copy, given.default)))
         else:
             setattr(cls, name, given.default)
     declaration = Declaration(

@@ -55,6 +55,7 @@ class FieldResolution:
         for cls in reversed(record.cls.__mro__):
             declaration = declaration_of(cls)
             if declaration is None:
+                self._refuse_undecorated(record, cls)
                 continue
             own.update(declaration.own)
             descriptions.update(member_docstrings(cls))
@@ -69,6 +70,16 @@ class FieldResolution:
         self._read_methods(record)
         record.order.extend(name for name in (*annotations, *record.methods) if name not in record.order)
         self._look_for_shared_attributes(record)
+
+    def _refuse_undecorated(self, record: RecordType, cls: type) -> None:
+        """A base class whose fields would be lost without a word."""
+        if inspect.get_annotations(cls):
+            self._mistakes.add(
+                "undecorated-base",
+                record.name,
+                f"the fields of its base class {cls.__name__} are not read.",
+                f"Decorate {cls.__name__} with @fields.",
+            )
 
     def _evaluate(
         self,

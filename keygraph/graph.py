@@ -42,6 +42,16 @@ class Graph(Model):
     @cached_property
     def _mistakes(self) -> list[Mistake]:
         found = list(self.resolution.mistakes.found)
+        for index in self.table.indexes:
+            if isinstance(index.projection, str) and index.projection not in ("ALL", "KEYS_ONLY"):
+                found.append(
+                    Mistake(
+                        "projection",
+                        index.name,
+                        f"projection={index.projection!r} is none.",
+                        'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
+                    )
+                )
         if self.attribute_case not in CASES:
             found.append(
                 Mistake(
@@ -62,8 +72,12 @@ class Graph(Model):
         """
         texts = []
         for slot in record.identity:
-            value = values[record.leaf_name(slot.path)]
-            texts.append(self.text_of(record, slot, value))
+            name = record.leaf_name(slot.path)
+            value = values[name]
+            text = "" if value is None else self.text_of(record, slot, value)
+            if value is not None and not text:
+                raise BadUserInput(f"{camel(name)} of {record.name}: it is empty")
+            texts.append(text)
         identity = tuple(texts)
         self.check_identity(record, identity)
         return identity
@@ -78,21 +92,20 @@ class Graph(Model):
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
-        texts = dict(zip((slot.name for slot in record.identity), identity, strict=True))
         keys = record.table_keys
-        if keys.shards:
-            texts |= {slot.name: "0" for slot in keys.slots if slot.is_shard}
-        for number in range(len(keys.templates)):
-            self.render(record, keys, number, texts)
+        texts = {**_texts(record, identity), **_shard_texts(keys, 0)}
+        key = [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
+        item = {attribute.name: text for attribute, text in zip(keys.attributes, key, strict=True)}
+        for rival in self._whole_rivals(record):
+            if rival.accepts(item):
+                raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
 
     def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:
         """The keys under which the item with that identity can stand: one, or one for each shard."""
-        texts = dict(zip((slot.name for slot in record.identity), identity, strict=True))
-        keys = record.table_keys
+        texts, keys = _texts(record, identity), record.table_keys
         found: list[Key] = []
         for shard in range(keys.shards or 1):
-            shard_texts = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
-            parts = [template.render({**texts, **shard_texts}) for template in keys.templates]
+            parts = [template.render({**texts, **_shard_texts(keys, shard)}) for template in keys.templates]
             found.append(tuple(part for part in parts if part is not None))
         return found
 
@@ -141,6 +154,23 @@ class Graph(Model):
     def _rivals_found(self) -> dict[tuple[str, str | None, int], tuple[Template, ...]]:
         return {}
 
+    def _whole_rivals(self, record: RecordType) -> list[RecordType]:
+        """The types of which a key of this one can be, as the edge from a node to itself has the node's own."""
+        if record.name not in self._whole_rivals_found:
+            own = shape(*record.table_keys.templates)
+            self._whole_rivals_found[record.name] = [
+                other
+                for other in self.types.values()
+                if other is not record and not other.is_virtual and not record.is_virtual
+                for theirs in [shape(*other.table_keys.templates)]
+                if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
+            ]
+        return self._whole_rivals_found[record.name]
+
+    @cached_property
+    def _whole_rivals_found(self) -> dict[str, list[RecordType]]:
+        return {}
+
     def _find_rivals(self, keys: Keys, number: int) -> tuple[Template, ...]:
         """The shapes that the key attribute has elsewhere and of which the template is no special case."""
         attribute = keys.attributes[number].name
@@ -157,3 +187,13 @@ class Graph(Model):
                     if not is_elsewhere and not are_disjoint(own, shape(template)):
                         rivals[template] = None
         return tuple(rivals)
+
+
+def _texts(record: RecordType, identity: Iterable[str]) -> dict[str, str | None]:
+    """The texts of an identity by slot; an optional one that is absent is empty there, and None here."""
+    names = (slot.name for slot in record.identity)
+    return {name: text or None for name, text in zip(names, identity, strict=True)}
+
+
+def _shard_texts(keys: Keys, shard: int) -> dict[str, str]:
+    return {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}

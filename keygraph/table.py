@@ -73,7 +73,7 @@ class Index:
         partition_key: KeyDeclaration,
         sort_key: KeyDeclaration | None = None,
         *,
-        projection: Literal["ALL", "KEYS_ONLY"] | Sequence[str] = "ALL",
+        projection: Literal["ALL", "KEYS_ONLY"] | list[str] | tuple[str, ...] = "ALL",
         local: bool = False,
     ) -> None:
         """`projection` is "ALL", "KEYS_ONLY", or the names of the attributes that are there besides keys."""

@@ -21,6 +21,7 @@ from keygraph.templates import (
     TemplateError,
     Token,
     read_source,
+    under,
 )
 from keygraph.types import FieldType
 
@@ -130,9 +131,7 @@ class TemplateResolution:
         self._mistakes.add("template", name, f'the template "{site.source}": {problem}', mend, breaks=name)
         return BrokenTemplate()
 
-    def _tokens(
-        self, site: _Site, record: RecordType, reference: Reference, path: FieldPath
-    ) -> list[str | Slot]:
+    def _tokens(self, site: _Site, record: RecordType, reference: Reference, path: FieldPath) -> list[Token]:
         """The literal text and slots that a path stands for, seen from that type."""
         name, *inner = path
         if name in record.fields and not inner:
@@ -153,11 +152,11 @@ class TemplateResolution:
             if inner
             else self._key(site, target, reference, name)
         )
-        return [token.under(name) if isinstance(token, Slot) else token for token in own]
+        return [under(token, name) for token in own]
 
     def _key_field(
         self, site: _Site, target: RecordType, reference: Reference, inner: FieldPath
-    ) -> list[str | Slot]:
+    ) -> list[Token]:
         """What stands for a key field of a node."""
         own = self._tokens(site, target, reference, inner)
         paths = [slot.path for slot in self._identity(target)]
@@ -168,7 +167,7 @@ class TemplateResolution:
             )
         return own
 
-    def _key(self, site: _Site, target: RecordType, reference: Reference, end: str) -> list[str | Slot]:
+    def _key(self, site: _Site, target: RecordType, reference: Reference, end: str) -> list[Token]:
         """What stands for a whole node: its partition key, where that identifies it."""
         partition = self.table_templates(target)[0]
         identity = self._identity(target)
@@ -179,7 +178,7 @@ class TemplateResolution:
                 f"{reference} stands for the partition key of {target.name}, which does not identify it.",
                 f"Write its key fields: {fields}.",
             )
-        return [token for token in partition.tokens if not isinstance(token, Maybe)]
+        return list(partition.tokens)
 
     def _slot(self, site: _Site, reference: Reference, path: FieldPath, type_: FieldType) -> Slot:
         try:

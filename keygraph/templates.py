@@ -97,10 +97,20 @@ class Slot:
 class Maybe:
     """Tokens that stand in a key only where all their slots have a text."""
 
-    tokens: tuple[str | Slot, ...]
+    tokens: tuple[Token, ...]
 
 
 Token: TypeAlias = str | Slot | Maybe
+
+
+def under(token: Token, end: str) -> Token:
+    """The same token, seen from a type that has an end to this one's type."""
+    match token:
+        case Slot():
+            return token.under(end)
+        case Maybe(tokens):
+            return Maybe(tuple(under(inner, end) for inner in tokens))
+    return token
 
 
 def _slots(tokens: tuple[Token, ...]) -> list[Slot]:

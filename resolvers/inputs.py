@@ -93,7 +93,10 @@ class InputTypes:
         name = condition_name(type_)
         if name not in self._made:
             made = self._made[name] = input_type(name)
-            scalar = self._scalar(type_.of or type_) if _OPERATORS[type_.kind] else bool
+            element = type_.of or type_
+            # What has members of its own has no scalar to be compared with.
+            operators = () if element.kind in ("object", "json", "list", "set") else _OPERATORS[type_.kind]
+            scalar = self._scalar(element) if operators else bool
             several = nullable(list_of(scalar))
             fields = [
                 input_field(
@@ -101,7 +104,7 @@ class InputTypes:
                     several if operator in ("in", "between") else nullable(scalar),
                     _DESCRIPTIONS.get(operator),
                 )
-                for operator in _OPERATORS[type_.kind]
+                for operator in operators
             ]
             add_fields(made, [*fields, input_field("exists", nullable(bool), _DESCRIPTIONS["exists"])])
         return self._made[name]

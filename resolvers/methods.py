@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
@@ -94,11 +94,12 @@ class MethodFields:
         shown = []
         for name, graphql_name in self._arguments(method).items():
             default = method.signature.parameters[name].default
-            type_ = self._type(method.hints[name])
+            hint = method.hints[name]
+            type_ = self._type(hint)
             if default is inspect.Parameter.empty:
                 shown.append(argument(graphql_name, type_))
             elif isinstance(default, bool | int | float | str):
                 shown.append(argument(graphql_name, type_, default=default))
             else:
-                shown.append(argument(graphql_name, nullable(cast(type, type_))))
+                shown.append(argument(graphql_name, type_ if is_optional(hint)[1] else nullable(type_)))
         return shown

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from graphql import GraphQLError
+from graphql import GraphQLError, OperationDefinitionNode, parse
 from strawberry.exceptions import MissingQueryError
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types.execution import PreExecutionError
@@ -49,6 +50,8 @@ class Service:
 
         One that could not be executed at all has no `data`.
         """
+        if operation_name is None and _has_several_operations(document):
+            return _refusal("the document has several operations: say the name of one", "BAD_USER_INPUT")
         context = RequestContext(self.schema.graph, self.store, self._secret, self._limits)
         try:
             result = await self.schema.execute(
@@ -71,6 +74,20 @@ class Service:
         if result.data is None and errors and all(error.path is None for error in errors):
             return {"errors": shown}  # variables that do not fit: nothing was executed
         return {"data": result.data, **({"errors": shown} if shown else {})}
+
+
+_OPERATION = re.compile(r"\b(?:query|mutation|subscription)\b")
+
+
+def _has_several_operations(document: str) -> bool:
+    """Whether it has. Strawberry would run the first one; the GraphQL specification (6.1) refuses to choose."""
+    if len(_OPERATION.findall(document)) < 2:
+        return False
+    try:
+        definitions = parse(document, no_location=True).definitions
+    except GraphQLError:
+        return False
+    return sum(isinstance(definition, OperationDefinitionNode) for definition in definitions) > 1
 
 
 def _refusal(message: str, code: str) -> dict[str, Any]:

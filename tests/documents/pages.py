@@ -33,8 +33,10 @@ from tests.documents.served import Served, lines_of, written_down
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = ("billing", "cargo", "education", "social", "talent")
 
-_QUERY = re.compile(r"^```graphql\n(?P<query>.*?)^```\n\n```text\n(?P<requests>.*?)^```$", re.M | re.S)
-_PATHS = re.compile(r"(?<=^<!-- paths -->\n)(?:\|.*\n)*", re.M)
+_QUERY = re.compile(
+    r"^```graphql\n(?P<query>.*?)^```\n\n```text\n(?P<requests>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_PATHS = re.compile(r"(?<=^<!-- paths -->\n)(?:\|.*\n)*", re.MULTILINE)
 
 
 def graph_of(name: str) -> Graph:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from keygraph import Graph
 from keygraph.conditions import at_path
 from keygraph.interchange import Interchange
-from keygraph.items import Item
+from keygraph.items import Item, Value
 from keygraph.records import RecordType
 from tests.conftest import MakeStore
 from tests.documents.served import EXAMPLES, Served, lines_of
@@ -55,19 +55,24 @@ def _check(record: RecordType, item: Item) -> None:
         assert parsed is not None, f"{item} has no keys of {record.name} in {keys.index_name or 'the table'}"
         shards = {slot.name for slot in keys.slots if slot.is_shard}
         said = {name: text for name, text in parsed.items() if name not in shards}
-        assert said == {name: texts.get(name, text) for name, text in said.items()}, f"keys disagree in {item}"
+        assert said == {name: texts.get(name, text) for name, text in said.items()}, (
+            f"keys disagree in {item}"
+        )
         texts |= said
         if keys.shards:
             assert all(int(parsed[name]) < keys.shards for name in shards), item
     slots = {slot.name: slot for keys in record.keys.values() for slot in keys.slots if not slot.is_shard}
+    identity = record.identity_of(item)
     for field in record.fields.values():
-        value = record.value(item, field)
+        is_told = field.name in record.key_fields
+        value = record.identity_value(identity, field.name) if is_told else record.value(item, field)
         for name, slot in slots.items():
             if slot.path == (field.name,):
                 assert slot.text.render(value) == texts[name], f"{field.name} disagrees with a key in {item}"
     for end in record.ends.values():
         for slot in end.target.identity:
             own = slot.under(end.name)
-            stored = at_path(item, end.attributes[slot.path])
+            stored = cast(Value, at_path(item, end.attributes[slot.path]))
             if stored is not None and own.name in texts:
-                assert str(stored) == texts[own.name], f"{end.name} disagrees with a key in {item}"
+                text = slot.text.render(decode(slot.text.type, stored))
+                assert text == texts[own.name], f"{end.name} disagrees with a key in {item}"

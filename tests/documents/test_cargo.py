@@ -302,14 +302,10 @@ class TestNested:
 
     async def test_containers_with_their_pallets_and_boxes(self, sample: Served) -> None:
         """Two containers would cost more than one Query a list, one BatchGetItem for them and one for all boxes."""
-        answer = await sample.ask(
-            """query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Container {
-              operator
-              pallets { nodes { palletId boxes { nodes { boxId weightInKg } } } }
-            } } }""",
-            variables={"ids": [await id_of(sample, "009998"), await id_of(sample, "009999")]},
-        )
-        assert answer == {
+        first, second = await id_of(sample, "009998"), await id_of(sample, "009999")
+        assert await sample.ask(f"""{{ nodes(ids: ["{first}", "{second}"]) {{ ... on Container {{
+          operator pallets {{ nodes {{ palletId boxes {{ nodes {{ boxId weightInKg }} }} }} }}
+        }} }} }}""") == {
             "nodes": [
                 {
                     "operator": "TheBoatingCompany",

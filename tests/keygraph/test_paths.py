@@ -385,26 +385,3 @@ def test_fields_stored_in_one_attribute_are_one() -> None:
     assert shown(path) == "None model: {tenant} / {model.model_id}# + {part_id}"
     assert path.required == ()
     assert bind(made, path, ("acme", "m1")).partitions == ("acme",)
-
-
-def test_an_edge_from_a_third_end_is_a_record() -> None:
-    """The list would show one of two far nodes and hide the other."""
-
-    @node("USER#{user_id}")
-    class User:
-        user_id: ID
-        granted: Many[Grant] = many(at="granter")
-
-    @node("ROOM#{room_id}")
-    class Room:
-        room_id: ID
-
-    @edge("{user}", "{room}", gsi1("GRANTER#{granter.user_id}", "{room}"))
-    class Grant:
-        user: User
-        room: Room
-        granter: User
-
-    made = graph(User, Room, Grant)
-    path = made.path(made.types["User"], "granted")
-    assert (path.far_end, path.node.name) == (None, "Grant")

@@ -178,8 +178,12 @@ async def test_first_zero(lent: World) -> None:
 async def test_has_next_page_counts_no_sibling(books: World) -> None:
     """A list would claim to go on where only items of another type follow."""
     await books.put(book_item("b"), loan_item("ann", "b", "2024-01-01"), loan_item("bob", "b", "2024-01-02"))
-    await books.put(*(reservation_item(f"r{number}", "b", f"2024-02-{number:02d}") for number in range(1, 29)))
-    await books.put(*(reservation_item(f"s{number}", "b", f"2023-02-{number:02d}") for number in range(1, 29)))
+    await books.put(
+        *(reservation_item(f"r{number}", "b", f"2024-02-{number:02d}") for number in range(1, 29))
+    )
+    await books.put(
+        *(reservation_item(f"s{number}", "b", f"2023-02-{number:02d}") for number in range(1, 29))
+    )
     assert await shown(books, first=2) == (["ann", "bob"], False, False)
     assert await shown(books, first=1) == (["ann"], False, True)
     assert await shown(books, last=2) == (["ann", "bob"], False, False)
@@ -327,7 +331,11 @@ async def test_nothing_behind_the_cursor_that_ends_the_page_is_read(sparse: Worl
     third, near = found["edges"][2]["cursor"], found["edges"][51]["cursor"]
     sparse.forget()
     empty = (await sparse.served(read_budget=40).ask(FILTERED, first=5, before=third))["book"]["loans"]
-    assert (empty["edges"], empty["pageInfo"]["hasNextPage"], empty["pageInfo"]["endCursor"]) == ([], False, None)
+    assert (empty["edges"], empty["pageInfo"]["hasNextPage"], empty["pageInfo"]["endCursor"]) == (
+        [],
+        False,
+        None,
+    )
     assert sparse.operations["Query"] == 1
     torn = (await sparse.ask(FILTERED, last=5, after=third, before=near))["book"]["loans"]
     assert far_ids(torn, "memberId") == TORN[:1]

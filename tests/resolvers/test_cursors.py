@@ -33,8 +33,8 @@ LISTS = {
     "book b": '{ book(bookId: "b") { list: loans%s { edges { cursor } } } }',
     "book c": '{ book(bookId: "c") { list: loans%s { edges { cursor } } } }',
     "reservations": '{ book(bookId: "b") { list: reservations%s { edges { cursor } } } }',
-    "branch b": '{ list: loans%s { edges { cursor } } }',
-    "branch c": '{ list: loans%s { edges { cursor } } }',
+    "branch b": "{ list: loans%s { edges { cursor } } }",
+    "branch c": "{ list: loans%s { edges { cursor } } }",
     "ann": '{ member(memberId: "ann") { list: loans%s { edges { cursor } } } }',
     "ann in x": '{ member(memberId: "ann") { list: visits%s { edges { cursor } } } }',
     "ann in y": '{ member(memberId: "ann") { list: visits%s { edges { cursor } } } }',
@@ -88,7 +88,20 @@ def altered(cursor: str) -> list[str]:
     flipped = [raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :] for at in range(len(raw))]
     texts = [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in flipped]
     cut = [cursor[:length] for length in range(0, len(cursor), 5)]
-    others = ["x", "=", "====", "é", "\ud800", "\0", " " + cursor, cursor + "\n", cursor + "=", cursor + "A", "0", "-1"]
+    others = [
+        "x",
+        "=",
+        "====",
+        "é",
+        "\ud800",
+        "\0",
+        " " + cursor,
+        cursor + "\n",
+        cursor + "=",
+        cursor + "A",
+        "0",
+        "-1",
+    ]
     others += [cursor.replace("A", "+", 1), cursor * 2, "A" * 10_000, "null", "MTA", "eyJhIjoxfQ"]
     return [text for text in {*texts, *cut, *others} if text != cursor]
 
@@ -99,7 +112,11 @@ async def test_what_is_no_cursor(lent: World, name: str) -> None:
     [cursor, *_] = await cursors_of(lent, name)
     asked = document(name)
     asked = asked.replace("list: loans", "list: loans()").replace("list: visits", "list: visits()")
-    asked = asked.replace("()(", "(").replace("()", "(after: $after)").replace('"of-b")', '"of-b", after: $after)')
+    asked = (
+        asked.replace("()(", "(")
+        .replace("()", "(after: $after)")
+        .replace('"of-b")', '"of-b", after: $after)')
+    )
     asked = "query ($after: String) " + asked.replace('room: "x")', 'room: "x", after: $after)')
     lent.forget()
     for text in altered(cursor):
@@ -191,9 +208,13 @@ async def test_the_same_list_with_other_ranges(lent: World) -> None:
     await lent.put(loan_item("zed", "b", "2024-01-05"))
     whole = await page(lent, BOOK_LOANS, owner="b")
     last, first = whole["cursors"][-1], whole["cursors"][0]
-    assert (await page(lent, BOOK_LOANS, owner="b", after=first, day={"from": "2024-01-03"}))["ids"] == ["zed"]
+    assert (await page(lent, BOOK_LOANS, owner="b", after=first, day={"from": "2024-01-03"}))["ids"] == [
+        "zed"
+    ]
     assert (await page(lent, BOOK_LOANS, owner="b", after=last, day={"to": "2024-01-03"}))["ids"] == []
-    assert (await page(lent, BOOK_LOANS, owner="b", before=first, last=5, day={"from": "2024-01-03"}))["ids"] == []
+    assert (await page(lent, BOOK_LOANS, owner="b", before=first, last=5, day={"from": "2024-01-03"}))[
+        "ids"
+    ] == []
     backward = {"before": last, "last": 9, "day": {"to": "2024-01-03"}}
     assert (await page(lent, BOOK_LOANS, owner="b", **backward))["ids"] == whole["ids"][:-1]
     turned = await page(lent, BOOK_LOANS, owner="b", after=last, direction="DESC")

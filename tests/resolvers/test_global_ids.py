@@ -25,7 +25,11 @@ async def test_an_id_leads_back(shop: World) -> None:
     found = await shop.ask('{ user(userId: "12345") { id } product(productId: "ABC123") { id } }')
     ids = [found["user"]["id"], found["product"]["id"]]
     assert len(set(ids)) == 2
-    assert (await shop.ask(NODE, id=ids[0]))["node"] == {"__typename": "User", "id": ids[0], "name": "John Doe"}
+    assert (await shop.ask(NODE, id=ids[0]))["node"] == {
+        "__typename": "User",
+        "id": ids[0],
+        "name": "John Doe",
+    }
     nodes = await shop.ask("query ($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }", ids=ids[::-1])
     assert nodes["nodes"] == [
         {"__typename": "Product", "id": ids[1]},
@@ -95,7 +99,9 @@ async def test_what_is_no_id(shop: World, text: str) -> None:
     """An id that somebody made up would be an error of the server, or open another type's item."""
     shop.forget()
     assert await shop.codes(NODE, id=text) == ["BAD_USER_INPUT"]
-    assert await shop.codes("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[text]) == ["BAD_USER_INPUT"]
+    assert await shop.codes("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[text]) == [
+        "BAD_USER_INPUT"
+    ]
     to = 'query ($ids: [ID!]!) { product(productId: "ABC123") { orders(to: $ids) { totalCount } } }'
     assert await shop.codes(to, ids=[text]) == ["BAD_USER_INPUT"]
     assert shop.operations in ({}, {"GetItem": 1})  # the product's own

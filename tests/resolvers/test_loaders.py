@@ -143,7 +143,9 @@ async def test_a_failing_key_fails_alone() -> None:
         return await found(request)
 
     nodes = NodeLoader(HandledStore(refuses))
-    answers = await asyncio.gather(*(nodes.get(key(name)) for name in ("a", "bad", "b")), return_exceptions=True)
+    answers = await asyncio.gather(
+        *(nodes.get(key(name)) for name in ("a", "bad", "b")), return_exceptions=True
+    )
     assert answers[0] == item(key("a"))
     assert answers[2] == item(key("b"))
     assert isinstance(answers[1], BadUserInput)
@@ -250,7 +252,11 @@ def answers_from(items: list[Item], delay: float) -> Handler:
 async def test_a_failed_field_beside_a_shared_load() -> None:
     """A broken entry of an answer would empty the others that need the same node, or the answer would never come."""
     items = shop_items()
-    broken = {**next(i for i in items if i["PK"] == "PRODUCT#ABC123" == i["SK"]), "PK": "PRODUCT#odd", "SK": "PRODUCT#odd"}
+    broken = {
+        **next(i for i in items if i["PK"] == "PRODUCT#ABC123" == i["SK"]),
+        "PK": "PRODUCT#odd",
+        "SK": "PRODUCT#odd",
+    }
     broken["price"] = "none"
     store = HandledStore(answers_from([*items, broken], 0.01))
     service = Service(build_schema(commerce), store, secret=SECRET)

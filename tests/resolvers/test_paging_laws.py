@@ -43,7 +43,9 @@ FILTERS = [
     Filter({"where": {"pages": {"lt": 4}}}, lambda number, day: number < 4),
     Filter({"where": {"memberId": {"ge": "m05"}}}, lambda number, day: number >= 5),
     Filter({"where": {"day": {"ne": "2024-01-02"}}}, lambda number, day: day != "2024-01-02"),
-    Filter({"where": {"not": {"pages": {"in": [0, 2, 4, 6]}}}}, lambda number, day: number not in (0, 2, 4, 6)),
+    Filter(
+        {"where": {"not": {"pages": {"in": [0, 2, 4, 6]}}}}, lambda number, day: number not in (0, 2, 4, 6)
+    ),
     Filter({"day": {"from": "2024-01-02"}}, lambda number, day: day >= "2024-01-02"),
     Filter({"day": {"eq": "2024-01-02"}}, lambda number, day: day == "2024-01-02"),
     Filter(
@@ -79,12 +81,12 @@ class Case:
     def items(self, owner: str) -> list[Item]:
         book = f"{owner}-book"
         loans = [
-            loan_item(
-                f"m{number:02d}", owner, f"2024-01-0{day}", shard, branch=owner, pages=Decimal(number)
-            )
+            loan_item(f"m{number:02d}", owner, f"2024-01-0{day}", shard, branch=owner, pages=Decimal(number))
             for number, (day, shard) in enumerate(self.loans)
         ]
-        siblings = [reservation_item(f"r{n}", owner, f"2024-01-0{day}") for n, day in enumerate(self.siblings)]
+        siblings = [
+            reservation_item(f"r{n}", owner, f"2024-01-0{day}") for n, day in enumerate(self.siblings)
+        ]
         return [book_item(owner), book_item(book), *loans, *siblings]
 
     def wanted(self) -> list[tuple[str, str]]:
@@ -130,7 +132,13 @@ async def check_pages(books: World, case: Case) -> None:
         assert len(pages) == max(1, -(-len(whole) // case.size))
     else:
         pages = await paged(
-            served, case.document, case.size, backward=case.backward, between=_nothing, owner=owner, **case.reading
+            served,
+            case.document,
+            case.size,
+            backward=case.backward,
+            between=_nothing,
+            owner=owner,
+            **case.reading,
         )
         assert list(itertools.chain(*pages)) == whole
 

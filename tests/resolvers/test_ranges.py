@@ -75,9 +75,7 @@ async def test_unpadded_numbers_and_texts(
         ('day: {from: "2024-01-02"}, direction: DESC, first: 2', VISITS[:2:-1]),
     ],
 )
-async def test_days_and_padded_numbers(
-    stacks: World, arguments: str, wanted: list[tuple[str, int]]
-) -> None:
+async def test_days_and_padded_numbers(stacks: World, arguments: str, wanted: list[tuple[str, int]]) -> None:
     """A bound of a compound sort key would cut off what stands behind it in the key, or the day itself."""
     assert await visits(stacks, arguments) == wanted
 
@@ -147,7 +145,14 @@ def event(timestamp: int, number: int) -> Item:
 async def test_ranges_over_shards(make_store: MakeStore) -> None:
     """A range of a list that is spread would be read in one part alone, or out of order."""
     shop = world(commerce, await make_store(commerce.table))
-    user = {"PK": "USER#u", "SK": "USER#u", "Type": "User", "userId": "u", "name": "U", "email": "u@example.com"}
+    user = {
+        "PK": "USER#u",
+        "SK": "USER#u",
+        "Type": "User",
+        "userId": "u",
+        "name": "U",
+        "email": "u@example.com",
+    }
     items: list[Item] = [event(1000 + 7 * number, number) for number in range(20)]
     await shop.put({**user, "userType": "seller", "CreatedAt": "2024-01-01T00:00:00Z"}, *items)
     document = """query ($range: LongRange, $direction: SortDirection) { user(userId: "u") {
@@ -198,16 +203,29 @@ async def test_moments(shop: World, said: dict[str, str], wanted: int) -> None:
     document = """query ($date: DateTimeRange) {
       user(userId: "solo") { orders(orderDate: $date) { totalCount nodes { orderId } } } }"""
     orders = (await shop.ask(document, date=said))["user"]["orders"]
-    assert (orders["totalCount"], [node["orderId"] for node in orders["nodes"]]) == (wanted, ["only"] * wanted)
+    assert (orders["totalCount"], [node["orderId"] for node in orders["nodes"]]) == (
+        wanted,
+        ["only"] * wanted,
+    )
 
 
 @pytest.mark.parametrize(
-    "moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2024-13-01", "now", "", "2024-02-30T00:00:00Z"]
+    "moment",
+    [
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "2024-13-01",
+        "now",
+        "",
+        "2024-02-30T00:00:00Z",
+    ],
 )
 async def test_moments_that_are_none(shop: World, moment: str) -> None:
     """A date that does not exist, or falls out of the calendar in UTC, would be an error of the server."""
     document = """query ($date: DateTimeRange) { user(userId: "12345") {
       orders(orderDate: $date) { totalCount } } }"""
     assert await shop.codes(document, date={"eq": moment}) == ["BAD_USER_INPUT"]
-    literal = document.replace("query ($date: DateTimeRange)", "").replace("$date", "{eq: %s}" % json.dumps(moment))
+    literal = document.replace("query ($date: DateTimeRange)", "").replace(
+        "$date", "{eq: %s}" % json.dumps(moment)
+    )
     assert await shop.codes(literal) == ["GRAPHQL_VALIDATION_FAILED"]

@@ -127,7 +127,9 @@ async def test_key_fields_read_nothing(empty_shop: World) -> None:
     await empty_shop.ask(ORDERS % "id __typename")
     assert empty_shop.operations == {"GetItem": 1, "Query": 21}
     empty_shop.forget()
-    document = '{ user(userId: "u0") { orders { edges { node { customer { userId } items { edges {%s} } } } } } }'
+    document = (
+        '{ user(userId: "u0") { orders { edges { node { customer { userId } items { edges {%s} } } } } } }'
+    )
     await empty_shop.ask(document % "quantity node { productId }")
     assert empty_shop.operations == {"GetItem": 1, "Query": 21}
 
@@ -135,7 +137,9 @@ async def test_key_fields_read_nothing(empty_shop: World) -> None:
 async def test_lists_of_a_neighbour_do_not_read_it(empty_shop: World) -> None:
     """What needs the neighbour's key alone would wait for its item."""
     await fill(empty_shop, users=1, orders=2, lines=2, distinct=4)
-    document = """{ user(userId: "u0") { orders { nodes { items { nodes { prices { nodes { price } } } } } } } }"""
+    document = (
+        """{ user(userId: "u0") { orders { nodes { items { nodes { prices { nodes { price } } } } } } } }"""
+    )
     await empty_shop.ask(document)
     assert empty_shop.operations == {"GetItem": 1, "Query": 1 + 2 + 4}
 
@@ -203,7 +207,9 @@ async def test_category_tree(shop: World) -> None:
       children { nodes { name } } } } } } } }"""
     found = (await shop.ask(document))["category"]
     assert [node["name"] for node in found["children"]["nodes"]] == ["A", "B", "C"]
-    assert [[node["name"] for node in child["children"]["nodes"]] for child in found["children"]["nodes"]] == [
+    assert [
+        [node["name"] for node in child["children"]["nodes"]] for child in found["children"]["nodes"]
+    ] == [
         ["A1", "A2"],
         ["A1"],
         [],

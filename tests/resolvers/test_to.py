@@ -89,7 +89,12 @@ async def test_on_the_table(lent: World) -> None:
 
 async def test_with_ranges_and_where(lent: World) -> None:
     """A friend's name would open what the range and the filter leave out."""
-    assert await page(lent, *MEMBERS, day={"from": "2024-01-07", "to": "2024-01-08"}) == (["cyd", "bob"], False, False, 2)
+    assert await page(lent, *MEMBERS, day={"from": "2024-01-07", "to": "2024-01-08"}) == (
+        ["cyd", "bob"],
+        False,
+        False,
+        2,
+    )
     assert await page(lent, "ann", day={"to": "2024-01-08"}) == ([], False, False, 0)
     assert await page(lent, *MEMBERS, where={"pages": {"ge": 3}}) == (["eve", "dan"], False, False, 2)
     assert await page(lent, *MEMBERS, where={"day": {"eq": "2024-01-09"}}) == (["ann"], False, False, 1)
@@ -108,9 +113,19 @@ async def test_pages(lent: World) -> None:
     assert await page(lent, *some, last=2, before=at["bob"]) == (["dan", "cyd"], True, True, 4)
     assert await page(lent, *some, first=9, before=at["cyd"]) == (["eve", "dan"], False, False, 4)
     assert await page(lent, *some, first=2, before=at["cyd"]) == (["eve", "dan"], False, False, 4)
-    assert await page(lent, *some, first=2, after=at["eve"], before=at["ann"]) == (["dan", "cyd"], True, False, 4)
+    assert await page(lent, *some, first=2, after=at["eve"], before=at["ann"]) == (
+        ["dan", "cyd"],
+        True,
+        False,
+        4,
+    )
     assert await page(lent, *some, last=2, after=at["eve"], direction="DESC") == ([], False, False, 4)
-    assert await page(lent, *some, first=2, after=at["cyd"], direction="DESC") == (["dan", "eve"], True, False, 4)
+    assert await page(lent, *some, first=2, after=at["cyd"], direction="DESC") == (
+        ["dan", "eve"],
+        True,
+        False,
+        4,
+    )
 
 
 @pytest.mark.parametrize(

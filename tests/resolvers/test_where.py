@@ -113,7 +113,10 @@ async def test_comparisons(lent: World, where: dict[str, Any], wanted: list[str]
         ({"not": {"or": [{"pages": {"eq": 9}}, {"day": {"eq": "2024-01-01"}}]}}, ["bob", "dan", "eve"]),
         ({"or": [{"day": {"lt": "2024-01-02"}}, {"pages": {"eq": 20}}]}, ["ann", "bob"]),
         ({"day": {"gt": "2024-01-01"}, "pages": {"exists": True}}, ["bob", "cyd"]),
-        ({"and": [{"or": [{"pages": {"eq": 9}}, {"pages": {"eq": 10}}]}], "medium": {"eq": "PAPER"}}, ["ann", "cyd"]),
+        (
+            {"and": [{"or": [{"pages": {"eq": 9}}, {"pages": {"eq": 10}}]}], "medium": {"eq": "PAPER"}},
+            ["ann", "cyd"],
+        ),
         ({"or": [{"and": [{"pages": {"in": []}}]}, {"pages": {"eq": 9}}]}, ["cyd"]),
         ({"not": {"pages": {"in": []}}}, list(LOANS)),
     ],

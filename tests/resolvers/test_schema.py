@@ -1,0 +1,447 @@
+"""The schema that a graph gives, by rule: types, lists, edges, the root, inputs, descriptions, names."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+import pytest
+import strawberry
+
+from keygraph.errors import ModelError
+from keygraph.graph import Graph
+from keygraph.table import Table
+from resolvers import build_schema
+from tests.resolvers.everything import Genre, Grade, everything
+from tests.resolvers.worlds import library
+
+SDL = build_schema(everything).as_str()
+
+PAGING = '''
+    """How many from the beginning; 20 unless said."""
+    first: Int
+
+    """Only what follows the edge with this cursor."""
+    after: String
+
+    """How many from the end."""
+    last: Int
+
+    """Only what precedes the edge with this cursor."""
+    before: String
+
+    """Along the sort key or against it."""
+    direction: SortDirection = ASC'''
+TO = '''
+
+    """Only the edges to the nodes with these ids."""
+    to: [ID!]'''
+
+
+def part(name: str, sdl: str = SDL) -> str:
+    """The definition of a type, with its description."""
+    found = re.search(
+        rf'(?:^"""(?:[^"\n]*|\n[^"]*)"""\n)?^(?:type|input|enum|interface|scalar) {name}\b(?:[^{{\n]*\{{.*?^\}}|[^{{\n]*$)',
+        sdl,
+        re.MULTILINE | re.DOTALL,
+    )
+    assert found, name
+    return found[0].replace(PAGING, "PAGING").replace(TO, "\n    TO")
+
+
+def fields(name: str) -> list[str]:
+    """The lines of a type that name its fields."""
+    return re.findall(r"^  (\w.*)$", part(name), re.MULTILINE)
+
+
+def test_a_node() -> None:
+    """Every kind of field would have a type that a client does not expect."""
+    assert (
+        part("Book")
+        == '''"""
+A printed book.
+
+Its ISBN is its name.
+"""
+type Book implements Node {
+  """An opaque id, unique among all nodes."""
+  id: ID!
+  isbn: ID!
+  code: String!
+  title: String!
+  genre: Genre!
+  grade: Grade
+  published: DateTime!
+  bought: Date!
+  price: Decimal!
+  copies: Int!
+  readTimes: Long!
+  weight: Float!
+  isLent: Boolean!
+  cover: Base64!
+  words: [String!]!
+  gaps: [Int]!
+  colours: [String!]!
+  format: Format!
+  formats: [Format!]
+  extra: JSON!
+
+  """Who saw to it."""
+  editor: Author
+
+  """The title, shouted."""
+  loudTitle: String!
+  excerpt(length: Int!, start: Int! = 0, end: String): String
+  reader: Author
+  authors(PAGING
+    authorId: IDRange
+    where: WroteWhere
+    TO
+  ): BookAuthorsConnection!
+  coverStory: BookCoverStoryEdge
+  current: Price
+  prices(PAGING
+    since: DateTimeRange
+    where: PriceWhere
+  ): BookPricesConnection!
+  readings(
+    room: String!
+PAGING
+    day: DateRange
+    grade: GradeEquals
+    where: ReadingWhere
+  ): BookReadingsConnection!
+}'''
+    )
+
+
+def test_one_neighbour() -> None:
+    """The only neighbour would be a list, or lose the attributes of the edge that leads to it."""
+    assert fields("Author") == [
+        "id: ID!",
+        "authorId: ID!",
+        "name: String!",
+        "books(PAGING",
+        "debut: AuthorDebutEdge",
+        "notes(PAGING",
+        "home: Home",
+    ]
+    assert (
+        part("AuthorDebutEdge")
+        == '''"""An author has written a book."""
+type AuthorDebutEdge {
+  node: Book
+  since: Date!
+  share: Decimal
+
+  """Who put it into another language."""
+  translator: Author
+  percent: String!
+}'''
+    )
+
+
+def test_lists_of_edges() -> None:
+    """What stands on an edge would be lost, or its ends be shown twice."""
+    assert (
+        part("BookAuthorsConnection")
+        == '''type BookAuthorsConnection {
+  edges: [BookAuthorsEdge]!
+  nodes: [Author!]!
+  pageInfo: PageInfo!
+
+  """How many edges there are, whatever the page."""
+  totalCount: Int
+}'''
+    )
+    assert (
+        part("BookAuthorsEdge")
+        == '''"""An author has written a book."""
+type BookAuthorsEdge {
+  cursor: String!
+  node: Author
+  since: Date!
+  share: Decimal
+
+  """Who put it into another language."""
+  translator: Author
+  percent: String!
+}'''
+    )
+    assert fields("AuthorBooksEdge")[:2] == ["cursor: String!", "node: Book"]
+
+
+def test_lists_of_records_and_nodes() -> None:
+    """A record, or a node that stands in the list itself, would be wrapped in something of no meaning."""
+    assert part("BookPricesEdge") == "type BookPricesEdge {\n  cursor: String!\n  node: Price\n}"
+    assert (
+        part("Price")
+        == '''"""What it cost."""
+type Price {
+  book: Book
+  since: DateTime!
+  price: Decimal!
+}'''
+    )
+    assert part("AuthorNotesEdge") == "type AuthorNotesEdge {\n  cursor: String!\n  node: Note\n}"
+
+
+def test_an_edge_listed_from_the_root() -> None:
+    """From the root an edge would have one end alone."""
+    assert (
+        part("Cover")
+        == '''"""An edge that is listed from the root."""
+type Cover {
+  book: Book
+  shade: Shade
+  gloss: Boolean!
+}'''
+    )
+    assert fields("CoverConnection")[:2] == ["edges: [CoverEdge]!", "nodes: [Cover!]!"]
+    assert fields("CoverEdge") == ["cursor: String!", "node: Cover"]
+    assert fields("ShadeCoversEdge") == ["cursor: String!", "node: Book", "gloss: Boolean!"]
+
+
+def test_a_virtual_node() -> None:
+    """A node without an item would not be reached."""
+    assert part("Shade").startswith(
+        '"""The table holds no item for a shade."""\ntype Shade implements Node {'
+    )
+    assert fields("Shade")[:2] == ["id: ID!", "name: ID!"]
+
+
+def test_the_root() -> None:
+    """A node, a list or what an index finds could not be asked for by its name."""
+    assert (
+        part("Query")
+        == '''"""Everything that can be read."""
+type Query {
+  """The node with this id."""
+  node(id: ID!): Node
+
+  """
+  The nodes with these ids, in the same order; null for each that does not exist.
+  """
+  nodes(ids: [ID!]!): [Node]!
+
+  """The Author with this key."""
+  author(authorId: ID!): Author
+
+  """The Book with this key."""
+  book(isbn: ID!): Book
+
+  """The Note with these keys."""
+  note(authorId: ID!, day: Date!, number: Int!): Note
+
+  """The Home with this key."""
+  home(authorId: ID!): Home
+
+  """The Shade with this key."""
+  shade(name: ID!): Shade
+  booksByGenre(
+    genre: Genre!
+PAGING
+    published: DateTimeRange
+    title: StringRange
+    where: BookWhere
+  ): BookConnection!
+  books(PAGING
+    published: DateTimeRange
+    where: BookWhere
+  ): BookConnection!
+  diary(PAGING
+    day: DateRange
+    where: NoteWhere
+  ): NoteConnection!
+  covers(PAGING
+    shadeId: IDRange
+    where: CoverWhere
+  ): CoverConnection!
+  bookByCode(code: String!): Book
+}'''
+    )
+
+
+def test_nested_objects_and_enums() -> None:
+    """A map inside an item, or an enum, would be shown without its names and descriptions."""
+    assert (
+        part("Size")
+        == '''"""In millimetres."""
+type Size {
+  width: Float!
+  height: Float!
+
+  """How thick it is."""
+  depth: Float
+}'''
+    )
+    assert part("Format") == "type Format {\n  size: Size!\n  pages: Int!\n  marks: [Genre!]!\n}"
+    assert (
+        part("Genre")
+        == '''"""What a book is about."""
+enum Genre {
+  """Made up."""
+  NOVEL
+  HISTORY
+}'''
+    )
+    assert part("Grade") == "enum Grade {\n  LOW\n  HIGH\n}"
+
+
+def test_where() -> None:
+    """A filter would offer what cannot be compared, or lack what can."""
+    assert (
+        part("BookWhere")
+        == """input BookWhere {
+  isbn: IDCondition
+  code: StringCondition
+  title: StringCondition
+  genre: GenreCondition
+  grade: GradeCondition
+  published: DateTimeCondition
+  bought: DateCondition
+  price: DecimalCondition
+  copies: IntCondition
+  readTimes: LongCondition
+  weight: FloatCondition
+  isLent: BooleanCondition
+  cover: Base64Condition
+  words: StringListCondition
+  gaps: IntListCondition
+  colours: StringListCondition
+  format: AttributeCondition
+  formats: FormatListCondition
+  extra: AttributeCondition
+  editorId: IDCondition
+  and: [BookWhere!]
+  or: [BookWhere!]
+  not: BookWhere
+}"""
+    )
+
+
+ORDER = ["lt", "le", "gt", "ge", "between"]
+
+
+@pytest.mark.parametrize(
+    ("name", "scalar", "operators"),
+    [
+        ("StringCondition", "String", ["eq", "ne", "in", *ORDER, "beginsWith", "contains"]),
+        ("IDCondition", "ID", ["eq", "ne", "in", *ORDER, "beginsWith", "contains"]),
+        ("IntCondition", "Int", ["eq", "ne", "in", *ORDER]),
+        ("LongCondition", "Long", ["eq", "ne", "in", *ORDER]),
+        ("FloatCondition", "Float", ["eq", "ne", "in", *ORDER]),
+        ("DecimalCondition", "Decimal", ["eq", "ne", "in", *ORDER]),
+        ("DateCondition", "Date", ["eq", "ne", "in", *ORDER]),
+        ("DateTimeCondition", "DateTime", ["eq", "ne", "in", *ORDER]),
+        ("BooleanCondition", "Boolean", ["eq", "ne"]),
+        ("GenreCondition", "Genre", ["eq", "ne", "in"]),
+        ("Base64Condition", "Base64", ["eq", "ne", "in", "beginsWith", "contains"]),
+        ("StringListCondition", "String", ["contains"]),
+        ("IntListCondition", "Int", ["contains"]),
+        ("FormatListCondition", "", []),
+        ("AttributeCondition", "", []),
+    ],
+)
+def test_conditions(name: str, scalar: str, operators: list[str]) -> None:
+    """A comparison that DynamoDB has would not be offered, or one that it has not."""
+    shown = [
+        f"{name}: [{scalar}!]" if name in ("in", "between") else f"{name}: {scalar}" for name in operators
+    ]
+    assert fields(name) == [*shown, "exists: Boolean"]
+
+
+@pytest.mark.parametrize(
+    ("name", "scalar", "operators"),
+    [
+        ("DateRange", "Date", ["eq", "from", "to"]),
+        ("DateTimeRange", "DateTime", ["eq", "from", "to"]),
+        ("StringRange", "String", ["eq", "from", "to", "beginsWith"]),
+        ("IDRange", "ID", ["eq", "from", "to", "beginsWith"]),
+        ("IntRange", "Int", ["eq", "from", "to"]),
+        ("GradeEquals", "Grade", ["eq"]),
+    ],
+)
+def test_ranges(name: str, scalar: str, operators: list[str]) -> None:
+    """A range would be offered over texts whose order is not that of the values."""
+    assert fields(name) == [f"{operator}: {scalar}" for operator in operators]
+
+
+def test_what_every_schema_has() -> None:
+    """A Relay client would not find what it needs."""
+    assert (
+        part("Node")
+        == '''"""Something with an id of its own, whatever its type."""
+interface Node {
+  """An opaque id, unique among all nodes."""
+  id: ID!
+}'''
+    )
+    assert fields("PageInfo") == [
+        "hasNextPage: Boolean!",
+        "hasPreviousPage: Boolean!",
+        "startCursor: String",
+        "endCursor: String",
+    ]
+    assert fields("SortDirection") == ["ASC", "DESC"]
+    for scalar in ("Long", "Decimal", "DateTime", "Date", "Base64", "JSON"):
+        assert re.search(rf'"""[^"]+("[^"]+"[^"]+)*"""\nscalar {scalar}$', SDL, re.MULTILINE)
+
+
+def test_nothing_else_is_in_the_schema() -> None:
+    """Names that mean nothing to a client would stand in its completions."""
+    names = re.findall(r"^(?:type|input|enum|interface|scalar) (\w+)", SDL, re.MULTILINE)
+    assert len(names) == len(set(names))
+    assert not [name for name in names if "_" in name or "Strawberry" in name or "Keygraph" in name]
+    assert "mutation" not in SDL.lower()
+
+
+def test_the_models_enums_stay_as_they_are() -> None:
+    """A model that is used without GraphQL would carry GraphQL's marks, and two schemas would share them."""
+    for enum in (Genre, Grade):
+        assert isinstance(enum, type)
+        assert issubclass(enum, Enum)
+        assert not [name for name in vars(enum) if "strawberry" in name.lower() or name == "_enum_definition"]
+    assert not [name for name in vars(everything.types["Book"].cls) if "strawberry" in name.lower()]
+
+
+def test_a_graph_gives_the_same_schema_again() -> None:
+    """A server that starts anew would change its schema, and clients would be generated again."""
+    assert build_schema(everything).as_str() == SDL
+    assert build_schema(library).as_str() == build_schema(library).as_str()
+
+
+@strawberry.type
+class Extra:
+    @strawberry.field(description="What time it is.")
+    def now(self, zone: str = "UTC") -> str:
+        return f"now in {zone}"
+
+    @strawberry.field
+    async def answer(self) -> int:
+        return 42
+
+
+@strawberry.type
+class Changes:
+    @strawberry.mutation
+    def touch(self) -> bool:
+        return True
+
+
+async def test_further_fields_of_the_root() -> None:
+    """A model could not offer what its keys do not tell."""
+    schema = build_schema(everything, query=Extra, mutation=Changes)
+    assert part("Query", schema.as_str()).endswith(
+        '  bookByCode(code: String!): Book\n\n  """What time it is."""\n  now(zone: String! = "UTC"): String!\n  answer: Int!\n}'
+    )
+    assert part("Changes", schema.as_str()) == "type Changes {\n  touch: Boolean!\n}"
+    result = await schema.execute('{ now(zone: "CET") answer }')
+    assert (result.data, result.errors) == ({"now": "now in CET", "answer": 42}, None)
+
+
+def test_a_graph_with_mistakes_gives_no_schema() -> None:
+    """A wrong model would be served, and be wrong at every question."""
+    broken = Graph(Table("T", partition_key="PK"), *[record.cls for record in everything.types.values()])
+    with pytest.raises(ModelError):
+        build_schema(broken)
