@@ -276,7 +276,7 @@ _DECODERS: dict[Kind, Callable[[FieldType, Any], Any]] = {
     "json": lambda type_, value: value,
     "enum": _decode_enum,
     "list": _decode_list,
-    "set": _decode_list,
+    "set": lambda type_, value: set(_decode_list(type_, value)),
     "object": _decode_object,
 }
 

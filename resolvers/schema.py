@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
 from typing import Any, cast
 
 import strawberry
@@ -171,7 +172,8 @@ class _Types:
 
     def _stored_field(self, field: Field, source_of: Callable[[Any], Source]) -> StrawberryField:
         def resolve(source: Any, info: Info, arguments: Arguments) -> Any:
-            return source_of(source).value(field)
+            value = source_of(source).value(field)
+            return sorted(value, key=_plain_value) if isinstance(value, set) else value
 
         type_ = self.output(field.type)
         shown = nullable(type_) if field.optional else type_
@@ -344,6 +346,11 @@ class _Types:
             [argument("ids", list_of(cast(type, strawberry.ID)))],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
+
+
+def _plain_value(member: Any) -> Any:
+    """What the members of a set are ordered by, which has no order of its own."""
+    return member.value if isinstance(member, Enum) else member
 
 
 def _itself(source: Any) -> Source:

@@ -12,6 +12,7 @@ from keygraph.conditions import at_path
 from keygraph.interchange import Interchange
 from keygraph.items import Item, Value
 from keygraph.records import RecordType
+from keygraph.types import decode
 from tests.conftest import MakeStore
 from tests.documents.served import EXAMPLES, Served, lines_of
 
