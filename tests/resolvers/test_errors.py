@@ -144,7 +144,8 @@ SECRET_VALUE = "s3cret-value"
 async def test_corrupt_items(shop: World, field_: str, attribute: str, value: Any) -> None:
     """An item that does not fit would take the answer with it, or show clients what stands in it."""
     await shop.put(user("odd", **{attribute: value}))
-    answer = await shop.service.execute('{ user(userId: "odd") { userId %s } }' % field_)
+    document = '{ user(userId: "odd") { userId FIELD } }'
+    answer = await shop.service.execute(document.replace("FIELD", field_))
     [error] = answer["errors"]
     assert error["extensions"] == {"code": "CORRUPT_ITEM"}
     assert error["path"] == ["user", field_]

@@ -27,7 +27,8 @@ async def stacks(books: World) -> World:
 
 
 async def copies(stacks: World, arguments: str) -> list[tuple[int, str]]:
-    found = await stacks.ask('{ book(bookId: "b") { copies(%s) { nodes { floor shelf } } } }' % arguments)
+    document = '{ book(bookId: "b") { copies(GIVEN) { nodes { floor shelf } } } }'
+    found = await stacks.ask(document.replace("GIVEN", arguments))
     return [(node["floor"], node["shelf"]) for node in found["book"]["copies"]["nodes"]]
 
 
@@ -92,7 +93,7 @@ async def test_days_and_padded_numbers(stacks: World, arguments: str, wanted: li
 )
 async def test_what_cannot_be_said(stacks: World, arguments: str, message: str) -> None:
     """A range that DynamoDB cannot read would be answered with other items, or by a scan."""
-    document = '{ book(bookId: "b") { copies(%s) { totalCount } } }' % arguments
+    document = '{ book(bookId: "b") { copies(GIVEN) { totalCount } } }'.replace("GIVEN", arguments)
     assert await stacks.errors(document) == [("BAD_USER_INPUT", message)]
     assert "Count" not in stacks.operations
 
@@ -226,6 +227,6 @@ async def test_moments_that_are_none(shop: World, moment: str) -> None:
       orders(orderDate: $date) { totalCount } } }"""
     assert await shop.codes(document, date={"eq": moment}) == ["BAD_USER_INPUT"]
     literal = document.replace("query ($date: DateTimeRange)", "").replace(
-        "$date", "{eq: %s}" % json.dumps(moment)
+        "$date", "{eq: MOMENT}".replace("MOMENT", json.dumps(moment))
     )
     assert await shop.codes(literal) == ["GRAPHQL_VALIDATION_FAILED"]

@@ -269,7 +269,8 @@ async def test_next_page_is_looked_for_only_where_it_is_asked(shop: World) -> No
     """A page would read one item more than anybody asked for."""
     for selection, limit in [("endCursor", 5), ("hasNextPage", 6)]:
         shop.forget()
-        await shop.ask("{ users(first: 5) { nodes { name } pageInfo { %s } } }" % selection)
+        document = "{ users(first: 5) { nodes { name } pageInfo { SELECTED } } }"
+        await shop.ask(document.replace("SELECTED", selection))
         [request] = shop.tracer.requests
         [wire] = render(request, shop.graph.table)
         assert wire.body["Limit"] == limit
@@ -284,3 +285,43 @@ async def test_a_fragment_that_is_merged_differently_is_read_for_each(shop: Worl
     for query in (document, document.replace("a:", "z:").replace("b:", "a:").replace("z:", "b:")):
         found = await shop.ask(query)
         assert {"userId": "12345", "name": "John Doe"} in (found["a"]["customer"], found["b"]["customer"])
+
+
+INCLUDED = """
+query ($yes: Boolean = true, $no: Boolean!) {
+  users(first: 5) { ...Page %s }
+}
+fragment Page on UserConnection { nodes { name } ... on UserConnection @skip(if: $no) { info: pageInfo %s { ...Info } } }
+fragment Info on PageInfo { next: hasNextPage @include(if: $yes) endCursor }
+"""
+
+
+@pytest.mark.parametrize(
+    ("directive", "variables", "limit"),
+    [
+        ("", {"no": False}, 6),
+        ("", {"no": True}, 5),
+        ("", {"no": False, "yes": False}, 5),
+        ("@include(if: false)", {"no": False}, 5),
+        ("@skip(if: true)", {"no": False}, 5),
+        ("@include(if: true) @skip(if: false)", {"no": False}, 6),
+        ("@include(if: true) @skip(if: true)", {"no": False}, 5),
+    ],
+)
+async def test_what_is_left_out_is_not_read(
+    shop: World, directive: str, variables: dict[str, bool], limit: int
+) -> None:
+    """What a directive leaves out of an answer would be read all the same; or what a fragment asks for would not."""
+    await shop.ask(INCLUDED % ("", directive), **variables)
+    [request] = shop.tracer.requests
+    [wire] = render(request, shop.graph.table)
+    assert wire.body["Limit"] == limit
+
+
+@pytest.mark.parametrize(("yes", "keys"), [(True, 1), (False, 0)])
+async def test_a_node_is_read_only_for_what_is_included(shop: World, yes: bool, keys: int) -> None:
+    """A node would be read for a field that is left out, or not read for one that a directive lets in."""
+    document = """query ($yes: Boolean!) { order(orderId: "ORD001") { customer { ...F } } }
+      fragment F on User { userId ... @include(if: $yes) { name } }"""
+    await shop.ask(document, yes=yes)
+    assert len(batch_keys(shop)) == 1 + keys

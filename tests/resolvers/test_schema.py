@@ -13,45 +13,8 @@ from keygraph.graph import Graph
 from keygraph.table import Table
 from resolvers import build_schema
 from tests.resolvers.everything import Genre, Grade, everything
+from tests.resolvers.schema_text import SDL, fields, part
 from tests.resolvers.worlds import library
-
-SDL = build_schema(everything).as_str()
-
-PAGING = '''
-    """How many from the beginning; 20 unless said."""
-    first: Int
-
-    """Only what follows the edge with this cursor."""
-    after: String
-
-    """How many from the end."""
-    last: Int
-
-    """Only what precedes the edge with this cursor."""
-    before: String
-
-    """Along the sort key or against it."""
-    direction: SortDirection = ASC'''
-TO = '''
-
-    """Only the edges to the nodes with these ids."""
-    to: [ID!]'''
-
-
-def part(name: str, sdl: str = SDL) -> str:
-    """The definition of a type, with its description."""
-    found = re.search(
-        rf'(?:^"""(?:[^"\n]*|\n[^"]*)"""\n)?^(?:type|input|enum|interface|scalar) {name}\b(?:[^{{\n]*\{{.*?^\}}|[^{{\n]*$)',
-        sdl,
-        re.MULTILINE | re.DOTALL,
-    )
-    assert found, name
-    return found[0].replace(PAGING, "PAGING").replace(TO, "\n    TO")
-
-
-def fields(name: str) -> list[str]:
-    """The lines of a type that name its fields."""
-    return re.findall(r"^  (\w.*)$", part(name), re.MULTILINE)
 
 
 def test_a_node() -> None:
@@ -286,85 +249,6 @@ enum Genre {
 }'''
     )
     assert part("Grade") == "enum Grade {\n  LOW\n  HIGH\n}"
-
-
-def test_where() -> None:
-    """A filter would offer what cannot be compared, or lack what can."""
-    assert (
-        part("BookWhere")
-        == """input BookWhere {
-  isbn: IDCondition
-  code: StringCondition
-  title: StringCondition
-  genre: GenreCondition
-  grade: GradeCondition
-  published: DateTimeCondition
-  bought: DateCondition
-  price: DecimalCondition
-  copies: IntCondition
-  readTimes: LongCondition
-  weight: FloatCondition
-  isLent: BooleanCondition
-  cover: Base64Condition
-  words: StringListCondition
-  gaps: IntListCondition
-  colours: StringListCondition
-  format: AttributeCondition
-  formats: FormatListCondition
-  extra: AttributeCondition
-  editorId: IDCondition
-  and: [BookWhere!]
-  or: [BookWhere!]
-  not: BookWhere
-}"""
-    )
-
-
-ORDER = ["lt", "le", "gt", "ge", "between"]
-
-
-@pytest.mark.parametrize(
-    ("name", "scalar", "operators"),
-    [
-        ("StringCondition", "String", ["eq", "ne", "in", *ORDER, "beginsWith", "contains"]),
-        ("IDCondition", "ID", ["eq", "ne", "in", *ORDER, "beginsWith", "contains"]),
-        ("IntCondition", "Int", ["eq", "ne", "in", *ORDER]),
-        ("LongCondition", "Long", ["eq", "ne", "in", *ORDER]),
-        ("FloatCondition", "Float", ["eq", "ne", "in", *ORDER]),
-        ("DecimalCondition", "Decimal", ["eq", "ne", "in", *ORDER]),
-        ("DateCondition", "Date", ["eq", "ne", "in", *ORDER]),
-        ("DateTimeCondition", "DateTime", ["eq", "ne", "in", *ORDER]),
-        ("BooleanCondition", "Boolean", ["eq", "ne"]),
-        ("GenreCondition", "Genre", ["eq", "ne", "in"]),
-        ("Base64Condition", "Base64", ["eq", "ne", "in", "beginsWith", "contains"]),
-        ("StringListCondition", "String", ["contains"]),
-        ("IntListCondition", "Int", ["contains"]),
-        ("FormatListCondition", "", []),
-        ("AttributeCondition", "", []),
-    ],
-)
-def test_conditions(name: str, scalar: str, operators: list[str]) -> None:
-    """A comparison that DynamoDB has would not be offered, or one that it has not."""
-    shown = [
-        f"{name}: [{scalar}!]" if name in ("in", "between") else f"{name}: {scalar}" for name in operators
-    ]
-    assert fields(name) == [*shown, "exists: Boolean"]
-
-
-@pytest.mark.parametrize(
-    ("name", "scalar", "operators"),
-    [
-        ("DateRange", "Date", ["eq", "from", "to"]),
-        ("DateTimeRange", "DateTime", ["eq", "from", "to"]),
-        ("StringRange", "String", ["eq", "from", "to", "beginsWith"]),
-        ("IDRange", "ID", ["eq", "from", "to", "beginsWith"]),
-        ("IntRange", "Int", ["eq", "from", "to"]),
-        ("GradeEquals", "Grade", ["eq"]),
-    ],
-)
-def test_ranges(name: str, scalar: str, operators: list[str]) -> None:
-    """A range would be offered over texts whose order is not that of the values."""
-    assert fields(name) == [f"{operator}: {scalar}" for operator in operators]
 
 
 def test_what_every_schema_has() -> None:

@@ -1,0 +1,86 @@
+"""The inputs of lists: filters, the comparisons of each type, ranges."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.resolvers.schema_text import fields, part
+
+
+def test_where() -> None:
+    """A filter would offer what cannot be compared, or lack what can."""
+    assert (
+        part("BookWhere")
+        == """input BookWhere {
+  isbn: IDCondition
+  code: StringCondition
+  title: StringCondition
+  genre: GenreCondition
+  grade: GradeCondition
+  published: DateTimeCondition
+  bought: DateCondition
+  price: DecimalCondition
+  copies: IntCondition
+  readTimes: LongCondition
+  weight: FloatCondition
+  isLent: BooleanCondition
+  cover: Base64Condition
+  words: StringListCondition
+  gaps: IntListCondition
+  colours: StringListCondition
+  format: AttributeCondition
+  formats: FormatListCondition
+  extra: AttributeCondition
+  editorId: IDCondition
+  and: [BookWhere!]
+  or: [BookWhere!]
+  not: BookWhere
+}"""
+    )
+
+
+ORDER = ["lt", "le", "gt", "ge", "between"]
+
+
+@pytest.mark.parametrize(
+    ("name", "scalar", "operators"),
+    [
+        ("StringCondition", "String", ["eq", "ne", "in", *ORDER, "beginsWith", "contains"]),
+        ("IDCondition", "ID", ["eq", "ne", "in", *ORDER, "beginsWith", "contains"]),
+        ("IntCondition", "Int", ["eq", "ne", "in", *ORDER]),
+        ("LongCondition", "Long", ["eq", "ne", "in", *ORDER]),
+        ("FloatCondition", "Float", ["eq", "ne", "in", *ORDER]),
+        ("DecimalCondition", "Decimal", ["eq", "ne", "in", *ORDER]),
+        ("DateCondition", "Date", ["eq", "ne", "in", *ORDER]),
+        ("DateTimeCondition", "DateTime", ["eq", "ne", "in", *ORDER]),
+        ("BooleanCondition", "Boolean", ["eq", "ne"]),
+        ("GenreCondition", "Genre", ["eq", "ne", "in"]),
+        ("Base64Condition", "Base64", ["eq", "ne", "in", "beginsWith", "contains"]),
+        ("StringListCondition", "String", ["contains"]),
+        ("IntListCondition", "Int", ["contains"]),
+        ("FormatListCondition", "", []),
+        ("AttributeCondition", "", []),
+    ],
+)
+def test_conditions(name: str, scalar: str, operators: list[str]) -> None:
+    """A comparison that DynamoDB has would not be offered, or one that it has not."""
+    shown = [
+        f"{name}: [{scalar}!]" if name in ("in", "between") else f"{name}: {scalar}" for name in operators
+    ]
+    assert fields(name) == [*shown, "exists: Boolean"]
+
+
+@pytest.mark.parametrize(
+    ("name", "scalar", "operators"),
+    [
+        ("DateRange", "Date", ["eq", "from", "to"]),
+        ("DateTimeRange", "DateTime", ["eq", "from", "to"]),
+        ("StringRange", "String", ["eq", "from", "to", "beginsWith"]),
+        ("IDRange", "ID", ["eq", "from", "to", "beginsWith"]),
+        ("IntRange", "Int", ["eq", "from", "to"]),
+        ("GradeEquals", "Grade", ["eq"]),
+    ],
+)
+def test_ranges(name: str, scalar: str, operators: list[str]) -> None:
+    """A range would be offered over texts whose order is not that of the values."""
+    assert fields(name) == [f"{operator}: {scalar}" for operator in operators]
