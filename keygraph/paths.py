@@ -150,16 +150,6 @@ class AccessPath:
     def _argument(self, slot: Slot, *, optional: bool) -> Argument:
         return Argument(self.record.leaf_name(slot.path), slot, optional)
 
-    @cached_property
-    def free_slots(self) -> tuple[Slot, ...]:
-        """What tells an item of the list from the others: the slots of its keys that the list does not fix."""
-        table = self.record.table_keys
-        fixed = set(self.known) | {argument.slot.name for argument in self.required if not argument.optional}
-        slots = {
-            slot.name: slot for keys in (self.keys, table) for slot in keys.slots if slot.name not in fixed
-        }
-        return tuple(slots.values())
-
     def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str]:
         """The texts that the owner's identity gives to the slots of this path's type."""
         if self.owner is None:
@@ -211,15 +201,38 @@ class AccessPath:
         ends = (self.end, self.far_end)
         return None not in ends and all(slot.path[0] in ends for slot in self.record.identity)
 
-    def edge_identity(self, near: tuple[str, ...], far: tuple[str, ...]) -> tuple[str, ...]:
-        """The identity of the edge between the owner and the node at the far end, where `finds_by_node`."""
-        texts: dict[FieldPath, tuple[Slot, str]] = {}
+    @cached_property
+    def keys_of_both_ends(self) -> Keys | None:
+        """The keys by which one Query finds the edges between two nodes: both ends are the partition and stand in
+        front of the sort key. None where there are none; the table goes before indexes."""
+        ends = (self.end, self.far_end)
+        if None in ends:
+            return None
+        wanted = {(name, *path) for name in ends if name for path in self.record.ends[name].attributes}
+        for keys in self.record.keys.values():
+            known = {slot.name for slot in keys.slots if slot.path in wanted and not slot.lossy}
+            head = (keys.sort or Template(())).head(known)[0]
+            is_fixed = all(slot.name in known or slot.is_shard for slot in keys.partition.slots)
+            told = {slot.path for template in (keys.partition, head) for slot in template.slots}
+            is_whole = keys.index is None or keys.index.projection == "ALL"
+            if is_fixed and is_whole and wanted <= told:
+                return keys
+        return None
+
+    def edge_texts(self, near: tuple[str, ...], far: tuple[str, ...]) -> dict[str, str]:
+        """The texts, by slot, that the owner and a node at the far end give to the keys of the edges between them."""
+        given: dict[FieldPath, tuple[Slot, str]] = {}
         for end, identity in ((self.end, near), (self.far_end, far)):
             if end is not None:
                 slots = self.record.ends[end].target.identity
-                texts |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
-        sources = ((slot, *texts[slot.path]) for slot in self.record.identity)
-        return tuple(source.rewritten(text, slot) for slot, source, text in sources)
+                given |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
+        texts = {}
+        for keys in self.record.keys.values():
+            for slot in keys.slots:
+                if slot.path in given:
+                    source, text = given[slot.path]
+                    texts[slot.name] = source.rewritten(text, slot)
+        return texts
 
 
 def attribute_of(record: RecordType, path: FieldPath) -> tuple[str, ...] | None:

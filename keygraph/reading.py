@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keygraph.conditions import And, Condition
 from keygraph.items import Item
-from keygraph.listing import LAST, NeighbourList, Place, Span
-from keygraph.store import BatchGet, Count, Query, Store
+from keygraph.listing import LAST, NeighbourList, Place, Span, beginning_with
+from keygraph.paths import AccessPath
+from keygraph.store import BatchGet, Count, Equals, Query, Store, pages
+from keygraph.templates import Template
 
 _FILTERED_LIMIT = 32
 _LARGEST_LIMIT = 1024
@@ -109,21 +111,46 @@ async def count(store: Store, neighbours: NeighbourList) -> int:
 
 
 async def read_to(
-    store: Store, neighbours: NeighbourList, identities: Sequence[tuple[str, ...]]
+    store: Store, neighbours: NeighbourList, owner: tuple[str, ...], nodes: Sequence[tuple[str, ...]]
 ) -> list[tuple[Place, Item]]:
-    """The items of the list whose table keys are those of these identities, in the order of the list."""
-    keys = {
-        key: None
-        for identity in identities
-        for key in neighbours.graph.table_keys(neighbours.path.record, identity)
-    }
-    batch = await store.send(BatchGet(tuple(keys)))
-    found = [
-        (neighbours.place_of(item), item)
-        for item in batch.items
-        if item is not None and neighbours.covers(item)
-    ]
+    """The edges of the list from its owner to these nodes (identities), in the order of the list.
+
+    One BatchGet where the two ends make the whole table key, else one Query for each node.
+    """
+    path = neighbours.path
+    texts = [path.edge_texts(owner, node) for node in nodes]
+    if path.finds_by_node:
+        identities = [tuple(each[slot.name] for slot in path.record.identity) for each in texts]
+        keys = {key: None for each in identities for key in neighbours.graph.table_keys(path.record, each)}
+        items = [item for item in (await store.send(BatchGet(tuple(keys)))).items if item is not None]
+    else:
+        requests = [request for each in texts for request in _requests_between(path, each)]
+        items = [
+            item for found in await asyncio.gather(*(_all(store, r) for r in requests)) for item in found
+        ]
+    found = [(neighbours.place_of(item), item) for item in items if neighbours.covers(item)]
     return sorted(found, key=lambda pair: _order(neighbours, pair[0]))
+
+
+def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]:
+    """The Query, one for each shard, that finds the edges between two nodes."""
+    keys = path.keys_of_both_ends
+    if keys is None:
+        raise LookupError(f"no key of {path.record.name} tells both its ends")
+    head, rest = (keys.sort or Template(())).head(texts)
+    prefix = head.render(texts) or ""
+    range_ = beginning_with(prefix).range if rest.tokens or not prefix else Equals(prefix)
+    requests = []
+    for shard in range(keys.shards or 1):
+        shard_texts = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
+        partition = keys.partition.render({**texts, **shard_texts})
+        if partition:
+            requests.append(Query(partition, keys.index_name, range_))
+    return requests
+
+
+async def _all(store: Store, request: Query) -> list[Item]:
+    return [item async for page in pages(store, request) for item in page.items]
 
 
 # --- Streams ------------------------------------------------------------------------------------------

@@ -248,6 +248,8 @@ class RecordType:
         None where there is none. Raises CorruptItem where what stands there does not fit, or where a field that
         is not optional has none.
         """
+        if field.name in self._read_from_keys and (found := self._value_in_keys(item, field)) is not None:
+            return found
         stored = cast(Value, at_path(item, field.attribute))
         try:
             if stored is not None:
@@ -269,6 +271,16 @@ class RecordType:
             if text is not None:
                 return slot.text.value(text)
         return None
+
+    @cached_property
+    def _read_from_keys(self) -> frozenset[str]:
+        """The fields whose attribute is a key: its text says more than the field, or says it in text."""
+        keys = {attribute.name for keys in self.keys.values() for attribute in keys.attributes}
+        return frozenset(
+            name
+            for name in self._slots_of_fields
+            if len(self.fields[name].attribute) == 1 and self.fields[name].attribute[0] in keys
+        )
 
     @cached_property
     def _slots_of_fields(self) -> dict[str, list[tuple[Keys, Slot]]]:
@@ -303,7 +315,8 @@ class RecordType:
         whole = dict(item)
         for name in self._slots_of_fields:
             field = self.fields[name]
-            if at_path(item, field.attribute) is None and len(field.attribute) == 1:
+            is_missing = name in self._read_from_keys or at_path(item, field.attribute) is None
+            if is_missing and len(field.attribute) == 1:
                 value = self._value_in_keys(item, field)
                 if value is not None:
                     whole[field.attribute[0]] = encode(field.type, value)

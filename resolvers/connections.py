@@ -25,6 +25,7 @@ from resolvers.context import RequestContext, context_of
 from resolvers.cursors import cursor, read_cursor
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import condition, narrowings, required_texts
+from resolvers.loaders import EdgesTo
 from resolvers.selection import selected_paths
 from resolvers.sources import Source, needs_item, read_source
 
@@ -101,7 +102,7 @@ class Connection:
     context: RequestContext
     neighbours: NeighbourList
     window: _Window
-    to: tuple[tuple[str, ...], ...] | None
+    to: EdgesTo | None
     looks: frozenset[str]
     """What is selected of pageInfo."""
     wants_whole: bool
@@ -152,9 +153,9 @@ class Connection:
             return edges, PageInfo(is_behind, found.more, last, first)
         return edges, PageInfo(found.more, is_behind, first, last)
 
-    async def _page_to(self, identities: tuple[tuple[str, ...], ...]) -> tuple[list[Edge], PageInfo]:
+    async def _page_to(self, edges: EdgesTo) -> tuple[list[Edge], PageInfo]:
         window = self.window
-        found = await self.context.neighbours.edges_to(self.neighbours, identities)
+        found = await self.context.neighbours.edges_to(edges)
         if not window.forward:
             found = found[::-1]
         places = [place for place, _ in found]
@@ -167,7 +168,7 @@ class Connection:
     async def total(self) -> int:
         """How many edges the list has, whatever the page."""
         if self.to is not None:
-            return len(await self.context.neighbours.edges_to(self.neighbours, self.to))
+            return len(await self.context.neighbours.edges_to(self.to))
         return await self.context.neighbours.count(self.neighbours)
 
     def _edge(self, place: Place, item: Item) -> Edge:
@@ -307,8 +308,8 @@ def _window(context: RequestContext, neighbours: NeighbourList, given: Mapping[s
 
 def _named(
     context: RequestContext, neighbours: NeighbourList, owner: Source | None, ids: Sequence[str] | None
-) -> tuple[tuple[str, ...], ...] | None:
-    """The identities of the edges to the named nodes."""
+) -> EdgesTo | None:
+    """The edges to the named nodes alone."""
     if ids is None:
         return None
     path = neighbours.path
@@ -319,8 +320,8 @@ def _named(
         record, identity = read_global_id(context.graph, text)
         if record is not path.node:
             raise BadUserInput(f"to: ids of {path.node.name} are wanted")
-        found[path.edge_identity(owner.identity if owner else (), identity)] = None
-    return tuple(found)
+        found[identity] = None
+    return EdgesTo(neighbours, owner.identity if owner else (), tuple(found))
 
 
 # --- The fields of a connection -----------------------------------------------------------------------

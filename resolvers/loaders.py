@@ -115,10 +115,11 @@ class CountOf:
 
 @dataclass(frozen=True)
 class EdgesTo:
-    """The items of a list with these identities, in the order of the list."""
+    """The edges of a list from its owner to these nodes, in the order of the list."""
 
     neighbours: NeighbourList
-    identities: tuple[tuple[str, ...], ...]
+    owner: tuple[str, ...]
+    nodes: tuple[tuple[str, ...], ...]
 
 
 NeighbourRequest: TypeAlias = PageOf | CountOf | EdgesTo
@@ -138,10 +139,8 @@ class NeighbourLoader(LevelLoader[NeighbourRequest, Any]):
     async def count(self, neighbours: NeighbourList) -> int:
         return cast(int, await self.get(CountOf(neighbours)))
 
-    async def edges_to(
-        self, neighbours: NeighbourList, identities: tuple[tuple[str, ...], ...]
-    ) -> list[tuple[Place, Item]]:
-        return cast("list[tuple[Place, Item]]", await self.get(EdgesTo(neighbours, identities)))
+    async def edges_to(self, edges: EdgesTo) -> list[tuple[Place, Item]]:
+        return cast("list[tuple[Place, Item]]", await self.get(edges))
 
     async def load_all(self, keys: Sequence[NeighbourRequest]) -> list[Any]:
         answers = await asyncio.gather(*map(self._answer, keys), return_exceptions=True)
@@ -155,5 +154,5 @@ class NeighbourLoader(LevelLoader[NeighbourRequest, Any]):
                     return await read(self._store, neighbours, extent)
                 case CountOf(neighbours):
                     return await count(self._store, neighbours)
-                case EdgesTo(neighbours, identities):
-                    return await read_to(self._store, neighbours, identities)
+                case EdgesTo(neighbours, owner, nodes):
+                    return await read_to(self._store, neighbours, owner, nodes)

@@ -15,7 +15,7 @@ from strawberry.types.info import Info
 
 from keygraph.docstrings import docstring, member_docstrings
 from keygraph.graph import Graph
-from keygraph.names import camel
+from keygraph.names import camel, plural, snake
 from keygraph.naming import connection_prefix, field_name
 from keygraph.paths import AccessPath
 from keygraph.records import End, Field, RecordType
@@ -222,7 +222,8 @@ class _Types:
             return connect(info, path, source if owned else None, given)
 
         arguments += self._page_arguments(path)
-        return ServedField(camel(path.name), self._connection(path), resolve, arguments, path.description)
+        description = path.description or _described(path)
+        return ServedField(camel(path.name), self._connection(path), resolve, arguments, description)
 
     def _one_field(
         self, path: AccessPath, arguments: list[StrawberryArgument], owned: bool
@@ -231,7 +232,8 @@ class _Types:
             return await only_neighbour(info, path, source if owned else None, given)
 
         type_ = self._edge(path) if path.far_end else self.object(path.record)
-        return ServedField(camel(path.name), nullable(type_), resolve, arguments, path.description)
+        description = path.description or _described(path)
+        return ServedField(camel(path.name), nullable(type_), resolve, arguments, description)
 
     def _page_arguments(self, path: AccessPath) -> list[StrawberryArgument]:
         text = nullable(str)
@@ -253,7 +255,7 @@ class _Types:
             argument(camel(ranged.name), nullable(self._inputs.range(ranged))) for ranged in path.ranged
         ]
         arguments.append(argument("where", nullable(self._inputs.where(path))))
-        if path.finds_by_node:
+        if path.finds_by_node or path.keys_of_both_ends:
             ids = nullable(list_of(cast(type, strawberry.ID)))
             arguments.append(argument("to", ids, "Only the edges to the nodes with these ids."))
         return arguments
@@ -346,6 +348,18 @@ class _Types:
             [argument("ids", list_of(cast(type, strawberry.ID)))],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
+
+
+def _described(path: AccessPath) -> str | None:
+    """What a list, or a finder, at the root is: nobody can write a string under it."""
+    if path.owner is not None:
+        return None
+    if path.is_one:
+        by = " and ".join(camel(argument.name) for argument in path.required)
+        return f"The first {path.record.name} with this {by}."
+    several = plural(snake(path.record.name)).replace("_", " ").capitalize()
+    order = ", then ".join(camel(argument.name) for argument in path.ranged)
+    return f"{several}, in the order of {order}." if order else f"{several}."
 
 
 def _plain_value(member: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What tests of every package share: moto's server, and stores on each engine."""
+"""What tests of every package share: servers of moto and DynamoDB Local, and stores on each engine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,52 @@ from moto.server import ThreadedMotoServer
 from keygraph.engines import open_store
 from keygraph.store import CreateTable, DeleteTable, Store
 from keygraph.table import Table
+from tests import dynamodb_local
 
-ENGINES = ("sqlite", "moto")
+LOCAL = pytest.param("local", marks=pytest.mark.dynamodb_local)
+"""The parameter of tests on DynamoDB Local, for those that name their engines themselves."""
+ENGINES = ("sqlite", "moto", LOCAL)
 
 MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 """Gives an open store with a new, empty table. What was made last under a name is the one that is there."""
+
+
+# --- Runs on DynamoDB Local -----------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--require-local`, for runs whose point is DynamoDB Local."""
+    parser.addoption(
+        "--require-local", action="store_true", help="Fail where nothing runs on DynamoDB Local, instead of skipping."
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker of every test that runs on DynamoDB Local: `-m 'not dynamodb_local'` leaves them out."""
+    config.addinivalue_line("markers", "dynamodb_local: runs on DynamoDB Local")
+
+
+def _ran_on_local(config: pytest.Config) -> int:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return sum("dynamodb_local" in report.keywords for report in reporter.stats.get("passed", ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says in one line what ran on DynamoDB Local, or why nothing did."""
+    reason = dynamodb_local.missing()
+    told = f"{_ran_on_local(config):,} tests passed on it" if reason is None else reason
+    terminalreporter.write_line(f"DynamoDB Local: {told}")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A run that is to be on DynamoDB Local and is not has failed, whatever else passed."""
+    config = session.config
+    is_worker = hasattr(config, "workerinput")
+    if not is_worker and config.getoption("--require-local") and exitstatus == 0 and not _ran_on_local(config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+# --- Engines ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +72,18 @@ def moto_endpoint() -> Iterator[str]:
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def local_endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a DynamoDB Local of this process's own; where it cannot run, its tests are skipped."""
+    if (reason := dynamodb_local.missing()) is not None:
+        told = f"DynamoDB Local: {reason}"
+        if request.config.getoption("--require-local"):
+            pytest.fail(told, pytrace=False)
+        pytest.skip(told)
+    with dynamodb_local.running() as url:
+        yield url
 
 
 @pytest.fixture(params=ENGINES)
@@ -59,18 +112,18 @@ def no_settings_of_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 async def make_store(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MakeStore]:
     """Makes stores on the engine; their tables, and what else they hold, go when the test ends.
 
-    The table keeps its declared name: a file of its own for each on SQLite, one test at a time on moto.
+    The table keeps its declared name: a file of its own for each on SQLite, one test at a time on a server.
     """
     numbers = itertools.count()
     async with AsyncExitStack() as stores:
 
         async def make(table: Table) -> Store:
             sqlite = f"sqlite:{tmp_path / f'{next(numbers)}.db'}"
-            url = sqlite if engine == "sqlite" else str(request.getfixturevalue("moto_endpoint"))
+            url = sqlite if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
             store = await stores.enter_async_context(open_store(url, table))
             await store.send(DeleteTable())
             await store.send(CreateTable())
-            if engine == "moto":
+            if engine != "sqlite":
                 stores.push_async_callback(store.send, DeleteTable())
             return store
 

@@ -193,7 +193,7 @@ def test_another_model_by_the_commands(
 ) -> None:
     """`--model` would not find the file that lies in front of the user, or a command would know commerce alone."""
     put(case, folder)
-    store = "sqlite:own.db" if engine == "sqlite" else str(request.getfixturevalue("moto_endpoint"))
+    store = "sqlite:own.db" if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     options = ["--model", f"{case.module}:graph", "--store", store]
     try:
         keygraph("table", "create", *options)
@@ -205,7 +205,7 @@ def test_another_model_by_the_commands(
             assert answer == {"data": case.answer}
             assert case.told in httpx.get(f"{address}/schema.graphql", timeout=30).text
     finally:
-        if engine == "moto":
+        if engine != "sqlite":
             asyncio.run(drop_table(case, store))
 
 

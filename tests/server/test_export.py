@@ -32,7 +32,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def address(engine: str, request: pytest.FixtureRequest) -> str:
-    return SHOP if engine == "sqlite" else str(request.getfixturevalue("moto_endpoint"))
+    return SHOP if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
 
 
 def fill(address: str, items: list[Item]) -> None:

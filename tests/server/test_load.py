@@ -96,7 +96,7 @@ def without_times(text: str) -> str:
 @pytest.mark.parametrize("engine", ["sqlite", "moto"])
 def test_the_articles_items(engine: str, request: pytest.FixtureRequest) -> None:
     """The example's own data could not be put into a table, or would not be what the article shows."""
-    address = SHOP if engine == "sqlite" else str(request.getfixturevalue("moto_endpoint"))
+    address = SHOP if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     make_table(address)
     result = run(
         "load", EXAMPLES / "commerce.jsonl", EXAMPLES / "commerce.described.jsonl", "--store", address
@@ -299,7 +299,7 @@ def test_a_file_that_is_cut_off() -> None:
 @pytest.mark.parametrize("engine", ["sqlite", "moto"])
 def test_a_missing_table_is_one_line(engine: str, request: pytest.FixtureRequest) -> None:
     """A newcomer would see a traceback instead of what to do."""
-    address = SHOP if engine == "sqlite" else str(request.getfixturevalue("moto_endpoint"))
+    address = SHOP if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     if engine == "moto":
         make_table(address)
 
