@@ -6,6 +6,7 @@ This package knows nothing of GraphQL and HTTP. A model is declared with the nam
 from keygraph.declaration import Many, One, edge, field, fields, many, node, one, record, stored
 from keygraph.engines import open_store
 from keygraph.errors import BadUserInput, CorruptItem, KeygraphError, ModelError, StoreError
+from keygraph.formats import Format
 from keygraph.graph import Graph
 from keygraph.table import Index, Table
 from keygraph.types import ID, JSON, Long
@@ -15,6 +16,7 @@ __all__ = [
     "JSON",
     "BadUserInput",
     "CorruptItem",
+    "Format",
     "Graph",
     "Index",
     "KeygraphError",

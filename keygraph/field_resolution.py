@@ -26,7 +26,7 @@ from keygraph.mistakes import Mistakes
 from keygraph.names import camel, cased
 from keygraph.records import DeclaredList, End, Field, Method, RecordType
 from keygraph.templates import SHARD
-from keygraph.types import UnknownType, field_type, is_optional
+from keygraph.types import UnknownType, Writing, field_type, is_optional
 
 
 class FieldResolution:
@@ -36,12 +36,12 @@ class FieldResolution:
         self,
         types: Mapping[str, RecordType],
         declarations: Mapping[str, Declaration],
-        case: str,
+        writing: Writing,
         mistakes: Mistakes,
     ) -> None:
         self._types = types
         self._declarations = declarations
-        self._case = case
+        self._writing = writing
         self._mistakes = mistakes
 
     def resolve(self) -> None:
@@ -139,7 +139,7 @@ class FieldResolution:
             )
             return
         try:
-            type_ = field_type(annotation, self._case)
+            type_ = field_type(annotation, self._writing)
         except UnknownType as error:
             self._mistakes.add(
                 "unknown-type",
@@ -149,7 +149,7 @@ class FieldResolution:
                 breaks=record.name,
             )
             return
-        attribute = own.path if own is not None and own.path else (cased(name, self._case),)
+        attribute = own.path if own is not None and own.path else (cased(name, self._writing.case),)
         if own is not None and own.attributes:
             self._mistakes.add(
                 "attributes-of-no-end",

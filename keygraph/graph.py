@@ -26,9 +26,10 @@ _KEY_BYTES = (2048, 1024)
 class Graph(Model):
     """The record types that live in one table.
 
-    `Graph(table, *types, attribute_case="snake", type_attribute=None)`: the case ("snake", "camel" or "pascal") says how
-    field names are written as attributes; the type attribute is that in which every item says its record type, where
-    there is one.
+    `Graph(table, *types, attribute_case="snake", type_attribute=None, formats={})`: the case ("snake", "camel" or
+    "pascal") says how field names are written as attributes; the type attribute is that in which every item says its
+    record type, where there is one; `formats` are formats for placeholders by their names, and the usual formats of
+    Python types, in keys and attributes.
     """
 
     # --- Mistakes -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from keygraph.records import End, Keys, RecordType
 from keygraph.table import Index, IndexKey, KeyAttribute, Table
 from keygraph.template_resolution import BrokenTemplate, TemplateResolution
 from keygraph.templates import FieldPath, Slot, Template
+from keygraph.types import Writing
 
 
 class KeyResolution:
@@ -24,15 +25,15 @@ class KeyResolution:
         table: Table,
         types: Mapping[str, RecordType],
         declarations: Mapping[str, Declaration],
-        case: str,
+        writing: Writing,
         mistakes: Mistakes,
     ) -> None:
         self._table = table
         self._types = types
         self._declarations = declarations
-        self._case = case
+        self._case = writing.case
         self._mistakes = mistakes
-        self._templates = TemplateResolution(table, declarations, mistakes)
+        self._templates = TemplateResolution(table, declarations, writing.formats, mistakes)
 
     def resolve(self) -> None:
         for record in self._types.values():

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
+from keygraph.formats import Format
 from keygraph.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, encode, moment_text
 
 _TEXT = r"(?s:.+?)"
@@ -58,6 +59,8 @@ class KeyText:
 
     type: FieldType
     format: str = ""
+    declared: Format | None = None
+    """What renders and parses instead, where the graph declares the format."""
     pattern: str = field(init=False, compare=False)
     lossy: bool = field(init=False, compare=False)
     ordered: bool = field(init=False, compare=False)
@@ -66,7 +69,9 @@ class KeyText:
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         kind = self.type.kind
-        if kind == "enum":
+        if self.declared is not None:
+            set_(self, "pattern", _TEXT)
+        elif kind == "enum":
             set_(self, "pattern", "|".join(sorted(map(re.escape, self.choices), key=len, reverse=True)))
         elif kind not in _PATTERNS:
             raise UnusableFormat(f"a field of type {self.type.name} cannot stand in a key")
@@ -74,9 +79,10 @@ class KeyText:
             set_(self, "pattern", _TEXT)
         else:
             set_(self, "pattern", _PATTERNS[kind])
-        set_(self, "lossy", False)
-        set_(self, "ordered", not self.format and kind in _ORDERED_UNFORMATTED)
-        if self.format:
+        set_(self, "lossy", self.declared is not None and self.declared.parse is None)
+        is_usual = not self.format and kind in _ORDERED_UNFORMATTED
+        set_(self, "ordered", is_usual if self.declared is None else self.declared.ordered)
+        if self.format and self.declared is None:
             self._try_format()
 
     def _try_format(self) -> None:
@@ -107,7 +113,7 @@ class KeyText:
     @property
     def choices(self) -> tuple[str, ...]:
         """The texts of an enum; nothing for other types."""
-        if self.type.kind != "enum":
+        if self.type.kind != "enum" or self.declared is not None:
             return ()
         return tuple(str(member.value) for member in cast(Any, self.type.python))
 
@@ -116,6 +122,8 @@ class KeyText:
         kind = self.type.kind
         if value is None:
             raise ValueError("None has no text")
+        if self.declared is not None:
+            return self.declared.text(value)
         if self.format:
             if kind == "datetime" and value.tzinfo is not None:
                 value = value.astimezone(UTC)
@@ -137,6 +145,8 @@ class KeyText:
 
     def value(self, text: str) -> Any:
         """The value that the text says. Raises ValueError where it says none; only for what is not lossy."""
+        if self.declared is not None:
+            return self.declared.value(text)
         kind = self.type.kind
         match kind:
             case "id" | "string":

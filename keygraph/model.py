@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from keygraph.conditions import Condition, Eq
+from keygraph.formats import Format
 from keygraph.items import Value
 from keygraph.key_text import KeyText
 from keygraph.names import CASES, plural, snake
@@ -16,7 +17,7 @@ from keygraph.resolution import Resolution
 from keygraph.shapes import are_disjoint, is_special_case, shape
 from keygraph.table import Table
 from keygraph.templates import Slot, Template
-from keygraph.types import FieldType
+from keygraph.types import FieldType, Writing
 
 
 class Model:
@@ -28,10 +29,12 @@ class Model:
         *types: type,
         attribute_case: str = "snake",
         type_attribute: str | None = None,
+        formats: Mapping[str | type, Format] | None = None,
     ) -> None:
         self.table = table
         self.type_attribute = type_attribute
         self._classes = types
+        self._formats = dict(formats or {})
         self.attribute_case = attribute_case
 
     # --- What was declared ----------------------------------------------------------------------------
@@ -39,9 +42,8 @@ class Model:
     @cached_property
     def resolution(self) -> Resolution:
         """The record types with what is wrong with them."""
-        return Resolution(
-            self.table, self._classes, self.attribute_case if self.attribute_case in CASES else "snake"
-        )
+        case = self.attribute_case if self.attribute_case in CASES else CASES[0]
+        return Resolution(self.table, self._classes, Writing(case, self._formats))
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:

@@ -170,13 +170,17 @@ class RecordType:
     @cached_property
     def key_fields(self) -> frozenset[str]:
         """The fields and ends that the table key alone tells, so that a node is not read for them."""
-        told = {slot.path for slot in self.identity if not slot.lossy}
+        told = {slot.path for slot in self.identity if not slot.lossy or self._is_rendered_text(slot)}
         return frozenset(path[0] for path in told if len(path) == 1).union(
             name
             for name in self.key_ends
             for own in [[slot.under(name) for slot in self.ends[name].target.identity]]
             if all(slot in self.identity or (slot.path in told and not slot.lossy) for slot in own)
         )
+
+    def _is_rendered_text(self, slot: Slot) -> bool:
+        """Whether the field is what a key says: no item of a virtual node could say more."""
+        return self.is_virtual and slot.text.lossy and slot.text.type.is_text
 
     def leaf_name(self, path: FieldPath) -> str:
         """The snake-case name of a field or of an end's key field, as arguments and attributes are called.
@@ -295,6 +299,8 @@ class RecordType:
     def identity_value(self, identity: Iterable[str], field: str) -> Any:
         """The value of a key field, of an identity's texts; None for an optional one that is absent."""
         for slot, text in zip(self.identity, identity, strict=True):
+            if slot.path == (field,) and self._is_rendered_text(slot):
+                return text or None
             if slot.path == (field,) and not slot.lossy:
                 return slot.text.value(text) if text else None
         raise KeyError(field)

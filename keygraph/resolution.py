@@ -17,19 +17,20 @@ from keygraph.key_resolution import KeyResolution
 from keygraph.mistakes import Mistakes
 from keygraph.records import RecordType
 from keygraph.table import Table
+from keygraph.types import Writing
 
 
 class Resolution:
     """The record types of a list of classes, and what is wrong with them."""
 
-    def __init__(self, table: Table, classes: Sequence[type], case: str) -> None:
+    def __init__(self, table: Table, classes: Sequence[type], writing: Writing) -> None:
         self.mistakes = Mistakes()
         self.types: dict[str, RecordType] = {}
         self._declarations: dict[str, Declaration] = {}
         for cls in classes:
             self._add(cls, table)
-        FieldResolution(self.types, self._declarations, case, self.mistakes).resolve()
-        KeyResolution(table, self.types, self._declarations, case, self.mistakes).resolve()
+        FieldResolution(self.types, self._declarations, writing, self.mistakes).resolve()
+        KeyResolution(table, self.types, self._declarations, writing, self.mistakes).resolve()
 
     @property
     def sound_types(self) -> list[RecordType]:

@@ -109,7 +109,7 @@ def _is_narrower(narrow: KeyText, wide: KeyText) -> bool:
         return True
     if narrow.choices:
         return all(wide.accepts(choice) for choice in narrow.choices)
-    if narrow.format or wide.format:
+    if narrow.format or wide.format or narrow.declared or wide.declared:
         return False
     order = {("int", "long"), ("long", "int"), ("int", "decimal"), ("long", "decimal"), ("date", "datetime")}
     return (narrow.type.kind, wide.type.kind) in order
@@ -150,6 +150,8 @@ def _step_alternatives(units: tuple[_Unit, ...]) -> list[list[_Step]]:
 
 def _hole_steps(text: KeyText) -> list[list[_Step]]:
     kind = text.type.kind
+    if text.declared is not None:
+        return [[(None, False, True)]]
     if text.choices:
         return [[(frozenset(char), False, False) for char in choice] for choice in text.choices]
     digit: _Step = (_DIGITS, False, False)

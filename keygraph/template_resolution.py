@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from keygraph.declaration import Declaration
+from keygraph.formats import Format
 from keygraph.key_text import KeyText, UnusableFormat
 from keygraph.mistakes import Mistakes
 from keygraph.records import Method, RecordType
@@ -41,9 +42,16 @@ class _Site:
 class TemplateResolution:
     """Makes the templates of record types; each is made, and its mistake told, once."""
 
-    def __init__(self, table: Table, declarations: Mapping[str, Declaration], mistakes: Mistakes) -> None:
+    def __init__(
+        self,
+        table: Table,
+        declarations: Mapping[str, Declaration],
+        formats: Mapping[object, Format],
+        mistakes: Mistakes,
+    ) -> None:
         self._table = table
         self._declarations = declarations
+        self._formats = formats
         self._mistakes = mistakes
         self._made: dict[tuple[str, str], Template | None] = {}
         self._under_way: set[str] = set()
@@ -182,7 +190,8 @@ class TemplateResolution:
 
     def _slot(self, site: _Site, reference: Reference, path: FieldPath, type_: FieldType) -> Slot:
         try:
-            return Slot(path, KeyText(type_, reference.format))
+            declared = self._formats.get(reference.format) if reference.format else type_.written
+            return Slot(path, KeyText(type_, reference.format, declared))
         except UnusableFormat as error:
             raise self._refused(site, f"{reference}: {error}.", "Use another field or format.") from None
 

@@ -7,6 +7,7 @@ was written as: `Moment`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import types
@@ -18,6 +19,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
+from keygraph.formats import Format
 from keygraph.items import Value, number
 from keygraph.names import cased
 
@@ -107,6 +109,8 @@ class FieldType:
     of: FieldType | None = None
     of_optional: bool = False
     members: tuple[Member, ...] = ()
+    written: Format | None = None
+    """How its values are written in keys and attributes, where the graph declares it."""
 
     @property
     def element(self) -> FieldType:
@@ -157,18 +161,26 @@ _SET_ELEMENTS: tuple[Kind, ...] = (
 """What a set of DynamoDB can hold: texts, numbers and bytes."""
 
 
-def field_type(annotation: object, case: str, inside: tuple[type, ...] = ()) -> FieldType:
-    """The type that the (resolved) annotation means; nested dataclasses are stored in that attribute case.
+@dataclass(frozen=True)
+class Writing:
+    """How a graph writes attributes: the case of their names, and formats by Python type."""
+
+    case: str = "snake"
+    formats: Mapping[object, Format] = dataclasses.field(default_factory=dict)
+
+
+def field_type(annotation: object, writing: Writing, inside: tuple[type, ...] = ()) -> FieldType:
+    """The type that the (resolved) annotation means in a graph that writes attributes so.
 
     `inside` are the dataclasses that hold the field. Raises UnknownType.
     """
     for plain_annotation, kind in _PLAIN.items():
         if annotation == plain_annotation:
-            return FieldType(kind)
+            return FieldType(kind, written=writing.formats.get(plain_annotation))
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (list, set, frozenset) and len(args) == 1:
         element, optional = is_optional(args[0])
-        of = field_type(element, case, inside)
+        of = field_type(element, writing, inside)
         if origin is not list and (optional or of.kind not in _SET_ELEMENTS):
             raise UnknownType(f"a set cannot hold values of type {of.name}{' or None' if optional else ''}")
         return FieldType("list" if origin is list else "set", of=of, of_optional=optional)
@@ -179,13 +191,13 @@ def field_type(annotation: object, case: str, inside: tuple[type, ...] = ()) -> 
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         if annotation in inside:
             raise UnknownType(f"{annotation.__name__} holds itself")
-        members = _members(annotation, case, (*inside, annotation))
+        members = _members(annotation, writing, (*inside, annotation))
         return FieldType("object", python=annotation, members=members)
     shown = getattr(annotation, "__name__", None) or str(annotation)
     raise UnknownType(f"{shown} is no type of a field")
 
 
-def _members(cls: type, case: str, inside: tuple[type, ...]) -> tuple[Member, ...]:
+def _members(cls: type, writing: Writing, inside: tuple[type, ...]) -> tuple[Member, ...]:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
@@ -193,9 +205,11 @@ def _members(cls: type, case: str, inside: tuple[type, ...]) -> tuple[Member, ..
     members = []
     for declared in dataclasses.fields(cls):
         annotation, optional = is_optional(hints[declared.name])
-        type_ = field_type(annotation, case, inside)
+        type_ = field_type(annotation, writing, inside)
         has_default = not (declared.default is MISSING and declared.default_factory is MISSING)
-        members.append(Member(declared.name, type_, optional, cased(declared.name, case), has_default))
+        members.append(
+            Member(declared.name, type_, optional, cased(declared.name, writing.case), has_default)
+        )
     return tuple(members)
 
 
@@ -204,11 +218,17 @@ def _members(cls: type, case: str, inside: tuple[type, ...]) -> tuple[Member, ..
 
 def decode(type_: FieldType, value: Value) -> Any:
     """The Python value of an attribute. Raises ValueError where it does not fit the type."""
+    if type_.written is not None and type_.written.parse is not None and isinstance(value, str):
+        # What somebody else wrote in the usual way is still understood.
+        with contextlib.suppress(ValueError):
+            return type_.written.value(value)
     return _DECODERS[type_.kind](type_, value)
 
 
 def encode(type_: FieldType, value: Any) -> Value:
     """The attribute of a Python value, the reverse of `decode`. Raises ValueError."""
+    if type_.written is not None:
+        return type_.written.text(value)
     return _ENCODERS[type_.kind](type_, value)
 
 

@@ -14,7 +14,7 @@ from keygraph.declaration import declaration_of
 from keygraph.graph import Graph
 from keygraph.names import camel
 from keygraph.records import Method, RecordType
-from keygraph.types import field_type, is_optional
+from keygraph.types import Writing, field_type, is_optional
 from resolvers.context import context_of
 from resolvers.definitions import Arguments, OutputType, ServedField, argument, nullable
 from resolvers.sources import Source, needs_item, read_source
@@ -82,7 +82,7 @@ class MethodFields:
         if record is not None:
             # Whether a node exists is known only when it is read.
             return nullable(self._object_of(record))
-        type_ = self._output(field_type(annotation, "snake"))
+        type_ = self._output(field_type(annotation, Writing()))
         return nullable(type_) if optional else type_
 
     def _arguments(self, method: Method) -> dict[str, str]:

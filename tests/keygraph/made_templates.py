@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from keygraph.key_text import KeyText
 from keygraph.templates import Maybe, Slot, Template, Token
-from keygraph.types import ID, FieldType, field_type
+from keygraph.types import ID, FieldType, Writing, field_type
 
 ALPHABET = "A10-"
 
@@ -38,7 +38,7 @@ texts = st.text(ALPHABET, min_size=1, max_size=3)
 
 
 def type_of(name: str) -> FieldType:
-    return field_type(TYPES[name], "snake")
+    return field_type(TYPES[name], Writing("snake"))
 
 
 def slot(name: str) -> Slot:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keygraph.key_text import KeyText, UnusableFormat
-from keygraph.types import ID, JSON, Long, Moment, field_type
+from keygraph.types import ID, JSON, Long, Moment, Writing, field_type
 
 
 class Size(Enum):
@@ -27,7 +27,7 @@ class Step(Enum):
 
 
 def text(annotation: object, format_: str = "") -> KeyText:
-    return KeyText(field_type(annotation, "snake"), format_)
+    return KeyText(field_type(annotation, Writing("snake")), format_)
 
 
 # --- Without a format ---------------------------------------------------------------------------------

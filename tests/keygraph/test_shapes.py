@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from keygraph.key_text import KeyText
 from keygraph.shapes import are_disjoint, is_special_case, shape
 from keygraph.templates import Maybe, Reference, Slot, Template, Token, read_source
-from keygraph.types import ID, Long, field_type
+from keygraph.types import ID, Long, Writing, field_type
 from tests.keygraph.made_templates import KEYS, templates
 
 
@@ -42,7 +42,7 @@ def template(source: str) -> Template:
         if isinstance(part, Reference):
             [name] = part.path
             type_ = TYPES[name.rstrip("23")]
-            slot = Slot(part.path, KeyText(field_type(type_, "snake"), part.format))
+            slot = Slot(part.path, KeyText(field_type(type_, Writing("snake")), part.format))
             tokens.append(Maybe((slot,)) if part.optional else slot)
         else:
             tokens.append(part)

@@ -20,6 +20,7 @@ from keygraph.types import (
     Long,
     Moment,
     UnknownType,
+    Writing,
     decode,
     encode,
     field_type,
@@ -68,7 +69,7 @@ class Misspelt:
 
 
 def typed(annotation: object) -> FieldType:
-    return field_type(annotation, "camel")
+    return field_type(annotation, Writing("camel"))
 
 
 # --- Annotations --------------------------------------------------------------------------------------
@@ -251,8 +252,8 @@ def test_what_is_none_is_left_out_of_a_map() -> None:
 
 def test_nested_dataclasses_are_stored_in_the_graphs_case() -> None:
     """A map's fields would be looked for under names that the table does not use."""
-    assert decode(field_type(Address, "snake"), {"street_name": "A"}).street_name == "A"
-    assert decode(field_type(Address, "pascal"), {"StreetName": "A"}).street_name == "A"
+    assert decode(field_type(Address, Writing("snake")), {"street_name": "A"}).street_name == "A"
+    assert decode(field_type(Address, Writing("pascal")), {"StreetName": "A"}).street_name == "A"
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e-200])

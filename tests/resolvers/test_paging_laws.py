@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from keygraph.items import Item
+from tests.conftest import LOCAL
 from tests.resolvers.paging import BOOK_LOANS, BRANCH_LOANS, page, paged
 from tests.resolvers.worlds import World, book_item, loan_item, reservation_item
 
@@ -20,14 +21,14 @@ OWNERS = itertools.count()
 """Every example has a partition of its own, so that a store serves many."""
 
 many_examples = settings(
-    max_examples=100,
+    max_examples=60,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 few_examples = settings(many_examples, max_examples=12, phases=[Phase.explicit, Phase.generate])
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
-on_moto = pytest.mark.parametrize("engine", ["moto"])
+on_dynamodb = pytest.mark.parametrize("engine", ["moto", LOCAL])
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ async def test_pages_are_the_list(books: World, case: Case) -> None:
     await check_pages(books, case)
 
 
-@on_moto
+@on_dynamodb
 @given(case=cases)
 @few_examples
 async def test_pages_are_the_list_on_dynamodb(books: World, case: Case) -> None:
@@ -211,7 +212,7 @@ async def test_pages_while_the_list_grows(books: World, growth: Growth) -> None:
     await check_growth(books, growth)
 
 
-@on_moto
+@on_dynamodb
 @given(growth=growths)
 @few_examples
 async def test_pages_while_the_list_grows_on_dynamodb(books: World, growth: Growth) -> None:
@@ -253,7 +254,7 @@ async def test_any_window_is_a_slice(books: World, case: Case, window: tuple[int
     await check_window(books, case, window)
 
 
-@on_moto
+@on_dynamodb
 @given(case=cases, window=windows)
 @few_examples
 async def test_any_window_is_a_slice_on_dynamodb(
