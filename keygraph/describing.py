@@ -16,6 +16,7 @@ from keygraph.paths import AccessPath
 from keygraph.records import RecordType
 from keygraph.rendering import Wire, render
 from keygraph.store import BatchGet, Query
+from keygraph.table import Index, Table
 from keygraph.templates import Slot, Template
 
 _PLACEHOLDER = re.compile(r"[#:][nv]\d+")
@@ -41,7 +42,7 @@ def key_request(graph: Graph, record: RecordType) -> DescribedRequest:
     keys = record.table_keys
     texts = {slot.name: _placeholder(record.leaf_name(slot.path)) for slot in keys.slots}
     key = tuple(_text(template, texts) for template in keys.templates)
-    [wire] = render(BatchGet((key,)), graph.table)
+    [wire] = render(BatchGet((key,)), _as_texts(graph.table))
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
     shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
     if keys.shards:
@@ -58,7 +59,7 @@ def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
         neighbours.span.range,
         neighbours.siblings_filter,
     )
-    [wire] = render(query, graph.table)
+    [wire] = render(query, _as_texts(graph.table))
     return DescribedRequest(
         wire.operation,
         neighbours.index_name,
@@ -91,6 +92,20 @@ def _with_placeholders(graph: Graph, path: AccessPath) -> NeighbourList:
         Span(prefix, prefix) if is_whole else beginning_with(prefix),
         (),
     )
+
+
+def _as_texts(table: Table) -> Table:
+    """The table as if all its keys were texts, so that they can be shown as placeholders."""
+
+    def keys(keyed: Table | Index) -> list[str]:
+        return [key.name for key in keyed.keys]
+
+    indexes = [
+        Index(index.name, *keys(index), projection=index.projection, local=index.local)
+        for index in table.indexes
+    ]
+    partition, *sort = keys(table)
+    return Table(table.name, partition_key=partition, sort_key=sort[0] if sort else None, indexes=indexes)
 
 
 def _label(path: AccessPath, slot: Slot) -> str:

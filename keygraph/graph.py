@@ -96,7 +96,7 @@ class Graph(Model):
         keys = record.table_keys
         texts = {**_texts(record, identity), **_shard_texts(keys, 0)}
         key = [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
-        item = {attribute.name: text for attribute, text in zip(keys.attributes, key, strict=True)}
+        item = {a.name: a.value(text) for a, text in zip(keys.attributes, key, strict=True)}
         for rival in self._whole_rivals(record):
             if rival.accepts(item):
                 raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
@@ -107,11 +107,12 @@ class Graph(Model):
         found: list[Key] = []
         for shard in range(keys.shards or 1):
             parts = [template.render({**texts, **_shard_texts(keys, shard)}) for template in keys.templates]
-            found.append(tuple(part for part in parts if part is not None))
+            pairs = zip(keys.attributes, parts, strict=True)
+            found.append(tuple(attribute.value(part) for attribute, part in pairs if part is not None))
         return found
 
     def render(self, record: RecordType, keys: Keys, number: int, texts: Mapping[str, str | None]) -> str:
-        """The partition key (0) or the sort key (1) with those texts.
+        """The text of the partition key (0) or the sort key (1) with those texts.
 
         Raises BadUserInput where it is empty or too long, does not parse back to the texts, or has the shape of
         another type's key there.

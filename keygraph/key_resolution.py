@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 
 from keygraph.conditions import Path
 from keygraph.declaration import Declaration, StoredAs, declaration_of
@@ -48,7 +49,12 @@ class KeyResolution:
     def _make_table_keys(self, record: RecordType) -> None:
         declaration = self._declarations[record.name]
         try:
-            templates = self._templates.table_templates(record)
+            templates = [
+                self._fitted(record, attribute, template)
+                for attribute, template in zip(
+                    self._table.keys, self._templates.table_templates(record), strict=True
+                )
+            ]
         except BrokenTemplate:
             self._mistakes.break_silently(record)
             return
@@ -91,6 +97,32 @@ class KeyResolution:
             )
             return None
         return given
+
+    def _fitted(self, record: RecordType, key: KeyAttribute, template: Template) -> Template:
+        """The template as it stands in a key of that type. Raises BrokenTemplate where it cannot."""
+        problem = None
+        if key.type == "N":
+            match template.tokens:
+                case (Slot() as slot,) if not slot.computed and not slot.is_shard:
+                    try:
+                        text = replace(slot.text, is_number=True)
+                        return Template((replace(slot, text=text),))
+                    except UnusableFormat as error:
+                        problem = str(error)
+                case _:
+                    problem = "a number is one placeholder and nothing else"
+        elif key.type == "S" and any(slot.text.type.kind == "bytes" for slot in template.slots):
+            problem = "bytes cannot stand in a key of type S"
+        if problem is None:
+            return template
+        self._mistakes.add(
+            "key-type",
+            record.name,
+            f'the template "{template}" for {key.name}, which is of type {key.type}: {problem}.',
+            "Use a field of the key's type.",
+            breaks=record.name,
+        )
+        raise BrokenTemplate
 
     def _refuse_shard_in_sort(self, record: RecordType, sort: Template | None) -> None:
         is_spread = sort is not None and any(slot.is_shard for slot in sort.slots)
@@ -153,7 +185,7 @@ class KeyResolution:
         is_right = True
         for attribute, source in zip(attributes, call.templates, strict=False):
             try:
-                template = self._templates.written(record, source)
+                template = self._fitted(record, attribute, self._templates.written(record, source))
             except BrokenTemplate:
                 return False
             known = self._known(record, attribute, templates)
@@ -177,13 +209,14 @@ class KeyResolution:
         for field in record.fields.values():
             if field.attribute == (key.name,):
                 try:
-                    return Template((Slot((field.name,), KeyText(field.type)),))
+                    slot = Slot((field.name,), KeyText(field.type, is_number=key.type == "N"))
                 except UnusableFormat:
                     return None
+                return Template((slot,))
         for end in record.ends.values():
             for slot in end.target.identity:
                 if end.attributes[slot.path] == (key.name,):
-                    return Template((slot.under(end.name),))
+                    return self._fitted(record, key, Template((slot.under(end.name),)))
         return None
 
     def _make_keys_in(

@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
 from keygraph.formats import Format
+from keygraph.items import number, number_text
 from keygraph.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, encode, moment_text
 
 _TEXT = r"(?s:.+?)"
@@ -25,10 +26,13 @@ _PATTERNS: dict[str, str] = {
     "decimal": r"-?[0-9][0-9.]*(?:E[+-]?[0-9]+)?",
     "float": r"-?[0-9][0-9.]*(?:e[+-]?[0-9]+)?",
     "boolean": r"true|false",
+    "bytes": _TEXT,
     "datetime": ISO_DATETIME.replace(r"\d", "[0-9]"),
     "date": ISO_DATE.replace(r"\d", "[0-9]"),
 }
 
+_NUMBERS = ("int", "long", "decimal", "float")
+_NUMBER = r"-?[0-9][0-9.]*(?:E[+-]?[0-9]+)?"
 _ORDERED_UNFORMATTED = ("id", "string", "datetime", "date")
 _PADDED = re.compile(r"0[1-9][0-9]*d?")
 
@@ -61,6 +65,8 @@ class KeyText:
     format: str = ""
     declared: Format | None = None
     """What renders and parses instead, where the graph declares the format."""
+    is_number: bool = False
+    """Whether the key itself is a number, in which every value has one text and the order is that of numbers."""
     pattern: str = field(init=False, compare=False)
     lossy: bool = field(init=False, compare=False)
     ordered: bool = field(init=False, compare=False)
@@ -84,6 +90,11 @@ class KeyText:
         set_(self, "ordered", is_usual if self.declared is None else self.declared.ordered)
         if self.format and self.declared is None:
             self._try_format()
+        if self.is_number:
+            if self.format or (self.declared is None and kind not in _NUMBERS):
+                raise UnusableFormat(f"a key that is a number cannot hold a field of type {self.type.name}")
+            set_(self, "pattern", _NUMBER)
+            set_(self, "ordered", self.declared is None or self.declared.ordered)
 
     def _try_format(self) -> None:
         set_ = object.__setattr__
@@ -122,6 +133,9 @@ class KeyText:
         kind = self.type.kind
         if value is None:
             raise ValueError("None has no text")
+        if self.is_number:
+            text = self.declared.text(value) if self.declared else value
+            return number_text(number(repr(text) if isinstance(text, float) else text))
         if self.declared is not None:
             return self.declared.text(value)
         if self.format:
@@ -141,6 +155,8 @@ class KeyText:
                 return str(value)
             case "float":
                 return repr(value)
+            case "bytes":
+                return cast(bytes, value).decode("latin-1")
         return str(value)
 
     def value(self, text: str) -> Any:
@@ -164,6 +180,8 @@ class KeyText:
                     raise ValueError("not a number") from None
             case "float":
                 return float(text)
+            case "bytes":
+                return text.encode("latin-1")
             case "enum":
                 return self._member(text)
             case "datetime":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 from keygraph.conditions import And, Condition, Not, Or, holds
 from keygraph.errors import BadUserInput
@@ -38,13 +39,16 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a sort key: every text from `low` to `high`, both included; None is no bound."""
+    """A part of a sort key: every value from `low` to `high`, both included; None is no bound.
 
-    low: str | None = None
-    high: str | None = None
+    The values of one key are all texts, all numbers or all bytes.
+    """
 
-    def contains(self, text: str) -> bool:
-        return (self.low is None or self.low <= text) and (self.high is None or text <= self.high)
+    low: Any = None
+    high: Any = None
+
+    def contains(self, value: KeyValue) -> bool:
+        return bool((self.low is None or self.low <= value) and (self.high is None or value <= self.high))
 
     def within(self, other: Span) -> Span:
         """What both contain."""
@@ -54,7 +58,7 @@ class Span:
 
     @property
     def is_empty(self) -> bool:
-        return self.low is not None and self.high is not None and self.low > self.high
+        return self.low is not None and self.high is not None and bool(self.low > self.high)
 
     @property
     def range(self) -> Range | None:
@@ -65,7 +69,9 @@ class Span:
             return None if self.high is None else AtMost(self.high)
         if self.low == self.high:
             return Equals(self.low)
-        return Prefix(self.low) if self.high == self.low + LAST else Within(self.low, self.high)
+        if isinstance(self.low, str) and self.high == self.low + LAST:
+            return Prefix(self.low)
+        return Within(self.low, self.high)
 
 
 def beginning_with(text: str) -> Span:
@@ -87,7 +93,7 @@ class NeighbourList:
 
     graph: Graph
     path: AccessPath
-    partitions: tuple[str, ...]
+    partitions: tuple[KeyValue, ...]
     """The partition key of each shard."""
     prefix: str
     """What every sort key of the list begins with."""
@@ -137,8 +143,10 @@ class NeighbourList:
         values = [item.get(key.name) for key in keys.attributes]
         if values[0] not in self.partitions:
             return False
-        if len(values) == 2 and not (isinstance(values[1], str) and self.span.contains(values[1])):
-            return False
+        if len(values) == 2:
+            sort = values[1]
+            if not keys.attributes[1].holds(sort) or not self.span.contains(cast(KeyValue, sort)):
+                return False
         if self.filter is not None and not holds(self.filter, self.path.record.completed(item)):
             return False
         if self.graph.recognise(item) is not self.path.record or not self._fixes(item):
@@ -155,28 +163,33 @@ class NeighbourList:
     def place_of(self, item: Item) -> Place:
         """Where an item of the list stands. KeyError where it lacks a key."""
         position = self.graph.table.position_of(item, self.index_name)
-        return Place(self.partitions.index(str(position[0])), position)
+        return Place(self.partitions.index(position[0]), position)
 
-    def sort_text(self, place: Place) -> str:
+    def sort_value(self, place: Place) -> KeyValue:
         """The sort key at a place; empty where there is no sort key."""
-        return str(place.position[1]) if self.has_sort_key else ""
+        return place.position[1] if self.has_sort_key else ""
 
-    def mark(self, place: Place) -> tuple[int | None, str | None, tuple[KeyValue, ...]]:
+    def order_of(self, place: Place) -> tuple[Any, int]:
+        """By what places are ordered along the sort key: equal keys by their shards."""
+        return self.sort_value(place), place.shard
+
+    def mark(self, place: Place) -> tuple[int | None, KeyValue | None, tuple[KeyValue, ...]]:
         """What tells a place from the others of the list: the shard, the sort key after what the list fixes, and
         on an index the table's key."""
         shard = place.shard if len(self.partitions) > 1 else None
         if not self.has_sort_key:
             return shard, None, place.position[1:]
-        return shard, self.sort_text(place)[len(self.prefix) :], place.position[2:]
+        sort = place.position[1]
+        return shard, sort[len(self.prefix) :] if isinstance(sort, str) else sort, place.position[2:]
 
-    def place(self, shard: int | None, sort: str | None, others: tuple[KeyValue, ...]) -> Place:
+    def place(self, shard: int | None, sort: KeyValue | None, others: tuple[KeyValue, ...]) -> Place:
         """The place that a mark tells. ValueError where it is none of this list."""
         number = shard or 0
         wanted = len(self.graph.table.position(self.index_name)) - (2 if self.has_sort_key else 1)
         is_whole = (sort is not None) == self.has_sort_key and len(others) == wanted
         if not is_whole or not 0 <= number < len(self.partitions):
             raise ValueError("no mark of this list")
-        own = () if sort is None else (self.prefix + sort,)
+        own = () if sort is None else (self.prefix + sort if isinstance(sort, str) else sort,)
         return Place(number, (self.partitions[number], *own, *others))
 
 
@@ -197,8 +210,13 @@ def bind(
         texts[argument.slot.name] = (required or {}).get(argument.name)
     shards = [slot for slot in path.keys.partition.slots if slot.is_shard]
     partitions = tuple(
-        graph.render(
-            path.record, path.keys, 0, {**texts, **{slot.name: slot.text.render(shard) for slot in shards}}
+        path.keys.attributes[0].value(
+            graph.render(
+                path.record,
+                path.keys,
+                0,
+                {**texts, **{slot.name: slot.text.render(shard) for slot in shards}},
+            )
         )
         for shard in range(path.keys.shards or 1)
     )
@@ -225,6 +243,8 @@ def _span(
     """The range that the arguments leave of the sort key: all but the last one given must be `eq`."""
     arguments = {argument.slot.name: argument for argument in path.ranged}
     given = {argument.slot.name: ranged[argument.name] for argument in path.ranged if argument.name in ranged}
+    if len(path.keys.attributes) == 2 and path.keys.attributes[1].type != "S":
+        return _value_span(path, texts, arguments, given)
     tokens = _flat(path.rest.tokens, given)
     exact = prefix
     for number, token in enumerate(tokens):
@@ -248,6 +268,26 @@ def _span(
             return _checked(Span(exact, exact))
     _refuse_gap(given, arguments)
     return _checked(beginning_with(exact))
+
+
+def _value_span(
+    path: AccessPath,
+    texts: Mapping[str, str | None],
+    arguments: Mapping[str, Argument],
+    given: Mapping[str, Narrowing],
+) -> Span:
+    """The range of a sort key that is a number or bytes, and so one slot and nothing else."""
+    slots = path.keys.sort.slots if path.keys.sort else ()
+    for slot in slots:
+        text = texts.get(slot.name)
+        narrowing = Narrowing(eq=text) if text is not None else given.get(slot.name)
+        if narrowing is None:
+            continue
+        _refuse_unusable(arguments.get(slot.name), slot, narrowing)
+        value = path.keys.attributes[1].value
+        low, high = narrowing.eq or narrowing.low, narrowing.eq or narrowing.high
+        return Span(None if low is None else value(low), None if high is None else value(high))
+    return Span()
 
 
 def _flat(tokens: tuple[Token, ...], given: Mapping[str, Narrowing]) -> tuple[Token, ...]:

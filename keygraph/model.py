@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import cast
 
 from keygraph.conditions import Condition, Eq
 from keygraph.formats import Format
@@ -34,7 +35,7 @@ class Model:
         self.table = table
         self.type_attribute = type_attribute
         self._classes = types
-        self._formats = dict(formats or {})
+        self._formats = cast("dict[object, Format]", dict(formats or {}))
         self.attribute_case = attribute_case
 
     # --- What was declared ----------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from keygraph.conditions import And, Condition
 from keygraph.items import Item
 from keygraph.listing import LAST, NeighbourList, Place, Span, beginning_with
 from keygraph.paths import AccessPath
-from keygraph.store import BatchGet, Count, Equals, Query, Store, pages
+from keygraph.store import BatchGet, Count, Equals, Query, Range, Store, pages
+from keygraph.table import KeyValue
 from keygraph.templates import Template
 
 _FILTERED_LIMIT = 32
@@ -66,7 +67,7 @@ class _Stream:
     frontier: Place | None = None
     """The last place that the store looked at."""
     ended: bool = False
-    skipped_sort: str | None = None
+    skipped_sort: KeyValue | None = None
     """A sort key whose items were read before, by a cursor of another shard."""
 
 
@@ -129,7 +130,7 @@ async def read_to(
             item for found in await asyncio.gather(*(_all(store, r) for r in requests)) for item in found
         ]
     found = [(neighbours.place_of(item), item) for item in items if neighbours.covers(item)]
-    return sorted(found, key=lambda pair: _order(neighbours, pair[0]))
+    return sorted(found, key=lambda pair: neighbours.order_of(pair[0]))
 
 
 def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]:
@@ -139,13 +140,18 @@ def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]
         raise LookupError(f"no key of {path.record.name} tells both its ends")
     head, rest = (keys.sort or Template(())).head(texts)
     prefix = head.render(texts) or ""
-    range_ = beginning_with(prefix).range if rest.tokens or not prefix else Equals(prefix)
+    if not prefix:
+        range_: Range | None = None
+    elif rest.tokens:
+        range_ = beginning_with(prefix).range
+    else:
+        range_ = Equals(keys.attributes[1].value(prefix))
     requests = []
     for shard in range(keys.shards or 1):
         shard_texts = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
         partition = keys.partition.render({**texts, **shard_texts})
         if partition:
-            requests.append(Query(partition, keys.index_name, range_))
+            requests.append(Query(keys.attributes[0].value(partition), keys.index_name, range_))
     return requests
 
 
@@ -170,7 +176,7 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
     """The stream of a shard; None where nothing of it is wanted."""
     span, start, skipped = neighbours.span, None, None
     if extent.after is not None and neighbours.has_sort_key:
-        sort = neighbours.sort_text(extent.after)
+        sort = neighbours.sort_value(extent.after)
         span = span.within(Span(low=sort) if extent.forward else Span(high=sort))
         if extent.after.shard == shard:
             # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
@@ -185,9 +191,9 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
         start = extent.after.position if shard == extent.after.shard else None
     if extent.until is not None and neighbours.has_sort_key:
         # What lies behind the end is not looked at either. A start may not lie outside of the range.
-        end = neighbours.sort_text(extent.until)
+        end = neighbours.sort_value(extent.until)
         span = span.within(Span(high=end) if extent.forward else Span(low=end))
-        if start is not None and not span.contains(str(start[1])):
+        if start is not None and not span.contains(start[1]):
             return None
     if span.is_empty:
         return None
@@ -203,9 +209,9 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
     return _Stream(query, shard, skipped_sort=skipped)
 
 
-def _beyond(sort: str, *, forward: bool) -> Span:
+def _beyond(sort: KeyValue, *, forward: bool) -> Span:
     """The sort keys behind one in the direction of reading, without that one as far as a bound can say it."""
-    if len(sort.encode()) > _BOUND_BYTES:
+    if not isinstance(sort, str) or not sort or len(sort.encode()) > _BOUND_BYTES:
         return Span()
     if forward:
         return Span(low=sort + "\0")
@@ -224,7 +230,7 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
         if not neighbours.includes(item):
             continue
         place = neighbours.place_of(item)
-        if stream.skipped_sort is None or neighbours.sort_text(place) != stream.skipped_sort:
+        if stream.skipped_sort is None or neighbours.sort_value(place) != stream.skipped_sort:
             stream.waiting.append((place, item))
     if page.last is None:
         stream.ended = True
@@ -236,13 +242,9 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
     return page.scanned
 
 
-def _order(neighbours: NeighbourList, place: Place) -> tuple[str, int]:
-    return neighbours.sort_text(place), place.shard
-
-
 def _nearest(neighbours: NeighbourList, extent: Extent, heads: list[_Stream]) -> _Stream:
     choose = min if extent.forward else max
-    return choose(heads, key=lambda stream: _order(neighbours, stream.waiting[0][0]))
+    return choose(heads, key=lambda stream: neighbours.order_of(stream.waiting[0][0]))
 
 
 def _is_reached(neighbours: NeighbourList, extent: Extent, place: Place) -> bool:
@@ -251,7 +253,7 @@ def _is_reached(neighbours: NeighbourList, extent: Extent, place: Place) -> bool
         return False
     if place == extent.until:
         return True
-    here, there = _order(neighbours, place), _order(neighbours, extent.until)
+    here, there = neighbours.order_of(place), neighbours.order_of(extent.until)
     return here > there if extent.forward else here < there
 
 
@@ -265,10 +267,10 @@ def _out_of_budget(
     """What was found up to the place to which every shard has been read."""
     choose = min if extent.forward else max
     frontiers = [stream.frontier for stream in starved if stream.frontier is not None]
-    resume = choose(frontiers, key=lambda place: _order(neighbours, place))
+    resume = choose(frontiers, key=lambda place: neighbours.order_of(place))
     while len(taken) <= extent.count and (heads := [stream for stream in streams if stream.waiting]):
         nearest = _nearest(neighbours, extent, heads)
-        here, end = _order(neighbours, nearest.waiting[0][0]), _order(neighbours, resume)
+        here, end = neighbours.order_of(nearest.waiting[0][0]), neighbours.order_of(resume)
         if here > end if extent.forward else here < end:
             break
         place, item = nearest.waiting.popleft()
@@ -276,7 +278,7 @@ def _out_of_budget(
             return Found(taken[: extent.count], len(taken) > extent.count, None)
         taken.append((place, item))
         if nearest.frontier is not None and not (nearest.waiting or nearest.ended):
-            resume = choose(resume, nearest.frontier, key=lambda place: _order(neighbours, place))
+            resume = choose(resume, nearest.frontier, key=lambda place: neighbours.order_of(place))
     if len(taken) >= extent.count:
         return Found(taken[: extent.count], True, None)
     return Found(taken, True, resume)
@@ -285,7 +287,7 @@ def _out_of_budget(
 # --- Counting -----------------------------------------------------------------------------------------
 
 
-async def _count_shard(store: Store, neighbours: NeighbourList, partition: str) -> int:
+async def _count_shard(store: Store, neighbours: NeighbourList, partition: KeyValue) -> int:
     span = neighbours.span
     if span.is_empty:
         return 0
@@ -308,7 +310,7 @@ async def _count_shard(store: Store, neighbours: NeighbourList, partition: str) 
         request = replace(request, start=page.last)
 
 
-async def _count_here(store: Store, neighbours: NeighbourList, partition: str) -> int:
+async def _count_here(store: Store, neighbours: NeighbourList, partition: KeyValue) -> int:
     request = Query(partition, neighbours.index_name, neighbours.span.range, _filter(neighbours))
     total = 0
     while True:

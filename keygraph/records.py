@@ -110,8 +110,8 @@ class Keys:
         """The texts in the item's keys here; None where it has none of these keys, or others."""
         texts: dict[str, str] = {}
         for attribute, template in zip(self.attributes, self.templates, strict=False):
-            value = item.get(attribute.name)
-            found = template.parse(value) if isinstance(value, str) else None
+            text = attribute.text(item.get(attribute.name))
+            found = None if text is None else template.parse(text)
             if found is None or any(texts.get(name, text) != text for name, text in found.items()):
                 return None
             texts.update(found)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias, cast
 
-from keygraph.items import Value
+from keygraph.items import Value, number, number_text
 
 KeyType: TypeAlias = Literal["S", "N", "B"]
 KeyValue: TypeAlias = str | Decimal | bytes
@@ -33,6 +33,26 @@ class KeyAttribute(NamedTuple):
     def holds(self, value: object) -> bool:
         """Whether the value is of this key's type."""
         return type(value) is _KEY_PYTHON_TYPES[self.type]
+
+    def text(self, value: object) -> str | None:
+        """The text of a key's value, as templates read it; None where the value is of another type.
+
+        A number's digits; of bytes one character each.
+        """
+        match value:
+            case str() if self.type == "S":
+                return value
+            case Decimal() if self.type == "N":
+                return number_text(value)
+            case bytes() if self.type == "B":
+                return value.decode("latin-1")
+        return None
+
+    def value(self, text: str) -> KeyValue:
+        """The key's value of a text that a template has rendered. Raises ValueError where it is none."""
+        if self.type == "N":
+            return number(text)
+        return text.encode("latin-1") if self.type == "B" else text
 
 
 KeyDeclaration: TypeAlias = str | tuple[str, KeyType]

@@ -213,8 +213,8 @@ def _index_behind(
         return 0
     if place in places:
         return places.index(place) + 1
-    there = (neighbours.sort_text(place), place.shard)
-    heres = [(neighbours.sort_text(each), each.shard) for each in places]
+    there = neighbours.order_of(place)
+    heres = map(neighbours.order_of, places)
     return sum(here < there if forward else here > there for here in heres)
 
 

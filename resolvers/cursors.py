@@ -23,7 +23,8 @@ _MAC_BYTES = 16
 def cursor(secret: bytes, neighbours: NeighbourList, place: Place) -> str:
     """The cursor of a place in the list."""
     shard, sort, others = neighbours.mark(place)
-    content = _dump([shard, sort, *(_plain(value) for value in others)])
+    plain_sort = None if sort is None else _plain(sort)
+    content = _dump([shard, plain_sort, *(_plain(value) for value in others)])
     sealed = _mac(secret, neighbours, content) + content
     return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
@@ -38,7 +39,8 @@ def read_cursor(secret: bytes, neighbours: NeighbourList, name: str, text: str) 
         if not hmac.compare_digest(mac, _mac(secret, neighbours, content)):
             raise ValueError("another list's, or changed")
         shard, sort, *others = json.loads(content)
-        return neighbours.place(shard, sort, tuple(_key_value(value) for value in others))
+        own = None if sort is None else _key_value(sort)
+        return neighbours.place(shard, own, tuple(_key_value(value) for value in others))
     except (binascii.Error, ValueError, UnicodeError):
         raise BadUserInput(f"{name}: it is no cursor of this list") from None
 

@@ -201,6 +201,8 @@ type Query {
 
   """The Shade with this key."""
   shade(name: ID!): Shade
+
+  """Books, in the order of published, then title."""
   booksByGenre(
     genre: Genre!
 PAGING
@@ -208,18 +210,26 @@ PAGING
     title: StringRange
     where: BookWhere
   ): BookConnection!
+
+  """Books, in the order of published."""
   books(PAGING
     published: DateTimeRange
     where: BookWhere
   ): BookConnection!
+
+  """Notes, in the order of day."""
   diary(PAGING
     day: DateRange
     where: NoteWhere
   ): NoteConnection!
+
+  """Covers, in the order of shadeId."""
   covers(PAGING
     shadeId: IDRange
     where: CoverWhere
   ): CoverConnection!
+
+  """The first Book with this code."""
   bookByCode(code: String!): Book
 }'''
     )

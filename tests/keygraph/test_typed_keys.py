@@ -1,0 +1,190 @@
+"""Keys that are numbers or bytes, and tables and indexes without a sort key."""
+
+from __future__ import annotations
+
+import base64
+from decimal import Decimal
+
+import pytest
+
+from keygraph import ID, BadUserInput, Graph, Index, Long, Many, Table, many, node, record
+from keygraph.store import BatchWrite
+from resolvers import Service, build_schema
+from tests.conftest import MakeStore
+from tests.keygraph.checked import mistakes
+
+by_score = Index("ByScore", "LeaguePK", ("Score", "N"))
+by_owner = Index("ByOwner", "OwnerPK")
+
+games = Table(
+    "Games",
+    partition_key=("GameNo", "N"),
+    sort_key=("Played", "N"),
+    indexes=[by_score, by_owner],
+)
+
+
+@node("{number}", "{number}", by_owner("OWNER#{owner}", lists="games_of"))
+class Game:
+    number: Long
+    title: str
+    owner: str
+    plays: Many[Play] = many()
+
+
+@record("{game.number}", "{played}", by_score("LEAGUE#{league}", "{score}", lists="best"))
+class Play:
+    game: Game
+    played: Decimal
+    league: str
+    score: int
+
+
+graph = Graph(games, Game, Play, attribute_case="pascal")
+
+GAME: dict[str, object] = {"GameNo": 7, "Played": 7, "Number": 7, "Title": "Go", "OwnerPK": "OWNER#ada"}
+PLAYS = [
+    {"GameNo": 7, "Played": played, "LeaguePK": "LEAGUE#a", "Score": score}
+    for played, score in ((-3, 5), ("0.5", 50), (9, 6), (10, 50), ("1E+20", 700))
+]
+
+
+def stored(item: dict[str, object]) -> dict[str, object]:
+    numbers = ("GameNo", "Played", "Number", "Score")
+    return {name: Decimal(str(value)) if name in numbers else value for name, value in item.items()}
+
+
+@pytest.fixture
+async def service(make_store: MakeStore) -> Service:
+    store = await make_store(graph.check().table)
+    await store.send(BatchWrite(tuple(stored(item) for item in [GAME, *PLAYS])))  # type: ignore[misc]
+    return Service(build_schema(graph), store, secret=b"a secret")
+
+
+async def ask(service: Service, query: str) -> dict[str, object]:
+    answer = await service.execute(query)
+    assert "errors" not in answer, answer
+    return answer["data"]
+
+
+async def test_numbers_are_ordered_as_numbers(service: Service) -> None:
+    """Ten would come before nine, and what is negative last."""
+    plays = await ask(service, "{ game(number: 7) { title plays { totalCount nodes { played score } } } }")
+    shown = ["-3", "0.5", "9", "10", "100000000000000000000"]
+    assert plays == {
+        "game": {
+            "title": "Go",
+            "plays": {
+                "totalCount": 5,
+                "nodes": [
+                    {"played": played, "score": score}
+                    for played, score in zip(shown, (5, 50, 6, 50, 700), strict=True)
+                ],
+            },
+        }
+    }
+
+
+async def test_ranges_over_numbers(service: Service) -> None:
+    """A range would be that of the digits, or could not be asked for."""
+    assert await ask(
+        service,
+        """{ game(number: 7) {
+          some: plays(played: {from: "0.5", to: 10}, direction: DESC) { nodes { played } }
+          one: plays(played: {eq: "10.0"}) { nodes { played } }
+        } }""",
+    ) == {
+        "game": {
+            "some": {"nodes": [{"played": "10"}, {"played": "9"}, {"played": "0.5"}]},
+            "one": {"nodes": [{"played": "10"}]},
+        }
+    }
+
+
+@pytest.mark.parametrize("direction", ["ASC", "DESC"])
+async def test_pages_of_a_list_by_number(service: Service, direction: str) -> None:
+    """A client that pages would miss or see again what has the same score."""
+    seen: list[int] = []
+    after = "null"
+    while True:
+        answer = await service.execute(
+            f"""{{ best(league: "a", first: 2, after: {after}, direction: {direction}) {{
+              nodes {{ score }} pageInfo {{ hasNextPage endCursor }} }} }}"""
+        )
+        page = answer["data"]["best"]
+        seen += [each["score"] for each in page["nodes"]]
+        if not page["pageInfo"]["hasNextPage"]:
+            break
+        after = f'"{page["pageInfo"]["endCursor"]}"'
+    assert seen == sorted([5, 6, 50, 50, 700], reverse=direction == "DESC")
+
+
+async def test_an_index_without_a_sort_key(service: Service) -> None:
+    """What an index without a sort key holds could not be listed."""
+    assert (
+        await ask(service, '{ gamesOf(owner: "ada") { totalCount edges { cursor node { number } } } }') != {}
+    )
+    page = await ask(service, '{ gamesOf(owner: "ada") { totalCount nodes { number title } } }')
+    assert page == {"gamesOf": {"totalCount": 1, "nodes": [{"number": 7, "title": "Go"}]}}
+
+
+def test_a_number_that_the_table_cannot_hold() -> None:
+    """The request would fail at DynamoDB instead of saying which argument is wrong."""
+    with pytest.raises(BadUserInput) as refused:
+        graph.identity(graph.types["Game"], {"number": 10**40 + 1})
+    assert str(refused.value) == "number cannot stand in a key of Game"
+
+
+blobs = Table("Blobs", partition_key=("Digest", "B"))
+
+
+@node("{digest}")
+class Blob:
+    digest: bytes
+    size: int
+
+
+@pytest.mark.parametrize("digest", [b"\x00\xff\x10", b"plain"])
+async def test_bytes_as_a_key_of_a_table_without_a_sort_key(make_store: MakeStore, digest: bytes) -> None:
+    """A table by digest could not be served."""
+    served = Graph(blobs, Blob, attribute_case="pascal").check()
+    store = await make_store(blobs)
+    await store.send(BatchWrite(({"Digest": digest, "Size": Decimal(3)},)))
+    service = Service(build_schema(served), store, secret=b"a secret")
+    text = base64.b64encode(digest).decode()
+    blob = await ask(service, f'{{ blob(digest: "{text}") {{ id digest size }} }}')
+    assert {"digest": text, "size": 3}.items() <= blob["blob"].items()  # type: ignore[attr-defined,operator]
+    again = await ask(service, f'{{ node(id: "{blob["blob"]["id"]}") {{ ... on Blob {{ size }} }} }}')  # type: ignore[index]
+    assert again == {"node": {"size": 3}}
+
+
+def test_what_does_not_fit_a_keys_type() -> None:
+    """Nothing would ever be found, since a text is no number."""
+
+    @node("GAME#{game_id}", "{title}")
+    class Wrong:
+        game_id: ID
+        title: str
+
+    @node("{name}")
+    class Named:
+        name: str
+
+    @node("X#{digest}")
+    class Digest:
+        digest: bytes
+
+    numbers = Table("T", partition_key=("N", "N"), sort_key=("S", "N"))
+    texts = Table("T", partition_key="PK")
+    assert mistakes(Wrong, table=numbers) == [
+        'Wrong: the template "GAME#{game_id}" for N, which is of type N: a number is one placeholder and nothing '
+        "else. Use a field of the key's type."
+    ]
+    assert mistakes(Named, table=numbers) == [
+        'Named: the template "{name}" for N, which is of type N: a key that is a number cannot hold a field of type '
+        "string. Use a field of the key's type."
+    ]
+    assert mistakes(Digest, table=texts) == [
+        'Digest: the template "X#{digest}" for PK, which is of type S: bytes cannot stand in a key of type S. '
+        "Use a field of the key's type."
+    ]
