@@ -1,0 +1,68 @@
+"""Ten tables that were designed elsewhere: each list is one Query of the keys that the design has for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from keygraph import Graph
+from keygraph.describing import path_request
+from resolvers import build_schema
+from tests.documents import published_designs
+
+GRAPHS = {name: value for name, value in vars(published_designs).items() if isinstance(value, Graph)}
+
+REQUESTS = [
+    ("repos", "Account.repositories", "GSI1: GSI1PK = ACCOUNT#{login} AND begins_with(GSI1SK, #REPO#)"),
+    ("repos", "Repository.issues", "PK = REPO#{owner_id}#{name} AND begins_with(SK, ISSUE#)"),
+    ("repos", "Repository.by_state", "GSI1: GSI1PK = REPO#{owner_id}#{name} AND begins_with(GSI1SK, ISSUE#)"),
+    (
+        "repos",
+        "Issue.reactions",
+        "PK = ISSUE#{repository_owner_id}#{repository_name}#{number} AND begins_with(SK, REACTION#)",
+    ),
+    ("games", "Player.games", "GSI1: GSI1PK = PLAYER#{player_id} AND begins_with(GSI1SK, PLAYED#)"),
+    ("games", "Game.players", "PK = GAME#{game_id} AND begins_with(SK, PLAYER#)"),
+    ("games", "open_games", "GSI1: GSI1PK = OPEN#{map}"),
+    ("games", "scores", "Leaderboard: LB = SCORES"),
+    ("chat", "Room.messages", "PK = ROOM#{room_id} AND begins_with(SK, MSG#)"),
+    ("chat", "Room.members", "PK = ROOM#{room_id} AND begins_with(SK, MEMBER#)"),
+    ("chat", "Person.rooms", "GSI1: GSI1PK = PERSON#{handle} AND begins_with(GSI1SK, ROOM#)"),
+    ("iot", "Device.readings", "pk = DEVICE#{device_id}#{day}"),
+    ("iot", "devices_of", "GSI1: GSI1PK = SITE#{site}"),
+    ("desk", "Ticket.comments", "PK = TICKET#{ticket_id} AND begins_with(SK, COMMENT#)"),
+    ("desk", "tickets", "GSI1: GSI1PK = STATUS#{status}"),
+    ("tenants", "Hotel.bookings", "PK = TENANT#{tenant}#HOTEL#{hotel_id} AND begins_with(SK, BOOKING#)"),
+    ("tenants", "hotels", "GSI1: GSI1PK = TENANT#{tenant} AND begins_with(GSI1SK, HOTEL#)"),
+    ("tenants", "bookings_of", "GSI1: GSI1PK = TENANT#{hotel_tenant}#GUEST#{guest}"),
+    ("films", "Film.cast", "PK = FILM#{film_id} AND begins_with(SK, ACTOR#)"),
+    ("films", "Actor.roles", "inverted: SK = ACTOR#{actor_id} AND begins_with(PK, FILM#)"),
+    ("bm", "Reader.bookmarks", "PK = USER#{user_id} AND begins_with(SK, BOOKMARK#)"),
+    ("bm", "Reader.latest", "ByDate: PK = USER#{user_id}"),
+    ("social", "Handle.timeline", "PK = T#{handle}"),
+    ("social", "Handle.followers", "PK = U#{handle} AND begins_with(SK, F#)"),
+    ("social", "Handle.following", "inverted: SK = F#{handle} AND begins_with(PK, U#)"),
+    ("social", "handles", "inverted: SK = U AND begins_with(PK, U#)"),
+    ("social", "entries", "inverted: SK = {posted}#{post_id} AND begins_with(PK, T#)"),
+    ("content", "Doc.versions", "PK = DOC#{doc_id} AND begins_with(SK, v)"),
+]
+
+
+@pytest.mark.parametrize(("design", "path", "request_"), REQUESTS)
+def test_each_list_is_the_designs_own_query(design: str, path: str, request_: str) -> None:
+    """The declaration would read another partition than the design keeps the list in."""
+    graph = GRAPHS[design].check()
+    found = {
+        f"{each.owner.name}.{each.name}" if each.owner else each.name: path_request(graph, each)
+        for each in graph.paths
+    }
+    described = found[path]
+    assert (f"{described.index}: " if described.index else "") + described.keys == request_
+
+
+@pytest.mark.parametrize("design", sorted(GRAPHS))
+def test_nothing_else_is_offered(design: str) -> None:
+    """A list would be in the schema that the design has no key for."""
+    graph = GRAPHS[design].check()
+    offered = {f"{path.owner.name}.{path.name}" if path.owner else path.name for path in graph.paths}
+    assert offered == {path for name, path, _ in REQUESTS if name == design}
+    assert "type Query {" in build_schema(graph).as_str()
