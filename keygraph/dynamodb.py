@@ -19,6 +19,7 @@ from aiobotocore.config import AioConfig
 from aiobotocore.session import get_session
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keygraph._rules import can_go_on
 from keygraph.conditions import Path
 from keygraph.dynamodb_errors import code_of, meaning
 from keygraph.errors import TableMissing, TimedOut
@@ -117,22 +118,27 @@ class DynamoDBStore:
         if not wires:
             return Page([], 0, None, sending.cost)
         answer = await sending.call(wires[0])
-        projection, index = (
-            (request.projection, request.index) if isinstance(request, Query) else (None, None)
-        )
+        projection = request.projection if isinstance(request, Query) else None
         items = [_projected(untyped_item(typed), projection) for typed in answer["Items"]]
-        return Page(items, answer["ScannedCount"], self._last(answer, index), sending.cost)
+        last = self._last(answer, request)
+        return Page(items, answer["ScannedCount"], last, sending.cost)
 
     async def _counted(self, request: Count, wires: tuple[Wire, ...], sending: Sending) -> Counted:
         if not wires:
             return Counted(0, 0, None, sending.cost)
         answer = await sending.call(wires[0])
-        last = self._last(answer, request.index)
+        last = self._last(answer, request)
         return Counted(answer["Count"], answer["ScannedCount"], last, sending.cost)
 
-    def _last(self, answer: Body, index: str | None) -> Position | None:
+    def _last(self, answer: Body, request: Query | Count | Scan) -> Position | None:
+        """Where to go on; None where nothing can follow, even if DynamoDB has stopped there for its limit."""
         typed = answer.get("LastEvaluatedKey")
-        return self._table.position_of(untyped_item(typed), index) if typed else None
+        if not typed:
+            return None
+        if isinstance(request, Scan):
+            return self._table.position_of(untyped_item(typed), None)
+        last = self._table.position_of(untyped_item(typed), request.index)
+        return last if can_go_on(request, last) else None
 
     async def _batch(self, request: BatchGet, wires: tuple[Wire, ...], sending: Sending) -> Batch:
         if wires and wires[0].operation == "GetItem":

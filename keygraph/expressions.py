@@ -30,11 +30,16 @@ from keygraph.conditions import (
     Or,
     Path,
 )
+from keygraph.errors import BadUserInput
 from keygraph.items import TypedValue, Value, to_typed
-from keygraph.store import Above, AtLeast, AtMost, Below, Equals, Prefix, Range, Within
+from keygraph.store import Above, AtLeast, AtMost, Below, Count, Equals, Prefix, Query, Range, Within
+from keygraph.table import Index, Table
 
 _IN_VALUES = 100
 """How many values DynamoDB allows in one IN."""
+_EXPRESSION_BYTES = 4096
+_OPERATIONS = 300
+"""How many operators and functions it allows in one expression: comparisons, and what joins them."""
 _OPERATORS: dict[type, str] = {
     Eq: "=",
     Ne: "<>",
@@ -119,6 +124,29 @@ def _joined(conditions: Iterable[Condition], join: type[And] | type[Or]) -> Cond
     return parts[0] if len(parts) == 1 else join(tuple(parts))
 
 
+def filter_text(condition: Condition, placeholders: Placeholders) -> str:
+    """The expression of a simplified condition that is a filter.
+
+    Raises BadUserInput for one that is too long for DynamoDB, or compares with what it cannot hold.
+    """
+    try:
+        text = condition_text(condition, placeholders)
+    except ValueError as error:
+        raise BadUserInput(f"The filter compares with {error}.") from None
+    if len(text) > _EXPRESSION_BYTES or _operations(condition) > _OPERATIONS:
+        raise BadUserInput("The filter has too many conditions or values for one request to DynamoDB.")
+    return text
+
+
+def _operations(condition: Condition) -> int:
+    match condition:
+        case And(conditions) | Or(conditions):
+            return len(conditions) - 1 + sum(map(_operations, conditions))
+        case Not(inner):
+            return 1 + _operations(inner)
+    return 1
+
+
 def condition_text(condition: Condition, placeholders: Placeholders) -> str:
     """The expression of a simplified condition. Parentheses only where they tell: DynamoDB refuses spare ones."""
     match condition:
@@ -163,7 +191,15 @@ def attribute_names(condition: Condition) -> set[str]:
     return {condition.path[0]}
 
 
-# --- Ranges of a sort key -----------------------------------------------------------------------------
+# --- Keys ---------------------------------------------------------------------------------------------
+
+
+def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeholders) -> str:
+    """The condition on the keys of what is read, which has a sort key where the request has a range."""
+    text = f"{placeholders.path((keyed.partition.name,))} = {placeholders.value(request.partition)}"
+    if request.range is None or keyed.sort is None:
+        return text
+    return f"{text} AND {range_text(request.range, keyed.sort.name, placeholders)}"
 
 
 def range_text(range_: Range, sort_key: str, placeholders: Placeholders) -> str:

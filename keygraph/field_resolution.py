@@ -26,7 +26,7 @@ from keygraph.mistakes import Mistakes
 from keygraph.names import camel, cased
 from keygraph.records import DeclaredList, End, Field, Method, RecordType
 from keygraph.templates import SHARD
-from keygraph.types import UnknownType, Writing, field_type, is_optional
+from keygraph.types import FieldType, UnknownType, Writing, field_type, is_optional
 
 
 class FieldResolution:
@@ -145,7 +145,8 @@ class FieldResolution:
                 "unknown-type",
                 where,
                 f"{error}.",
-                "Use a type of DESIGN's section on attributes, or list the type in the graph.",
+                "Use str, int, Long, float, bool, Decimal, datetime, date, bytes, an enum, a list, a set, a dataclass "
+                "or JSON, or list the type in the graph.",
                 breaks=record.name,
             )
             return
@@ -241,9 +242,48 @@ class FieldResolution:
                 hints = self._method_hints(record, name, function)
                 if hints is not None:
                     signature = inspect.signature(function)
-                    record.methods[name] = Method(
-                        name, function, options.needs, signature, hints, docstring(function.__doc__)
-                    )
+                    types = self._method_types(record, name, signature, hints)
+                    if types is not None:
+                        record.methods[name] = Method(
+                            name,
+                            function,
+                            options.needs,
+                            signature,
+                            hints,
+                            types,
+                            docstring(function.__doc__),
+                        )
+
+    def _method_types(
+        self, record: RecordType, name: str, signature: inspect.Signature, hints: Mapping[str, Any]
+    ) -> tuple[FieldType, ...] | None:
+        """The types of a method's answer and arguments; None where one cannot be in a schema."""
+        _, *parameters = signature.parameters.values()
+        problem = None
+        if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
+            problem = "it takes any number of arguments."
+        elif len({camel(each.name) for each in parameters}) < len(parameters):
+            problem = "two of its arguments have one name in the schema."
+        elif any(each.name not in hints for each in parameters):
+            problem = "not all of its arguments are annotated."
+        types: list[FieldType] = []
+        try:
+            for part in ["return", *(each.name for each in parameters if each.name in hints)]:
+                annotation, _ = is_optional(hints[part])
+                target = self._listed(annotation)
+                if target is None or not target.is_node or part != "return":
+                    types.append(field_type(annotation, self._writing))
+        except UnknownType as error:
+            problem = f"{error}."
+        if problem is not None:
+            self._mistakes.add(
+                "method",
+                f"{record.name}.{name}",
+                problem,
+                "Its signature is a field of the schema: change it.",
+            )
+            return None
+        return tuple(types)
 
     def _method_hints(self, record: RecordType, name: str, function: Any) -> dict[str, Any] | None:
         listed = {type_.name: type_.cls for type_ in self._types.values()}

@@ -18,6 +18,7 @@ TypedValue: TypeAlias = dict[str, Any]
 """A value as DynamoDB writes it: `{"S": "text"}`, `{"N": "199.99"}`, `{"M": {…}}`."""
 
 _DIGITS = 38
+_NUMBER_BYTES = 21
 _SMALLEST, _LARGEST = Decimal("1E-130"), Decimal("9.9999999999999999999999999999999999999E+125")
 _EXACT = Context(prec=_DIGITS, Emin=-130, Emax=126, traps=[Inexact, InvalidOperation, Overflow])
 
@@ -151,8 +152,14 @@ def value_size(value: Value) -> int:
 
 
 def _number_size(value: Decimal) -> int:
-    """About one byte for two significant digits, one more, and one for the sign."""
+    """A byte for each pair of significant digits, one more, and one for a minus sign; never more than 21.
+
+    Pairs are counted from the point: 11 is one, 110 is two (1 and 10). The guide says "approximately one byte for two
+    digits"; this is what DynamoDB Local charges by.
+    """
     if value.is_zero():
         return 1
-    sign, digits, _ = number(value).as_tuple()
-    return (len(digits) + 1) // 2 + 1 + sign
+    sign, digits, exponent = number(value).as_tuple()
+    first = len(digits) + int(exponent) - 1
+    pairs = (len(digits) + (first + 1) % 2 + 1) // 2
+    return min(pairs + 1 + sign, _NUMBER_BYTES)

@@ -234,7 +234,7 @@ class KeyResolution:
                 )
             return
         shards = call.shards if call else None
-        if shards is None:
+        if shards is None and sort != record.table_keys.partition:
             self._refuse_shard_in_sort(record, sort)
         if shards is None and partition == record.table_keys.partition:
             shards = record.table_keys.shards

@@ -128,6 +128,11 @@ class KeyText:
             return ()
         return tuple(str(member.value) for member in cast(Any, self.type.python))
 
+    def is_wider(self, text: str) -> bool:
+        """Whether a number has more digits than its padding, so that it does not stand in order."""
+        width = re.search("[1-9][0-9]*", self.format) if _PADDED.fullmatch(self.format) else None
+        return width is not None and len(text) > int(width[0])
+
     def render(self, value: Any) -> str:
         """The text of a value. Raises ValueError where the value is none of the type's."""
         kind = self.type.kind

@@ -36,6 +36,21 @@ class Narrowing:
     high: str | None = None
     prefix: str | None = None
 
+    def contains(self, text: str | None) -> bool:
+        """Whether a value's text is in the range; one that is absent is in none."""
+        if text is None:
+            return False
+        return (self.low is None or self.low <= text) and (self.high is None or text <= self.high)
+
+    def fitted(self, slot: Slot) -> Narrowing:
+        """The range without a bound that has more digits than the key's format, which all keys are below."""
+        low, high = self.low, self.high
+        if high is not None and slot.text.is_wider(high):
+            high = None
+        if low is not None and slot.text.is_wider(low):
+            return Narrowing(low=LAST, high=high)
+        return Narrowing(self.eq, low, high, self.prefix)
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -102,6 +117,8 @@ class NeighbourList:
     """What the list itself fixes: the texts of the owner's key and of the required arguments, by slot."""
     filter: Condition | None = None
     """What the store decides."""
+    narrowed: tuple[tuple[str, Narrowing], ...] = ()
+    """The ranges, by slot, that the order of the keys does not decide alone: a separator follows the value there."""
     condition: Condition | None = None
     """What is decided here, on whole items."""
 
@@ -121,7 +138,7 @@ class NeighbourList:
     @cached_property
     def is_exact(self) -> bool:
         """Whether the store's filter alone decides what is in the list, so that it can count."""
-        if self.condition is not None or self.path.reads_others:
+        if self.condition is not None or self.path.reads_others or self.narrowed:
             return False
         siblings = self.graph.siblings(self.path)
         if not siblings:
@@ -155,10 +172,12 @@ class NeighbourList:
 
     def _fixes(self, item: Item) -> bool:
         """Whether the item's keys hold what the list fixes, where its range alone does not say so."""
-        if not self.path.reads_others:
+        if not self.path.reads_others and not self.narrowed:
             return True
         texts = self.path.keys.parse(item)
-        return texts is not None and all(texts.get(name, text) == text for name, text in self.values)
+        if texts is None or any(texts.get(name, text) != text for name, text in self.values):
+            return False
+        return all(narrowing.contains(texts.get(name)) for name, narrowing in self.narrowed)
 
     def place_of(self, item: Item) -> Place:
         """Where an item of the list stands. KeyError where it lacks a key."""
@@ -230,6 +249,7 @@ def bind(
         _span(path, prefix, texts, ranged or {}),
         tuple(sorted(texts.items())),
         filter_,
+        _undecided(path, ranged or {}),
         condition,
     )
 
@@ -261,13 +281,24 @@ def _span(
         if narrowing.eq is None:
             following = tokens[number + 1 :]
             _refuse_later(given, arguments, token)
-            return _checked(_ranged_span(exact, narrowing, following))
+            return _checked(_ranged_span(exact, narrowing.fitted(token), following))
         exact += narrowing.eq
     else:
         if path.keys.sort is not None:
             return _checked(Span(exact, exact))
     _refuse_gap(given, arguments)
     return _checked(beginning_with(exact))
+
+
+def _undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, Narrowing], ...]:
+    """The ranges over values behind which more of the key stands: 1.5 sorts before 1 where `_` follows."""
+    last = path.rest.tokens[-1:]
+    return tuple(
+        (argument.slot.name, said)
+        for argument in path.ranged
+        if (said := ranged.get(argument.name)) is not None and (said.low is not None or said.high is not None)
+        if (argument.slot,) != last
+    )
 
 
 def _value_span(
@@ -308,9 +339,13 @@ def _ranged_span(exact: str, narrowing: Narrowing, following: tuple[Token, ...])
     low = whole.low if narrowing.low is None else exact + narrowing.low
     if narrowing.high is None:
         return Span(low, whole.high)
-    # What follows the value in the key is covered: the literal text first, so that 3 does not cover 30.
-    literal = following[0] if following and isinstance(following[0], str) else ""
-    return Span(low, exact + narrowing.high + (literal + LAST if following else ""))
+    if not following:
+        return Span(low, exact + narrowing.high)
+    # What follows the value in the key is covered. A value that is shorter may come later there, since its separator
+    # is compared with a character of the longer one.
+    literal = following[0] if isinstance(following[0], str) else ""
+    ends = (narrowing.high[:length] for length in range(1, len(narrowing.high) + 1))
+    return Span(low, exact + max(end + literal + LAST for end in ends))
 
 
 def _refuse_unusable(argument: Argument | None, slot: Slot, narrowing: Narrowing) -> None:

@@ -75,7 +75,8 @@ def connection_prefix(path: AccessPath) -> str:
 
 def where_name(path: AccessPath) -> str:
     """The filter of a list: that of the record type, or the list's own where its index projects less."""
-    return f"{path.record.name if path.tells_all else connection_prefix(path)}Where"
+    own = f"{path.owner.name if path.owner else path.record.name}{pascal(path.name)}"
+    return f"{path.record.name if path.tells_all else own}Where"
 
 
 def condition_name(type_: FieldType) -> str:
@@ -149,6 +150,9 @@ def _look_at_types(model: Model, found: list[Mistake]) -> None:
         for field in record.fields.values():
             for python in _classes_of(field.type):
                 declare(python.__name__, f"{record.name}.{field.name}", python)
+        for method in record.methods.values():
+            for python in {python: None for type_ in method.types for python in _classes_of(type_)}:
+                declare(python.__name__, f"{record.name}.{method.name}", python)
     for path in model.paths:
         what = (
             f"the root's lists of {path.record.name}"
@@ -187,6 +191,17 @@ def _look_at_fields(model: Model, found: list[Mistake]) -> None:
                 found.append(
                     Mistake("bad-name", f"{record.name}.{name}", "it is no name of GraphQL.", "Rename it.")
                 )
+        if record.is_node:
+            keys = {slot.path: camel(record.leaf_name(slot.path)) for slot in record.identity}
+            _look_for_equal(f"the key of {record.name}", keys.values(), found)
+        places = {field.attribute: camel(field.name) for field in record.fields.values()}
+        of_ends = [
+            camel(record.leaf_name((end.name, *path)))
+            for end in record.ends.values()
+            for path, attribute in end.attributes.items()
+            if attribute not in places
+        ]
+        _look_for_equal(f"the filter of {record.name}", [*set(places.values()), *of_ends], found)
         if record.kind == "edge":
             for name in sorted({camel(name) for name in names} & set(EDGE_FIELDS)):
                 found.append(

@@ -144,7 +144,7 @@ class AccessPath:
         return tuple(
             self._argument(slot, optional=True)
             for slot in self.rest.slots
-            if slot.name not in self.known and slot.name not in told
+            if slot.name not in self.known and slot.name not in told and not slot.is_shard
         )
 
     def _argument(self, slot: Slot, *, optional: bool) -> Argument:

@@ -73,7 +73,8 @@ class _Stream:
 
 async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found:
     """The wanted part of the list. Raises a StoreError."""
-    if extent.count == 0 and not extent.look_ahead:
+    is_nothing = extent.count == 0 and not extent.look_ahead
+    if is_nothing or (extent.after is not None and extent.after == extent.until):
         return Found([], False, None)
     wanted = extent.count + extent.look_ahead
     streams = [

@@ -70,6 +70,8 @@ class Method:
     needs: tuple[str, ...] | None
     signature: inspect.Signature
     hints: Mapping[str, Any]
+    types: tuple[FieldType, ...]
+    """The types of what it returns and takes, where they are no nodes."""
     description: str | None
 
     @property

@@ -12,21 +12,25 @@ from typing import Any, TypeVar
 from keygraph._rules import (
     BATCH_GET_KEYS,
     BATCH_WRITE_ITEMS,
-    ITEM_BYTES,
     PARTITION_KEY_BYTES,
     SORT_KEY_BYTES,
+    can_go_on,
     checked_key_bytes,
     refuse_crossed_bounds,
-    refuse_deep_nesting,
+    refuse_filtered,
+    refuse_index_keys,
+    refuse_large,
+    refuse_segment,
+    refuse_unstorable,
 )
-from keygraph.conditions import Condition, Path
+from keygraph.conditions import Path
 from keygraph.errors import BadUserInput
 from keygraph.expressions import (
     Placeholders,
     attribute_names,
-    condition_text,
+    filter_text,
+    key_text,
     projection_text,
-    range_text,
     simplified,
 )
 from keygraph.items import Item, TypedValue, item_size, to_typed, typed_item
@@ -61,10 +65,10 @@ class Wire:
 def render(request: Request[Any], table: Table) -> tuple[Wire, ...]:
     """What is sent to DynamoDB for the request; nothing where it needs no answer from there.
 
-    A `Query` or `Count` needs none if nothing can pass its filter, a batch if it is empty.
+    A `Query` or `Count` needs none if nothing can pass its filter or stand behind its start, a batch if it is empty.
     Raises BadUserInput for what DynamoDB would refuse: a key that is of another type, empty or too large, an item
-    that is too large, crossed bounds, a consistent read of a global index, a filter on a key of what is read, an
-    attribute that the index does not project, an index that there is not.
+    that is too large, crossed bounds, a consistent read of a global index, a filter that is too long, or looks at a
+    key of what is read, an attribute that the index does not project, an index that there is not.
     """
     match request:
         case Query() | Count():
@@ -95,18 +99,17 @@ def _query(request: Query | Count, table: Table) -> tuple[Wire, ...]:
     filter_ = True if request.filter is None else simplified(request.filter)
     if filter_ is False:
         return ()
+    if request.range is not None:
+        _refuse_range(request.range, keyed)
 
     placeholders = Placeholders()
     body: dict[str, Any] = {"TableName": table.name}
     if request.index is not None:
         body["IndexName"] = request.index
-    keys = f"{placeholders.path((keyed.partition.name,))} = {placeholders.value(request.partition)}"
-    if request.range is not None:
-        keys += f" AND {range_text(request.range, _sort_key(keyed, request.range), placeholders)}"
-    body["KeyConditionExpression"] = keys
+    body["KeyConditionExpression"] = key_text(request, keyed, placeholders)
     if not isinstance(filter_, bool):
-        _refuse_filtered_keys(filter_, keyed)
-        body["FilterExpression"] = condition_text(filter_, placeholders)
+        refuse_filtered(attribute_names(filter_), keyed, table)
+        body["FilterExpression"] = filter_text(filter_, placeholders)
     if isinstance(request, Count):
         body["Select"] = "COUNT"
     else:
@@ -116,10 +119,13 @@ def _query(request: Query | Count, table: Table) -> tuple[Wire, ...]:
         if not request.forward:
             body["ScanIndexForward"] = False
     body |= placeholders.attributes() | _paging(request, table, request.index) | _CAPACITY
+    if request.start is not None and not can_go_on(request, request.start):
+        return ()
     return (Wire("Query", body),)
 
 
 def _scan(request: Scan, table: Table) -> Wire:
+    refuse_segment(request.segment, request.segments)
     body: dict[str, Any] = {"TableName": table.name}
     if request.segments > 1:
         body |= {"Segment": request.segment, "TotalSegments": request.segments}
@@ -174,8 +180,8 @@ def _keyed(table: Table, index: str | None) -> Table | Index:
         raise BadUserInput(f"The table {table.name} has no index {index}.") from None
 
 
-def _sort_key(keyed: Table | Index, range_: Range) -> str:
-    """The name of the sort key, which the range fits."""
+def _refuse_range(range_: Range, keyed: Table | Index) -> None:
+    """Raises BadUserInput where the range does not fit the sort key."""
     if keyed.sort is None:
         raise BadUserInput(f"{keyed.name} has no sort key, so no range of it.")
     if isinstance(range_, Prefix) and keyed.sort.type == "N":
@@ -185,23 +191,12 @@ def _sort_key(keyed: Table | Index, range_: Range) -> str:
         checked_key_bytes(keyed.sort, bound, SORT_KEY_BYTES)
     if isinstance(range_, Within):
         refuse_crossed_bounds(range_.low, range_.high)
-    return keyed.sort.name
-
-
-def _refuse_filtered_keys(filter_: Condition, keyed: Table | Index) -> None:
-    names = attribute_names(filter_)
-    for key in keyed.keys:
-        if key.name in names:
-            raise BadUserInput(f"{key.name} is a key of what is read, which a filter cannot look at.")
 
 
 def _refuse_unprojected(projection: Iterable[Path], keyed: Table | Index, table: Table) -> None:
-    if isinstance(keyed, Table) or keyed.local or keyed.projection == "ALL":
+    if isinstance(keyed, Table) or keyed.local:
         return
-    there = {key.name for key in table.position(keyed.name)}
-    if keyed.projection != "KEYS_ONLY":
-        there.update(keyed.projection)
-    missing = sorted({path[0] for path in projection} - there)
+    missing = sorted({path[0] for path in projection if not table.has(keyed.name, path[0])})
     if missing:
         raise BadUserInput(f"The global index {keyed.name} does not project {', '.join(missing)}.")
 
@@ -213,7 +208,7 @@ def _batch_write(request: BatchWrite, table: Table) -> tuple[Wire, ...]:
     """Deletes come after puts, so a key that is in both is deleted."""
     actions: dict[Key, dict[str, Any]] = {}
     for item in request.puts:
-        actions[_checked_key(table, item)] = {"PutRequest": {"Item": _checked_item(item)}}
+        actions[_checked_key(table, item)] = {"PutRequest": {"Item": _checked_item(table, item)}}
     for key in request.deletes:
         actions[key] = {"DeleteRequest": {"Key": _typed_key(table, None, key)}}
     return tuple(
@@ -230,20 +225,19 @@ def _checked_key(table: Table, item: Item) -> Key:
         raise BadUserInput(f"The item lacks the key {error.args[0]}.") from None
     _typed_key(table, None, key)
     for index in table.indexes:
-        # An index is sparse: it does not hold an item that lacks one of its keys.
-        if all(attribute.name in item for attribute in index.keys):
-            _typed_key(table, index.name, table.position_of(item, index.name))
+        refuse_index_keys(item, index)
     return key
 
 
-def _checked_item(item: Item) -> dict[str, TypedValue]:
-    refuse_deep_nesting(item)
+def _checked_item(table: Table, item: Item) -> dict[str, TypedValue]:
+    refuse_unstorable(item)
     try:
         typed, size = typed_item(item), item_size(item)
+    except UnicodeEncodeError:
+        raise BadUserInput("The item holds text that is no valid Unicode.") from None
     except ValueError as error:
         raise BadUserInput(f"The item holds {error}.") from None
-    if size > ITEM_BYTES:
-        raise BadUserInput("Item size has exceeded the maximum allowed size: 400 KB.")
+    refuse_large(item, size, table)
     return typed
 
 

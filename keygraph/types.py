@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.formats import Format
 from keygraph.items import Value, number
-from keygraph.names import cased
+from keygraph.names import camel, cased
 
 ID = NewType("ID", str)
 """A text that identifies something."""
@@ -192,6 +192,11 @@ def field_type(annotation: object, writing: Writing, inside: tuple[type, ...] = 
         if annotation in inside:
             raise UnknownType(f"{annotation.__name__} holds itself")
         members = _members(annotation, writing, (*inside, annotation))
+        if not members:
+            raise UnknownType(f"{annotation.__name__} has no fields")
+        names = [camel(member.name) for member in members]
+        if len(set(names)) < len(names):
+            raise UnknownType(f"two fields of {annotation.__name__} have one name in the schema")
         return FieldType("object", python=annotation, members=members)
     shown = getattr(annotation, "__name__", None) or str(annotation)
     raise UnknownType(f"{shown} is no type of a field")

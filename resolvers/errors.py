@@ -31,6 +31,9 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
         pass  # a value in the document that Python cannot read, such as an integer of 5,000 digits
     elif cause is not None and not isinstance(cause, GraphQLError):
         return {**internal_error(cause), **_where(error)}
+    elif error.path is not None and not (error.extensions or {}).get("code"):
+        # A resolver has answered what its field cannot be: that is no client's fault.
+        return {**internal_error(cause or error), **_where(error)}
     extensions = {**(error.extensions or {}), "code": code or BadUserInput.code}
     return {**shown, **_where(error), "extensions": extensions}
 

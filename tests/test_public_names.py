@@ -17,7 +17,7 @@ PUBLIC = {
         # What somebody needs who opens the table beside the server.
         "open_store",
         # What can go wrong.
-        *("KeygraphError", "ModelError", "BadUserInput", "CorruptItem", "StoreError"),
+        *("KeygraphError", "ModelError", "BadUserInput", "CorruptItem", "Format", "StoreError"),
     },
     "resolvers": {"GraphSchema", "Service", "build_schema"},
     "server": set(),

@@ -9,13 +9,14 @@ import typer
 
 from server.errors import CommandError
 from server.models import load_model
-from server.options import ModelOption
+from server.options import ModelOption, StoreOption
 from server.settings import read_settings
 from server.snapshot import difference, printed
 
 
 def schema(
     model: ModelOption = None,
+    store: StoreOption = None,
     check: Annotated[
         Path | None,
         typer.Option(
@@ -23,8 +24,8 @@ def schema(
         ),
     ] = None,
 ) -> None:
-    """Print the GraphQL schema of a model."""
-    found = load_model(read_settings(model=model).model).schema
+    """Print the GraphQL schema of a model. It is the same in every store, and none is opened."""
+    found = load_model(read_settings(model=model, store=store).model).schema
     if check is None:
         typer.echo(printed(found), nl=False)
         return

@@ -113,7 +113,7 @@ def test_an_annotation_that_is_no_type_of_a_field() -> None:
         parts: dict[str, str]
         tree: Tree
 
-    mend = "Use a type of DESIGN's section on attributes, or list the type in the graph."
+    mend = "Use str, int, Long, float, bool, Decimal, datetime, date, bytes, an enum, a list, a set, a dataclass or JSON, or list the type in the graph."
     told = mistakes(Post)
     assert told[:2] == [
         f"Post.size: complex is no type of a field. {mend}",

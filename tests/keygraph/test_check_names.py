@@ -191,6 +191,8 @@ def test_colliding_arguments() -> None:
 
     mend = "Name the field of the key template otherwise, with stored() for its attribute."
     assert mistakes(User, Match, Goal) == [
+        "the filter of Goal: two of its fields are called userId in the schema. "
+        "Rename one; a list is named by lists=, or left out by lists=False.",
         f"Match.goals: two of its arguments are called first. {mend}",
         f"Match.goals: two of its arguments are called userId. {mend}",
         f"Match.goals: two of its arguments are called direction. {mend}",

@@ -1,0 +1,110 @@
+"""Ranges over texts behind which more of the key stands, whose separator sorts after what a value may go on with."""
+
+from __future__ import annotations
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, many, node, record
+from keygraph.store import BatchWrite
+from resolvers import Service, build_schema
+from tests.conftest import MakeStore
+
+inverted = Index("inverted", "SK", "PK")
+by_name = Index("by-name", "GPK", "GSK", projection=["name"])
+
+
+@node("T_{tool_id}")
+class Tool:
+    tool_id: ID
+    versions: Many[Version] = many()
+
+
+@record("{tool}", "v_{version}_{build:03d}")
+class Version:
+    tool: Tool
+    version: str
+    build: int
+
+
+@record("{tool}#{shard}", "L#{at}", shards=3)
+class Log:
+    tool: Tool
+    at: str
+
+
+graph = Graph(Table("Tools", partition_key="PK", sort_key="SK", indexes=[inverted]), Tool, Version, Log)
+
+VERSIONS = [("1", 5), ("10", 1), ("1.5", 2), ("1-beta", 3), ("2", 4), ("3", 999), ("3", 1000)]
+
+
+@pytest.fixture
+async def service(make_store: MakeStore) -> Service:
+    store = await make_store(graph.check().table)
+    tool = {"PK": "T_a", "SK": "T_a", "tool_id": "a"}
+    versions = [{"PK": "T_a", "SK": f"v_{version}_{build:03d}"} for version, build in VERSIONS]
+    await store.send(BatchWrite((tool, *versions)))  # type: ignore[arg-type]  # plain texts
+    return Service(build_schema(graph), store, secret=b"a secret")
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ('{from: "1", to: "1"}', {"1"}),
+        ('{from: "10"}', {"10", "2", "3"}),
+        ('{to: "1.5"}', {"1", "1-beta", "1.5"}),
+        ('{from: "1-", to: "1z"}', {"10", "1.5", "1-beta"}),
+        ('{eq: "1"}', {"1"}),
+        ('{beginsWith: "1"}', {"1", "10", "1.5", "1-beta"}),
+    ],
+)
+@pytest.mark.parametrize("direction", ["ASC", "DESC"])
+async def test_a_range_has_the_values_that_are_in_it(
+    service: Service, said: str, wanted: set[str], direction: str
+) -> None:
+    """A client would get versions that it has not asked for, or miss some, without an error."""
+    answer = await service.execute(
+        f'{{ tool(toolId: "a") {{ versions(version: {said}, direction: {direction}) '
+        "{ totalCount nodes { version } } } }"
+    )
+    found = answer["data"]["tool"]["versions"]
+    assert {node["version"] for node in found["nodes"]} == wanted
+    assert found["totalCount"] == len(found["nodes"])
+
+
+async def test_a_bound_with_more_digits_than_the_format(service: Service) -> None:
+    """Whoever asks for builds up to 1000 would not get build 999."""
+    answer = await service.execute(
+        '{ tool(toolId: "a") { versions(version: {eq: "3"}, build: {from: 5, to: 1000}) { nodes { build } } } }'
+    )
+    assert {"build": 999} in answer["data"]["tool"]["versions"]["nodes"]
+
+
+def test_shards_beside_an_inverted_index() -> None:
+    """The commonest index of such tables could not stand beside a type that is spread over shards."""
+    assert graph.check() is graph
+    assert "shard" not in build_schema(graph).as_str().lower()
+
+
+def test_a_list_at_the_root_in_an_index_that_projects_less() -> None:
+    """A right model would be refused, with nothing to rename."""
+
+    @node("S_{shop_id}")
+    class Shop:
+        shop_id: ID
+        shelves: Many[Shelf] = many()
+
+    @node("H_{shelf_id}", "H", by_name("SHELVES", "{name}"))
+    class Empty:
+        shelf_id: ID
+        name: str
+
+    @record("{shop}", "SHELF_{name}", by_name("ALL", "{name}", lists="all_shelves"))
+    class Shelf:
+        shop: Shop
+        name: str
+        width: int
+
+    table = Table("Shops", partition_key="PK", sort_key="SK", indexes=[by_name])
+    schema = build_schema(Graph(table, Shop, Shelf, Empty)).as_str()
+    assert "input ShelfWhere {" in schema
+    assert "input ShelfAllShelvesWhere {" in schema

