@@ -10,6 +10,7 @@ from keygraph.model import Model
 from keygraph.paths import AccessPath
 from keygraph.records import DeclaredList, RecordType
 from keygraph.shapes import are_disjoint, is_special_case, shape
+from keygraph.table import Index, Table
 
 
 def graph_mistakes(model: Model) -> list[Mistake]:
@@ -20,6 +21,37 @@ def graph_mistakes(model: Model) -> list[Mistake]:
         *_types_not_projected(model),
         *_fields_without_item(model),
     ]
+
+
+def table_mistakes(table: Table) -> Iterator[Mistake]:
+    """What no table of DynamoDB can be."""
+    names = [index.name for index in table.indexes]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield Mistake("index-twice", table.name, f"two of its indexes are called {name}.", "Rename one.")
+    keyeds: list[Table | Index] = [table, *table.indexes]
+    for keyed in keyeds:
+        if keyed.sort is not None and keyed.sort.name == keyed.partition.name:
+            yield Mistake(
+                "one-key-attribute",
+                keyed.name,
+                f"{keyed.partition.name} is its partition key and its sort key.",
+                "Name another attribute for one of them.",
+            )
+    for index in table.indexes:
+        if index.local and index.partition != table.partition:
+            yield Mistake(
+                "local-index",
+                index.name,
+                f"a local index has the table's partition key, {table.partition.name}.",
+                "Name that one, or leave local=True out.",
+            )
+        if isinstance(index.projection, str) and index.projection not in ("ALL", "KEYS_ONLY"):
+            yield Mistake(
+                "projection",
+                index.name,
+                f"projection={index.projection!r} is none.",
+                'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
+            )
 
 
 def _lists_without_one_path(model: Model) -> Iterator[Mistake]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from keygraph.checking import graph_mistakes
+from keygraph.checking import graph_mistakes, table_mistakes
 from keygraph.errors import BadUserInput, Mistake, ModelError
 from keygraph.model import Model
 from keygraph.names import CASES, camel
@@ -43,16 +43,9 @@ class Graph(Model):
     @cached_property
     def _mistakes(self) -> list[Mistake]:
         found = list(self.resolution.mistakes.found)
-        for index in self.table.indexes:
-            if isinstance(index.projection, str) and index.projection not in ("ALL", "KEYS_ONLY"):
-                found.append(
-                    Mistake(
-                        "projection",
-                        index.name,
-                        f"projection={index.projection!r} is none.",
-                        'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
-                    )
-                )
+        found += table_mistakes(self.table)
+        if not self.types and not found:
+            found.append(Mistake("no-types", "the graph", "it lists no types.", "Graph(table, User, …)"))
         if self.attribute_case not in CASES:
             found.append(
                 Mistake(

@@ -81,7 +81,8 @@ def serve(
 def _make_first_store(model: Model, settings: Settings) -> None:
     file = settings.sqlite_file
     if file is not None and (count := make_sample_file(model, file)) is not None:
-        typer.echo(f"Made {file} with the sample of {model.module.__name__}: {count:,} items.")
+        sample = f"with the sample of {model.module.__name__}: {count:,} items" if count else "without items"
+        typer.echo(f"Made {file} {sample}.")
 
 
 async def check_table(settings: Settings, table: Table) -> None:
