@@ -79,8 +79,8 @@ class SQLiteStore:
 
         Raises TableMissing, Unavailable, and BadUserInput for what DynamoDB would refuse: a key that is of another
         type, empty or too large, an item above 400 KB, crossed bounds, a start outside the range, a consistent
-        read of a global index, a filter on a key of what is read, an attribute that the global index does not
-        project, an index that there is not.
+        read of a global index, a filter that is too long, or on a key of what is read or on what the index does not
+        project, an attribute that the global index does not project, an index that there is not.
 
         A write whose caller is cancelled may happen all the same, but then as a whole.
         """

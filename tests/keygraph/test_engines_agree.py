@@ -37,6 +37,9 @@ made (`made_requests`) or compared (here), and is named only here:
     Goes on beyond 1 MB where a filter drops items;     1 MB is counted before the filter, and of an index in its
     fills pages of an index by the sizes of the items.  entries: pages here are small; test_limits_agree has large
                                                         ones.
+    Names no last position where 1 MB ends with the     "LastEvaluatedKey does not necessarily mean that there is
+    last item of a partition.                           more": no such partition is made there.
+    Takes a partition key of 2,049 bytes in a Query.    2,048 is the limit, as for items: not asked.
 
 Among items of equal index keys DynamoDB's order is not specified, and DynamoDB Local's is by hash: they are compared
 as sets, over all pages. No start is made up among them.
