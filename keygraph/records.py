@@ -16,6 +16,7 @@ from keygraph.conditions import Path, at_path
 from keygraph.declaration import ListOptions
 from keygraph.errors import CorruptItem
 from keygraph.items import Item, Value
+from keygraph.names import camel
 from keygraph.table import Index, KeyAttribute, Table
 from keygraph.templates import FieldPath, Slot, Template
 from keygraph.types import FieldType, decode, encode
@@ -77,6 +78,12 @@ class Method:
     @property
     def is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.function)
+
+    @cached_property
+    def parameters(self) -> Mapping[str, str]:
+        """Its parameters but `self`, by the names of the arguments that a reader gives."""
+        _, *names = self.signature.parameters
+        return {camel(name): name for name in names}
 
 
 @dataclass(frozen=True, eq=False)

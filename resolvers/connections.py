@@ -6,28 +6,25 @@ are one.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from strawberry.types.info import Info
-
+from keygraph.conditions import Condition
 from keygraph.errors import BadUserInput
 from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place, bind
-from keygraph.names import camel
+from keygraph.listing import Narrowing, NeighbourList, Place, bind
 from keygraph.paths import AccessPath
 from keygraph.reading import Extent, Found
 from keygraph.records import RecordType
-from resolvers.context import RequestContext, context_of
+from resolvers.context import RequestContext
 from resolvers.cursors import cursor, read_cursor
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import condition, narrowings, required_texts
 from resolvers.loaders import EdgesTo
-from resolvers.selection import selected_paths
-from resolvers.sources import Source, needs_item, read_source
+from resolvers.plan import NeighbourNeeds
+from resolvers.sources import Source
 
 DEFAULT_PAGE_SIZE = 20
 MOST_IDS = 100
@@ -50,6 +47,8 @@ class Edge:
     item: Item
     source: Source
     """The item as a record type's."""
+    error: Exception | None = None
+    """What reading the whole item gave instead, where the index has only a part of it."""
 
     @property
     def cursor(self) -> str:
@@ -105,8 +104,12 @@ class Connection:
     to: EdgesTo | None
     looks: frozenset[str]
     """What is selected of pageInfo."""
-    wants_whole: bool
-    """Whether something is selected that the index which is read lacks."""
+
+    async def first(self) -> Edge | None:
+        """The first edge; None where there is none."""
+        extent = Extent(1, budget=self.context.limits.read_budget)
+        found = await self.context.neighbours.page(self.neighbours, extent)
+        return self._edge(*found.items[0]) if found.items else None
 
     async def page(self) -> tuple[list[Edge], PageInfo]:
         """The edges in the client's order, and what is known around them."""
@@ -125,7 +128,7 @@ class Connection:
         )
         found = await self.context.neighbours.page(self.neighbours, extent)
         is_behind = looks_back and window.start is not None and await self._is_any_behind(found)
-        return await self._shown(found, is_behind)
+        return self._shown(found, is_behind)
 
     async def _is_any_behind(self, found: Found) -> bool:
         """Whether the list has anything on the side from which the page was read."""
@@ -141,9 +144,8 @@ class Connection:
         )
         return (await self.context.neighbours.page(self.neighbours, extent)).more
 
-    async def _shown(self, found: Found, is_behind: bool) -> tuple[list[Edge], PageInfo]:
-        items = await whole_items(self.context, found.items) if self.wants_whole else found.items
-        edges = [self._edge(place, item) for place, item in items]
+    def _shown(self, found: Found, is_behind: bool) -> tuple[list[Edge], PageInfo]:
+        edges = [self._edge(place, item) for place, item in found.items]
         first = edges[0].cursor if edges else None
         last = edges[-1].cursor if edges else None
         if found.resume is not None:
@@ -163,7 +165,7 @@ class Connection:
         end = _index_before(self.neighbours, places, window.end, window.forward)
         page = found[start:end][: window.size]
         more = start + window.size < end
-        return await self._shown(Found(page, more, None), start > 0)
+        return self._shown(Found(page, more, None), start > 0)
 
     async def total(self) -> int:
         """How many edges the list has, whatever the page."""
@@ -182,21 +184,6 @@ def item_source(context: RequestContext, neighbours: NeighbourList, record: Reco
     if record.is_node and neighbours.path.tells_all:
         context.nodes.prime(context.graph.table.key_of(item), item)
     return source
-
-
-async def whole_items(
-    context: RequestContext, items: Sequence[tuple[Place, Item]]
-) -> list[tuple[Place, Item]]:
-    """The items of an index with all their attributes; without those that the table no longer has."""
-    keys = [context.graph.table.key_of(item) for _, item in items]
-    read = await asyncio.gather(*(context.nodes.get(key) for key in keys))
-    return [(place, item) for (place, _), item in zip(items, read, strict=True) if item is not None]
-
-
-def _wants_more(path: AccessPath, selected: frozenset[str]) -> bool:
-    """Whether fields of the path's type are selected that the items which it reads do not tell."""
-    told = {"id", "__typename", "cursor", "node", *map(camel, (*path.told, *path.record.lists))}
-    return not selected <= told
 
 
 def far_source(path: AccessPath, source: Source) -> Source | None:
@@ -229,61 +216,61 @@ def _index_before(
 # --- From arguments -----------------------------------------------------------------------------------
 
 
-def connect(info: Info, path: AccessPath, owner: Source | None, given: Mapping[str, Any]) -> Connection:
-    """The list of an owner (None: the root) with a client's arguments. Raises BadUserInput; reads nothing."""
-    context = context_of(info)
-    neighbours = _bound(context, path, owner, given)
-    names = selected_paths(info)
-    return Connection(
-        context,
-        neighbours,
-        _window(context, neighbours, given),
-        _named(context, neighbours, owner, given.get("to")),
-        selected_paths(info, "pageInfo") if "pageInfo" in names else frozenset(),
-        not path.tells_all and _wants_more(path, _selected_of_items(info, path)),
+@dataclass(frozen=True, slots=True)
+class ListArguments:
+    """What a client says of a list, which is the same for all its owners."""
+
+    required: Mapping[str, str | None]
+    ranged: Mapping[str, Narrowing]
+    where: Condition | None
+    size: int
+    from_end: bool
+    descending: bool
+    after: str | None
+    before: str | None
+    to: tuple[tuple[str, ...], ...] | None
+    """The identities of the nodes to which edges are asked for."""
+
+
+def list_arguments(context: RequestContext, path: AccessPath, given: Mapping[str, Any]) -> ListArguments:
+    """The arguments of a list or of an only neighbour. Raises BadUserInput."""
+    required = required_texts(context.graph, path, given)
+    ranged = narrowings(context.graph, path, given)
+    where = condition(path, given.get("where"))
+    if path.is_one:
+        return ListArguments(required, ranged, where, 1, False, False, None, None, None)
+    size, from_end = _size(context, given)
+    return ListArguments(
+        required,
+        ranged,
+        where,
+        size,
+        from_end,
+        given.get("direction") is SortDirection.DESC,
+        given.get("after"),
+        given.get("before"),
+        _named(context, path, given.get("to")),
     )
 
 
-def _selected_of_items(info: Info, path: AccessPath) -> frozenset[str]:
-    """The fields that are selected of a connection's items: of its edges, or of nodes that are the items."""
-    if path.far_end is not None:
-        return selected_paths(info, "edges")
-    return selected_paths(info, "edges", "node") | selected_paths(info, "nodes")
+def connect(
+    context: RequestContext, needs: NeighbourNeeds, said: ListArguments, owner: Source | None
+) -> Connection:
+    """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
+    identity = owner.identity if owner else None
+    neighbours = bind(context.graph, needs.path, identity, said.required, said.ranged, said.where)
+    places = {
+        name: read_cursor(context.secret, neighbours, name, text)
+        for name, text in (("after", said.after), ("before", said.before))
+        if text is not None
+    }
+    window = _Window(said.size, said.from_end, places.get("after"), places.get("before"), said.descending)
+    to = None if said.to is None else EdgesTo(neighbours, identity or (), said.to)
+    return Connection(context, neighbours, window, to, needs.looks)
 
 
-def _bound(
-    context: RequestContext, path: AccessPath, owner: Source | None, given: Mapping[str, Any]
-) -> NeighbourList:
-    return bind(
-        context.graph,
-        path,
-        owner.identity if owner else None,
-        required_texts(context.graph, path, given),
-        narrowings(context.graph, path, given),
-        condition(path, given.get("where")),
-    )
-
-
-async def only_neighbour(
-    info: Info, path: AccessPath, owner: Source | None, given: Mapping[str, Any]
-) -> Source | None:
-    """The first item of a list, as a source; None where it is empty."""
-    context = context_of(info)
-    neighbours = _bound(context, path, owner, given)
-    extent = Extent(1, budget=context.limits.read_budget)
-    found = await context.neighbours.page(neighbours, extent)
-    if not found.items:
-        return None
-    items = found.items
-    if not path.tells_all and _wants_more(path, selected_paths(info)):
-        items = await whole_items(context, items)
-    if not items:
-        return None
-    [(_, item)] = items
-    return item_source(context, neighbours, path.record, item)
-
-
-def _window(context: RequestContext, neighbours: NeighbourList, given: Mapping[str, Any]) -> _Window:
+def _size(context: RequestContext, given: Mapping[str, Any]) -> tuple[int, bool]:
+    """How many edges are asked for, and whether from the end."""
     first, last = given.get("first"), given.get("last")
     if first is not None and last is not None:
         raise BadUserInput("say first or last, not both")
@@ -292,27 +279,15 @@ def _window(context: RequestContext, neighbours: NeighbourList, given: Mapping[s
     size = min(DEFAULT_PAGE_SIZE, most) if size is None else size
     if not 0 <= size <= most:
         raise BadUserInput(f"{name}: from 0 to {most}")
-    places = {
-        name: read_cursor(context.secret, neighbours, name, text)
-        for name in ("after", "before")
-        if (text := given.get(name)) is not None
-    }
-    return _Window(
-        size,
-        name == "last",
-        places.get("after"),
-        places.get("before"),
-        given.get("direction") is SortDirection.DESC,
-    )
+    return size, name == "last"
 
 
 def _named(
-    context: RequestContext, neighbours: NeighbourList, owner: Source | None, ids: Sequence[str] | None
-) -> EdgesTo | None:
-    """The edges to the named nodes alone."""
+    context: RequestContext, path: AccessPath, ids: Sequence[str] | None
+) -> tuple[tuple[str, ...], ...] | None:
+    """The identities of the named nodes, each once."""
     if ids is None:
         return None
-    path = neighbours.path
     if len(ids) > MOST_IDS:
         raise BadUserInput(f"to: at most {MOST_IDS} ids")
     found: dict[tuple[str, ...], None] = {}
@@ -321,39 +296,4 @@ def _named(
         if record is not path.node:
             raise BadUserInput(f"to: ids of {path.node.name} are wanted")
         found[identity] = None
-    return EdgesTo(neighbours, owner.identity if owner else (), tuple(found))
-
-
-# --- The fields of a connection -----------------------------------------------------------------------
-
-
-async def resolve_edges(connection: Connection, info: Info, arguments: Mapping[str, Any]) -> list[Edge]:
-    edges, _ = await connection.page()
-    return edges
-
-
-async def resolve_nodes(connection: Connection, info: Info, arguments: Mapping[str, Any]) -> list[Source]:
-    """The nodes of the page; those that do not exist are left out where they are read."""
-    edges, _ = await connection.page()
-    nodes = [node for edge in edges if (node := edge.node) is not None]
-    if not needs_item(info, connection.neighbours.path.node):
-        return nodes
-    read = await asyncio.gather(*(read_source(connection.context, node) for node in nodes))
-    return [node for node in read if node is not None]
-
-
-async def resolve_page_info(connection: Connection, info: Info, arguments: Mapping[str, Any]) -> PageInfo:
-    _, page_info = await connection.page()
-    return page_info
-
-
-async def resolve_total(connection: Connection, info: Info, arguments: Mapping[str, Any]) -> int:
-    return await connection.total()
-
-
-async def resolve_node(edge: Edge, info: Info, arguments: Mapping[str, Any]) -> Source | None:
-    """The edge's node; None where it is read and does not exist."""
-    node = edge.node
-    if node is None or not needs_item(info, node.record):
-        return node
-    return await read_source(edge.connection.context, node)
+    return tuple(found)

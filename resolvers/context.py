@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
-from typing import Any
-
-from strawberry.types.info import Info
 
 from keygraph.graph import Graph
-from keygraph.items import Item
-from keygraph.records import RecordType
 from keygraph.store import Store
 from resolvers.loaders import NeighbourLoader, NodeLoader
+from resolvers.metering import MeteredStore
 
 
 @dataclass(frozen=True)
@@ -36,25 +31,11 @@ class RequestContext:
     store: Store
     secret: bytes
     limits: Limits
+    meter: MeteredStore = field(init=False)
     nodes: NodeLoader = field(init=False)
     neighbours: NeighbourLoader = field(init=False)
-    selections: dict[Any, frozenset[str]] = field(default_factory=dict)
-    """What was found to be selected below a field, which is one answer for all its parents."""
 
     def __post_init__(self) -> None:
-        self.nodes = NodeLoader(self.store)
-        self.neighbours = NeighbourLoader(self.store, self.limits.concurrency)
-
-    async def item_of(self, record: RecordType, identity: tuple[str, ...]) -> Item | None:
-        """The item of a node, wherever it stands; None where there is none of that type."""
-        keys = self.graph.table_keys(record, identity)
-        items = await asyncio.gather(*map(self.nodes.get, keys))
-        return next(
-            (item for item in items if item is not None and self.graph.recognise(item) is record), None
-        )
-
-
-def context_of(info: Info) -> RequestContext:
-    """The context of the request that a field is resolved for."""
-    context: RequestContext = info.context
-    return context
+        self.meter = MeteredStore(self.store)
+        self.nodes = NodeLoader(self.meter)
+        self.neighbours = NeighbourLoader(self.meter, self.limits.concurrency)

@@ -20,15 +20,11 @@ from strawberry.types.base import (
 )
 from strawberry.types.enum import EnumValue, StrawberryEnumDefinition
 from strawberry.types.field import StrawberryField
-from strawberry.types.info import Info
 from strawberry.types.unset import UNSET
 
-OutputType: TypeAlias = "StrawberryType | type"
-Arguments: TypeAlias = Mapping[str, Any]
-"""The arguments that a client gave, by their GraphQL names."""
-Resolver: TypeAlias = Callable[[Any, Info, Arguments], Any]
-"""Called with the source, Strawberry's info and the arguments."""
+from resolvers.meanings import Meaning
 
+OutputType: TypeAlias = "StrawberryType | type"
 _MARK = "$"
 """What the Python names of arguments begin with: Strawberry gives `info` and others a meaning of its own."""
 
@@ -42,13 +38,13 @@ def list_of(type_: OutputType) -> StrawberryList:
 
 
 class ServedField(StrawberryField):
-    """A field of a derived type: a name, a type, a resolver."""
+    """A field of a derived type: a name, a type, and what it means."""
 
     def __init__(
         self,
         name: str,
         type_: OutputType,
-        resolve: Resolver,
+        meaning: Meaning,
         arguments: Sequence[StrawberryArgument] = (),
         description: str | None = None,
     ) -> None:
@@ -58,18 +54,13 @@ class ServedField(StrawberryField):
             type_annotation=StrawberryAnnotation(type_),
             description=description,
         )
-        self._resolve = resolve
+        self.meaning = meaning
         self.arguments = list(arguments)
 
-    @property
-    def is_basic_field(self) -> bool:
-        """Never: the resolver wants the info."""
-        return False
 
-    def get_result(self, source: Any, info: Info | None, args: list[Any], kwargs: Any) -> Any:
-        return self._resolve(
-            source, cast(Info, info), {name.removeprefix(_MARK): kwargs[name] for name in kwargs}
-        )
+def given_arguments(converted: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that a client gave by their GraphQL names, of those that Strawberry has converted."""
+    return {name.removeprefix(_MARK): value for name, value in converted.items()}
 
 
 def argument(

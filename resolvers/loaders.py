@@ -1,8 +1,8 @@
 """The dataloaders of one request: nodes by key, and lists of neighbours.
 
-A batch is one level of the operation: everything that was asked for by the time nothing more is asked. Waiters are
-shielded from each other: one that is cancelled, as graphql-core cancels the siblings of a failed non-null field,
-leaves the shared answer to the others, and a key that fails fails alone.
+What is asked for twice is read once. When a batch of nodes leaves is not decided here but by the plan
+(`resolvers.gathering`): keys that are loaded together are one batch. A list is read as soon as it is asked for. A key
+that fails fails alone, and a waiter that is cancelled leaves the shared answer to the others.
 """
 
 from __future__ import annotations
@@ -24,21 +24,9 @@ from keygraph.table import Key
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
-_QUIET_ROUNDS = 3
-"""A batch leaves when in so many rounds of the event loop nothing was added to it: siblings at one level arrive a
-few rounds apart, since a list of lists takes more steps to complete than a single field."""
 
-
-class LevelLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
-    """A dataloader whose batches are levels, and whose waiters cannot harm each other."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._departures: set[asyncio.Task[None]] = set()
-
-    async def get(self, key: KeyT) -> ValueT:
-        """The value of a key. A cancelled waiter cancels nothing but itself."""
-        return await asyncio.shield(self.load(key))
+class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
+    """A dataloader whose waiters cannot harm each other."""
 
     async def load_all(self, keys: Sequence[KeyT]) -> list[ValueT | Exception]:
         """The value of each key, or the exception that it fails with."""
@@ -60,29 +48,38 @@ class LevelLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
             values = [gave_up for _ in keys]
         return cast("list[ValueT]", values)
 
-    def do_resolve_reject(self, key: KeyT, future: asyncio.Future[ValueT]) -> None:
-        """Takes the key into the next batch, which leaves when nothing more is added to it."""
-        self._queue.append(Loader(key=key, future=future))
-        if len(self._queue) == 1:
-            departure = asyncio.ensure_future(self._leave_when_quiet())
-            self._departures.add(departure)
-            departure.add_done_callback(self._departures.discard)
 
-    async def _leave_when_quiet(self) -> None:
-        quiet = 0
-        while quiet < _QUIET_ROUNDS:
-            size = len(self._queue)
-            await asyncio.sleep(0)
-            quiet = quiet + 1 if len(self._queue) == size else 0
-        dispatch_queue(self)
-
-
-class NodeLoader(LevelLoader[Key, Item | None]):
-    """Items by their table key: one BatchGet for a level, without duplicates."""
+class NodeLoader(SharedLoader[Key, Item | None]):
+    """Items by their table key: one BatchGet for the keys that are loaded together, without duplicates."""
 
     def __init__(self, store: Store) -> None:
         super().__init__()
         self._store = store
+
+    def do_resolve_reject(self, key: Key, future: asyncio.Future[Item | None]) -> None:
+        """Takes the key into the next batch, which leaves when `load_together` says so."""
+        future.add_done_callback(_seen)
+        self._queue.append(Loader(key=key, future=future))
+
+    def load_together(self, keys: Sequence[Key]) -> list[asyncio.Future[Item | None]]:
+        """The answers for these keys; those that were not asked for before are one batch."""
+        futures = [self.load(key) for key in keys]
+        if self._queue:
+            dispatch_queue(self)
+        return futures
+
+    def is_read(self, key: Key) -> bool:
+        """Whether the answer for a key is there."""
+        future = self._cache.get(key)
+        return future is not None and future.done()
+
+    def answer(self, key: Key) -> Item | Exception | None:
+        """The answer for a key that was read: the item, None, or what reading it gave instead."""
+        future = self._cache.get(key)
+        if future is None:
+            return TimedOut("the request to the store was given up")
+        error = future.exception()
+        return cast(Exception, error) if error is not None else future.result()
 
     async def load_all(self, keys: Sequence[Key]) -> list[Item | Exception | None]:
         try:
@@ -96,6 +93,12 @@ class NodeLoader(LevelLoader[Key, Item | None]):
             alone = await asyncio.gather(*(self.load_all([key]) for key in keys))
             return [value for [value] in alone]
         return [*batch.items]
+
+
+def _seen(future: asyncio.Future[Any]) -> None:
+    """Takes note of a failure that nobody waits for any more, which the event loop would complain of."""
+    if not future.cancelled():
+        future.exception()
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,10 @@ class EdgesTo:
 NeighbourRequest: TypeAlias = PageOf | CountOf | EdgesTo
 
 
-class NeighbourLoader(LevelLoader[NeighbourRequest, Any]):
+class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
     """Lists of neighbours: equal requests run once, the others at the same time under a limit."""
+
+    batch = False
 
     def __init__(self, store: Store, concurrency: int) -> None:
         super().__init__()
@@ -134,13 +139,16 @@ class NeighbourLoader(LevelLoader[NeighbourRequest, Any]):
         self._turns = asyncio.Semaphore(concurrency)
 
     async def page(self, neighbours: NeighbourList, extent: Extent) -> Found:
-        return cast(Found, await self.get(PageOf(neighbours, extent)))
+        return cast(Found, await self._get(PageOf(neighbours, extent)))
 
     async def count(self, neighbours: NeighbourList) -> int:
-        return cast(int, await self.get(CountOf(neighbours)))
+        return cast(int, await self._get(CountOf(neighbours)))
 
     async def edges_to(self, edges: EdgesTo) -> list[tuple[Place, Item]]:
-        return cast("list[tuple[Place, Item]]", await self.get(edges))
+        return cast("list[tuple[Place, Item]]", await self._get(edges))
+
+    async def _get(self, request: NeighbourRequest) -> Any:
+        return await asyncio.shield(self.load(request))
 
     async def load_all(self, keys: Sequence[NeighbourRequest]) -> list[Any]:
         answers = await asyncio.gather(*map(self._answer, keys), return_exceptions=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import Enum
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import strawberry
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
-from strawberry.types.info import Info
 
 from keygraph.docstrings import docstring, member_docstrings
 from keygraph.graph import Graph
@@ -20,24 +17,9 @@ from keygraph.naming import connection_prefix, field_name
 from keygraph.paths import AccessPath
 from keygraph.records import End, Field, RecordType
 from keygraph.types import FieldType
-from resolvers.connections import (
-    DEFAULT_PAGE_SIZE,
-    Edge,
-    SortDirection,
-    connect,
-    far_source,
-    only_neighbour,
-    resolve_edges,
-    resolve_node,
-    resolve_nodes,
-    resolve_page_info,
-    resolve_total,
-)
-from resolvers.context import context_of
+from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
 from resolvers.definitions import (
-    Arguments,
     OutputType,
-    Resolver,
     ServedField,
     add_fields,
     argument,
@@ -47,11 +29,27 @@ from resolvers.definitions import (
     nullable,
     object_type,
 )
-from resolvers.global_ids import read_global_id
 from resolvers.inputs import InputTypes
+from resolvers.meanings import (
+    Attribute,
+    Cursor,
+    Edges,
+    FarNode,
+    GlobalId,
+    ListOf,
+    NodeAt,
+    NodeById,
+    NodeByKey,
+    Nodes,
+    NodesByIds,
+    OnlyOf,
+    PageInfo,
+    Stored,
+    TotalCount,
+)
 from resolvers.methods import MethodFields
 from resolvers.scalars import SCALAR_MAP, SCALARS
-from resolvers.sources import Source, checked, needs_item, read_source
+from resolvers.sources import Source
 
 
 class GraphSchema(strawberry.Schema):
@@ -140,7 +138,7 @@ class _Types:
                     ServedField(
                         camel(member.name),
                         nullable(self.output(member.type)) if member.optional else self.output(member.type),
-                        _attribute(member.name),
+                        Attribute(member.name),
                         description=descriptions.get(member.name),
                     )
                     for member in type_.members
@@ -151,11 +149,8 @@ class _Types:
     # --- Record types ---------------------------------------------------------------------------------
 
     def _id_field(self) -> StrawberryField:
-        def resolve(source: Source, info: Info, arguments: Arguments) -> str:
-            return source.id
-
         return ServedField(
-            "id", cast(type, strawberry.ID), resolve, description="An opaque id, unique among all nodes."
+            "id", cast(type, strawberry.ID), GlobalId(), description="An opaque id, unique among all nodes."
         )
 
     def object(self, record: RecordType) -> type:
@@ -165,48 +160,33 @@ class _Types:
             made = object_type(record.name, record.description, interfaces=interfaces)
             self._objects[record.name] = made
             fields = [self._id_field()] if record.is_node else []
-            fields += self._member_fields(record, _itself, record.order)
-            fields += [self.list_field(self._graph.path(record, name), owned=True) for name in record.lists]
+            fields += self._member_fields(record, record.order)
+            fields += [self.list_field(self._graph.path(record, name)) for name in record.lists]
             add_fields(made, fields)
         return self._objects[record.name]
 
-    def _stored_field(self, field: Field, source_of: Callable[[Any], Source]) -> StrawberryField:
-        def resolve(source: Any, info: Info, arguments: Arguments) -> Any:
-            value = source_of(source).value(field)
-            return sorted(value, key=_plain_value) if isinstance(value, set) else value
-
+    def _stored_field(self, field: Field) -> StrawberryField:
         type_ = self.output(field.type)
         shown = nullable(type_) if field.optional else type_
-        return ServedField(camel(field.name), shown, resolve, description=field.description)
+        return ServedField(camel(field.name), shown, Stored(field), description=field.description)
 
-    def _end_field(self, record: RecordType, end: End, source_of: Callable[[Any], Source]) -> StrawberryField:
-        async def resolve(source: Any, info: Info, arguments: Arguments) -> Source | None:
-            found = source_of(source).end(end)
-            if found is None:
-                return None
-            context = context_of(info)
-            checked(context, found, record, end.name)
-            return await read_source(context, found) if needs_item(info, found.record) else found
+    def _end_field(self, end: End) -> StrawberryField:
+        type_ = nullable(self.object(end.target))
+        return ServedField(camel(end.name), type_, NodeAt(end), description=end.description)
 
-        return ServedField(
-            camel(end.name), nullable(self.object(end.target)), resolve, description=end.description
-        )
-
-    def _member_fields(
-        self, record: RecordType, source_of: Callable[[Any], Source], names: Iterable[str]
-    ) -> Iterator[StrawberryField]:
+    def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
         """The fields of the named fields, ends and methods, in the order of the declaration."""
         for name in names:
             if name in record.fields:
-                yield self._stored_field(record.fields[name], source_of)
+                yield self._stored_field(record.fields[name])
             elif name in record.ends:
-                yield self._end_field(record, record.ends[name], source_of)
+                yield self._end_field(record.ends[name])
             elif name in record.methods:
-                yield self._methods.field(record.methods[name], source_of)
+                yield self._methods.field(record.methods[name])
 
     # --- Lists ----------------------------------------------------------------------------------------
 
-    def list_field(self, path: AccessPath, *, owned: bool) -> StrawberryField:
+    def list_field(self, path: AccessPath) -> StrawberryField:
         """The field of an access path: a connection, or the only neighbour."""
         arguments = [
             argument(
@@ -215,25 +195,12 @@ class _Types:
             )
             for required in path.required
         ]
+        description = path.description or _described(path)
         if path.is_one:
-            return self._one_field(path, arguments, owned)
-
-        def resolve(source: Any, info: Info, given: Arguments) -> Any:
-            return connect(info, path, source if owned else None, given)
-
+            type_ = nullable(self._edge(path) if path.far_end else self.object(path.record))
+            return ServedField(camel(path.name), type_, OnlyOf(path), arguments, description)
         arguments += self._page_arguments(path)
-        description = path.description or _described(path)
-        return ServedField(camel(path.name), self._connection(path), resolve, arguments, description)
-
-    def _one_field(
-        self, path: AccessPath, arguments: list[StrawberryArgument], owned: bool
-    ) -> StrawberryField:
-        async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:
-            return await only_neighbour(info, path, source if owned else None, given)
-
-        type_ = self._edge(path) if path.far_end else self.object(path.record)
-        description = path.description or _described(path)
-        return ServedField(camel(path.name), nullable(type_), resolve, arguments, description)
+        return ServedField(camel(path.name), self._connection(path), ListOf(path), arguments, description)
 
     def _page_arguments(self, path: AccessPath) -> list[StrawberryArgument]:
         text = nullable(str)
@@ -268,13 +235,13 @@ class _Types:
             add_fields(
                 made,
                 [
-                    ServedField("edges", list_of(nullable(edge)), resolve_edges),
-                    ServedField("nodes", list_of(node), resolve_nodes),
-                    ServedField("pageInfo", self._page_info, resolve_page_info),
+                    ServedField("edges", list_of(nullable(edge)), Edges()),
+                    ServedField("nodes", list_of(node), Nodes()),
+                    ServedField("pageInfo", self._page_info, PageInfo()),
                     ServedField(
                         "totalCount",
                         nullable(int),
-                        resolve_total,
+                        TotalCount(),
                         description="How many edges there are, whatever the page.",
                     ),
                 ],
@@ -287,18 +254,11 @@ class _Types:
             record = path.record
             made = self._objects[name] = object_type(name, record.description if path.far_end else None)
             node = nullable(self.object(path.node))
-            source_of = _itself if path.is_one else _of_edge
-            fields: list[StrawberryField]
-            if path.is_one:
-                fields = [ServedField("node", node, _resolve_only_node(path))]
-            else:
-                fields = [
-                    ServedField("cursor", str, _attribute("cursor")),
-                    ServedField("node", node, resolve_node),
-                ]
+            cursor = [] if path.is_one else [ServedField("cursor", str, Cursor())]
+            fields: list[StrawberryField] = [*cursor, ServedField("node", node, FarNode(path))]
             if path.far_end:
                 attributes = [name for name in record.order if name not in record.key_ends]
-                fields += self._member_fields(record, source_of, attributes)
+                fields += self._member_fields(record, attributes)
             add_fields(made, fields)
         return self._objects[name]
 
@@ -308,43 +268,29 @@ class _Types:
         """Nodes by key, by global id, the lists at the root, and what an index finds."""
         fields: list[StrawberryField] = [self._node_field(), self._nodes_field()]
         fields += [self._by_key_field(record) for record in self._graph.nodes]
-        fields += [self.list_field(path, owned=False) for path in self._graph.root_lists]
-        fields += [self.list_field(path, owned=False) for path in self._graph.finders]
+        fields += [self.list_field(path) for path in self._graph.root_lists]
+        fields += [self.list_field(path) for path in self._graph.finders]
         return fields
 
     def _by_key_field(self, record: RecordType) -> StrawberryField:
         names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
-        graph = self._graph
-
-        async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:
-            values = {record.leaf_name(slot.path): given.get(name) for name, slot in names.items()}
-            identity = graph.identity(record, values)
-            return await read_source(context_of(info), Source(record, identity))
-
         arguments = [argument(name, self.scalar(slot.text.type)) for name, slot in names.items()]
         described = (
             f"The {record.name} with this key." if len(names) == 1 else f"The {record.name} with these keys."
         )
-        return ServedField(field_name(record), nullable(self.object(record)), resolve, arguments, described)
+        return ServedField(
+            field_name(record), nullable(self.object(record)), NodeByKey(record), arguments, described
+        )
 
     def _node_field(self) -> StrawberryField:
-        async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:
-            record, identity = read_global_id(self._graph, given["id"])
-            return await read_source(context_of(info), Source(record, identity))
-
         id_argument = argument("id", cast(type, strawberry.ID))
-        return ServedField("node", nullable(self._node), resolve, [id_argument], "The node with this id.")
+        return ServedField("node", nullable(self._node), NodeById(), [id_argument], "The node with this id.")
 
     def _nodes_field(self) -> StrawberryField:
-        async def resolve(source: Any, info: Info, given: Arguments) -> list[Source | None]:
-            context = context_of(info)
-            found = [Source(*read_global_id(self._graph, text)) for text in given["ids"]]
-            return await asyncio.gather(*(read_source(context, source) for source in found))
-
         return ServedField(
             "nodes",
             list_of(nullable(self._node)),
-            resolve,
+            NodesByIds(),
             [argument("ids", list_of(cast(type, strawberry.ID)))],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
@@ -362,36 +308,6 @@ def _described(path: AccessPath) -> str | None:
     return f"{several}, in the order of {order}." if order else f"{several}."
 
 
-def _plain_value(member: Any) -> Any:
-    """What the members of a set are ordered by, which has no order of its own."""
-    return member.value if isinstance(member, Enum) else member
-
-
-def _itself(source: Any) -> Source:
-    return cast(Source, source)
-
-
-def _of_edge(edge: Any) -> Source:
-    return cast(Edge, edge).source
-
-
-def _attribute(name: str) -> Resolver:
-    def resolve(source: Any, info: Info, arguments: Mapping[str, Any]) -> Any:
-        return getattr(source, name)
-
-    return resolve
-
-
-def _resolve_only_node(path: AccessPath) -> Resolver:
-    async def resolve(source: Source, info: Info, arguments: Arguments) -> Source | None:
-        node = far_source(path, source)
-        if node is None or not needs_item(info, node.record):
-            return node
-        return await read_source(context_of(info), node)
-
-    return resolve
-
-
 def _own_docstring(cls: type) -> str | None:
     """A class's docstring, where a person wrote it: dataclasses and enums have made-up ones."""
     text = cls.__dict__.get("__doc__")
@@ -402,7 +318,7 @@ def _page_info_fields() -> list[StrawberryField]:
     text = nullable(str)
 
     def shown(name: str, type_: OutputType, attribute: str, description: str) -> StrawberryField:
-        return ServedField(name, type_, _attribute(attribute), description=description)
+        return ServedField(name, type_, Attribute(attribute), description=description)
 
     return [
         shown("hasNextPage", bool, "has_next_page", "Whether more follows the page."),

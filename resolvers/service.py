@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-import re
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from graphql import GraphQLError, OperationDefinitionNode, parse
-from strawberry.exceptions import MissingQueryError
-from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
-from strawberry.types.execution import PreExecutionError
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    GraphQLError,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionSetNode,
+    execute,
+)
+from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.store import Store
+from resolvers.arguments import Arguments
+from resolvers.completion import Completion
 from resolvers.context import Limits, RequestContext
-from resolvers.errors import public_error
+from resolvers.documents import Document, Documents, is_query
+from resolvers.errors import internal_error, public_error
+from resolvers.execution import Reading
+from resolvers.plan import Plan
 from resolvers.schema import GraphSchema
+
+DOCUMENTS_KEPT = 1000
 
 
 class Service:
@@ -39,6 +52,8 @@ class Service:
         self.store = store
         self._secret = secret
         self._limits = Limits(max_page_size, read_budget, concurrency)
+        self._core = schema._schema
+        self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
 
     async def execute(
         self,
@@ -50,44 +65,95 @@ class Service:
 
         One that could not be executed at all has no `data`.
         """
-        if operation_name is None and _has_several_operations(document):
-            return _refusal("the document has several operations: say the name of one", "BAD_USER_INPUT")
+        read = self._documents.read(document)
+        if read.errors:
+            return {
+                "errors": [public_error(error, code="GRAPHQL_VALIDATION_FAILED") for error in read.errors]
+            }
+        operation = read.operation(operation_name)
+        if operation is None:
+            return _refusal(_no_operation(read, operation_name), "BAD_USER_INPUT")
         context = RequestContext(self.schema.graph, self.store, self._secret, self._limits)
+        if not is_query(operation):
+            return await self._elsewhere(read, operation, variables, context)
+        values = get_variable_values(self._core, operation.variable_definitions or (), dict(variables or {}))
+        if not isinstance(values, VariableValues):
+            return {"errors": [public_error(error) for error in values]}
+        plan = self._documents.plan(read, operation, values.coerced)
+        return await self._run(plan, read, values, variables, context)
+
+    async def _run(
+        self,
+        plan: Plan,
+        document: Document,
+        values: VariableValues,
+        variables: Mapping[str, Any] | None,
+        context: RequestContext,
+    ) -> dict[str, Any]:
+        foreign = None
+        errors: list[dict[str, Any]] = []
+        if plan.foreign:
+            nodes = tuple(node for each in plan.foreign for node in each.nodes)
+            operation = _of_fields(plan.operation, nodes)
+            answer = await self._elsewhere(document, operation, variables, context)
+            errors += answer.get("errors", ())
+            foreign = answer.get("data")
+            if foreign is None:
+                return {"data": None, "errors": errors} if "data" in answer else answer
+        arguments = Arguments(self.schema.schema_converter, values)
         try:
-            result = await self.schema.execute(
-                document,
-                variable_values=dict(variables or {}),
-                context_value=context,
-                operation_name=operation_name,
-            )
-        except MissingQueryError:
-            return _refusal("the document is empty", "GRAPHQL_PARSE_FAILED")
-        except CannotGetOperationTypeError:
-            named = "" if operation_name is None else f" called {operation_name!r}"
-            return _refusal(f"the document has no operation{named}", "BAD_USER_INPUT")
-        except InvalidOperationTypeError as error:
-            return _refusal(f"a {error.operation_type.value} is not served here", "BAD_USER_INPUT")
-        errors = result.errors or []
-        if isinstance(result, PreExecutionError):
-            return {"errors": [public_error(error, code="GRAPHQL_VALIDATION_FAILED") for error in errors]}
-        shown = [public_error(error) for error in errors]
-        if result.data is None and errors and all(error.path is None for error in errors):
+            root = await Reading(plan, context, arguments).read()
+        except BaseExceptionGroup as group:
+            return {"data": None, "errors": [*errors, internal_error(group.exceptions[0])]}
+        completion = Completion()
+        data = completion.root(root, foreign)
+        errors += [public_error(error) for error in completion.errors]
+        return {"data": data, **({"errors": errors} if errors else {})}
+
+    async def _elsewhere(
+        self,
+        document: Document,
+        operation: OperationDefinitionNode,
+        variables: Mapping[str, Any] | None,
+        context: RequestContext,
+    ) -> dict[str, Any]:
+        """What graphql-core's own execution answers: introspection, and what somebody added to the root."""
+        if operation.operation == OperationType.SUBSCRIPTION:
+            return _refusal("a subscription is not served here", "BAD_USER_INPUT")
+        if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
+            return _refusal("a mutation is not served here", "BAD_USER_INPUT")
+        result: Any = execute(
+            self._core,
+            DocumentNode(definitions=(operation, *document.fragments.values())),
+            context_value=context,
+            variable_values=dict(variables or {}),
+            executor_class=self.schema.execution_context_class,
+        )
+        if inspect.isawaitable(result):
+            result = await result
+        shown = [public_error(error) for error in result.errors or ()]
+        if result.data is None and shown and all("path" not in error for error in shown):
             return {"errors": shown}  # variables that do not fit: nothing was executed
         return {"data": result.data, **({"errors": shown} if shown else {})}
 
 
-_OPERATION = re.compile(r"\b(?:query|mutation|subscription)\b")
+def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:
+    """The operation with these fields alone."""
+    return OperationDefinitionNode(
+        operation=operation.operation,
+        name=operation.name,
+        variable_definitions=operation.variable_definitions,
+        directives=operation.directives,
+        selection_set=SelectionSetNode(selections=nodes),
+    )
 
 
-def _has_several_operations(document: str) -> bool:
-    """Whether it has. Strawberry would run the first one; the GraphQL specification (6.1) refuses to choose."""
-    if len(_OPERATION.findall(document)) < 2:
-        return False
-    try:
-        definitions = parse(document, no_location=True).definitions
-    except GraphQLError:
-        return False
-    return sum(isinstance(definition, OperationDefinitionNode) for definition in definitions) > 1
+def _no_operation(document: Document, name: str | None) -> str:
+    if name is not None:
+        return f"the document has no operation called {name!r}"
+    if document.operations:
+        return "the document has several operations: say the name of one"
+    return "the document has no operation"
 
 
 def _refusal(message: str, code: str) -> dict[str, Any]:

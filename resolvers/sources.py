@@ -7,17 +7,15 @@ the item.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
-from strawberry.types.info import Info
-
 from keygraph.errors import BadUserInput, CorruptItem
+from keygraph.graph import Graph
 from keygraph.items import Item
-from keygraph.names import camel
 from keygraph.records import End, Field, Method, RecordType
-from resolvers.context import RequestContext, context_of
+from resolvers.context import RequestContext
 from resolvers.global_ids import global_id
-from resolvers.selection import selected_paths
 
 
 @dataclass(slots=True)
@@ -39,6 +37,11 @@ class Source:
             return self.record.identity_value(self.identity, field.name)
         return self.record.value(self._read_item(field.name), field)
 
+    def shown(self, field: Field) -> Any:
+        """The value of a field as it is answered: a set in order, which has none of its own."""
+        value = self.value(field)
+        return sorted(value, key=_plain_value) if isinstance(value, set) else value
+
     def end(self, end: End) -> Source | None:
         """The node at an end; None where there is none. Raises CorruptItem where what stands there is no key."""
         if end.name in self.record.key_fields:
@@ -58,36 +61,15 @@ class Source:
         return self.item
 
 
-def answered_by_key(record: RecordType) -> frozenset[str]:
-    """The fields of a node, by their GraphQL names, that are answered without its item."""
-    methods = {
-        method.name
-        for method in record.methods.values()
-        if method.needs is not None and record.key_fields.issuperset(method.needs)
-    }
-    names = {*record.key_fields, *record.lists, *methods}
-    return frozenset({"id", "__typename", *map(camel, names)})
-
-
-def needs_item(info: Info, record: RecordType, *path: str) -> bool:
-    """Whether what is selected at that path below the field cannot be answered by the node's key alone."""
-    if record.is_virtual:
-        return False
-    context = context_of(info)
-    key = (tuple(map(id, info._raw_info.field_nodes)), path)
-    selected = context.selections.get(key)
-    if selected is None:
-        selected = context.selections[key] = selected_paths(info, *path)
-    return not selected <= answered_by_key(record)
-
-
-async def read_source(context: RequestContext, source: Source) -> Source | None:
-    """The source with its item; None where the node does not exist. A virtual node always does."""
-    if source.item is None and not source.record.is_virtual:
-        source.item = await context.item_of(source.record, source.identity)
-        if source.item is None:
-            return None
-    return source
+def identity_of_instance(graph: Graph, record: RecordType, instance: Any) -> tuple[str, ...]:
+    """The identity of an object of the model's class. Raises BadUserInput where it can have none."""
+    values = {}
+    for slot in record.identity:
+        value = instance
+        for name in slot.path:
+            value = getattr(value, name)
+        values[record.leaf_name(slot.path)] = value
+    return graph.identity(record, values)
 
 
 def checked(context: RequestContext, source: Source, owner: RecordType, field: str) -> Source:
@@ -97,3 +79,7 @@ def checked(context: RequestContext, source: Source, owner: RecordType, field: s
     except BadUserInput:
         raise CorruptItem(f"{owner.name}.{field} of an item is no key of {source.record.name}") from None
     return source
+
+
+def _plain_value(member: Any) -> Any:
+    return member.value if isinstance(member, Enum) else member

@@ -62,19 +62,18 @@ def keys_of(store: HandledStore) -> list[Sequence[Key]]:
     return [request.keys for request in store.requests if isinstance(request, BatchGet)]
 
 
-async def test_a_level_is_one_batch() -> None:
-    """Siblings that arrive a few steps apart would be read one by one."""
+async def get(nodes: NodeLoader, *names: str) -> list[Any]:
+    """The items of these nodes, or what getting them gave, as an execution waits for them."""
+    futures = nodes.load_together([key(name) for name in names])
+    await asyncio.wait(futures)
+    return [future.exception() or future.result() for future in futures]
+
+
+async def test_keys_that_are_loaded_together_are_one_batch() -> None:
+    """A level would be read one by one, or an item that stands in it twice would be read twice."""
     store = HandledStore(found)
-    nodes = NodeLoader(store)
-
-    async def late(name: str, rounds: int) -> Item | None:
-        for _ in range(rounds):
-            await asyncio.sleep(0)
-        return await nodes.get(key(name))
-
     names = ["a", "b", "a", "c", "b"]
-    items = await asyncio.gather(*(late(name, rounds) for rounds, name in enumerate(names)))
-    assert items == [item(key(name)) for name in names]
+    assert await get(NodeLoader(store), *names) == [item(key(name)) for name in names]
     assert keys_of(store) == [(key("a"), key("b"), key("c"))]
 
 
@@ -82,8 +81,8 @@ async def test_what_was_read_is_not_read_again() -> None:
     """The next level would read the same nodes once more."""
     store = HandledStore(found)
     nodes = NodeLoader(store)
-    await nodes.get(key("a"))
-    await asyncio.gather(nodes.get(key("a")), nodes.get(key("b")))
+    await get(nodes, "a")
+    await get(nodes, "a", "b")
     assert keys_of(store) == [(key("a"),), (key("b"),)]
 
 
@@ -92,14 +91,14 @@ async def test_a_cancelled_waiter_leaves_the_others(rounds: int) -> None:
     """A field that fails beside others would take away what they share, or leave them waiting for ever."""
     store = HandledStore(found)
     nodes = NodeLoader(store)
-    waiters = [asyncio.ensure_future(nodes.get(key("a"))) for _ in range(3)]
+    waiters = [asyncio.ensure_future(get(nodes, "a")) for _ in range(3)]
     for _ in range(rounds):
         await asyncio.sleep(0)
     waiters[0].cancel()
     answers = await asyncio.wait_for(asyncio.gather(*waiters, return_exceptions=True), 5)
     assert isinstance(answers[0], asyncio.CancelledError)
-    assert answers[1:] == [item(key("a"))] * 2
-    assert await nodes.get(key("a")) == item(key("a"))
+    assert answers[1:] == [[item(key("a"))]] * 2
+    assert await get(nodes, "a") == [item(key("a"))]
     assert keys_of(store) == [(key("a"),)]
 
 
@@ -107,12 +106,12 @@ async def test_all_waiters_cancelled() -> None:
     """A key whose waiters were all cancelled would hang for whoever asks for it next."""
     store = HandledStore(found)
     nodes = NodeLoader(store)
-    waiters = [asyncio.ensure_future(nodes.get(key("a"))) for _ in range(3)]
+    waiters = [asyncio.ensure_future(get(nodes, "a")) for _ in range(3)]
     await asyncio.sleep(0)
     for waiter in waiters:
         waiter.cancel()
     await asyncio.gather(*waiters, return_exceptions=True)
-    assert await asyncio.wait_for(nodes.get(key("a")), 5) == item(key("a"))
+    assert await asyncio.wait_for(get(nodes, "a"), 5) == [item(key("a"))]
 
 
 async def test_a_failure_that_nobody_waits_for() -> None:
@@ -123,7 +122,7 @@ async def test_a_failure_that_nobody_waits_for() -> None:
         raise Unavailable("gone")
 
     nodes = NodeLoader(HandledStore(fails))
-    waiter = asyncio.ensure_future(nodes.get(key("a")))
+    waiter = asyncio.ensure_future(get(nodes, "a"))
     for _ in range(6):
         await asyncio.sleep(0)
     waiter.cancel()
@@ -143,9 +142,7 @@ async def test_a_failing_key_fails_alone() -> None:
         return await found(request)
 
     nodes = NodeLoader(HandledStore(refuses))
-    answers = await asyncio.gather(
-        *(nodes.get(key(name)) for name in ("a", "bad", "b")), return_exceptions=True
-    )
+    answers = await get(nodes, "a", "bad", "b")
     assert answers[0] == item(key("a"))
     assert answers[2] == item(key("b"))
     assert isinstance(answers[1], BadUserInput)
@@ -159,7 +156,7 @@ async def test_a_failing_store_fails_once() -> None:
 
     store = HandledStore(fails)
     nodes = NodeLoader(store)
-    answers = await asyncio.gather(*(nodes.get(key(name)) for name in "abc"), return_exceptions=True)
+    answers = await get(nodes, *"abc")
     assert [type(answer) for answer in answers] == [Unavailable] * 3
     assert len(store.requests) == 1
 
@@ -176,10 +173,9 @@ async def test_a_request_that_is_cancelled_inside_the_store() -> None:
         return await found(request)
 
     nodes = NodeLoader(HandledStore(cancelled_first))
-    first = asyncio.gather(*(nodes.get(key(name)) for name in "ab"), return_exceptions=True)
-    answers = await asyncio.wait_for(first, 5)
+    answers = await asyncio.wait_for(get(nodes, *"ab"), 5)
     assert [type(answer) for answer in answers] == [TimedOut, TimedOut]
-    assert await asyncio.wait_for(nodes.get(key("a")), 5) == item(key("a"))
+    assert await asyncio.wait_for(get(nodes, "a"), 5) == [item(key("a"))]
 
 
 def orders_of(user: str) -> NeighbourList:
