@@ -12,7 +12,7 @@ from functools import cache
 from typing import TypeAlias
 
 from keygraph.key_text import KeyText
-from keygraph.templates import Maybe, Slot, Template, Token
+from keygraph.templates import Slot, Template, Token, is_certain
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,12 @@ def _units(tokens: tuple[Token, ...]) -> list[tuple[_Unit, ...]]:
             added = [tuple(token)]
         elif isinstance(token, Slot):
             added = [(Hole(token.name, token.text),)]
-        elif _is_certain(token, tokens):
+        elif is_certain(token, tokens):
             added = _units(token.tokens)
         else:
             added = [(), *_units(token.tokens)]
         alternatives = [(*units, *more) for units in alternatives for more in added]
     return alternatives
-
-
-def _is_certain(optional: Maybe, tokens: tuple[Token, ...]) -> bool:
-    """Whether an optional part is always there, since each of its slots stands outside of it too."""
-    outside = {token.name for token in tokens if isinstance(token, Slot)}
-    return Template(optional.tokens).slot_names <= outside
 
 
 # --- Special cases ------------------------------------------------------------------------------------

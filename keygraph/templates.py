@@ -125,6 +125,12 @@ def _slots(tokens: tuple[Token, ...]) -> list[Slot]:
     return list(found.values())
 
 
+def is_certain(optional: Maybe, tokens: tuple[Token, ...]) -> bool:
+    """Whether an optional part is always there, since each of its slots stands outside of it too."""
+    outside = {token.name for token in tokens if isinstance(token, Slot)}
+    return {slot.name for slot in _slots(optional.tokens)} <= outside
+
+
 @dataclass(frozen=True)
 class Template:
     """Literal text and slots, which may repeat."""
@@ -156,7 +162,7 @@ class Template:
                     case str():
                         parts.append(re.escape(token))
                     case Maybe(inner):
-                        parts.append(f"(?:{shown(inner)})?")
+                        parts.append(f"(?:{shown(inner)})" + ("" if is_certain(token, self.tokens) else "?"))
                     case Slot() if token.name in groups:
                         parts.append(f"(?P={groups[token.name]})")
                     case Slot():
@@ -171,6 +177,21 @@ class Template:
 
         A slot inside `Maybe` that is absent is not in the answer.
         """
+        texts = self._matched(key)
+        # An optional part whose slots stand elsewhere too is there exactly where they are.
+        return None if texts is None or (self._repeats_optional and self.render(texts) != key) else texts
+
+    @cached_property
+    def _repeats_optional(self) -> bool:
+        """Whether a slot of an optional part stands elsewhere too."""
+        parts = [_slots((token,)) for token in self.tokens]
+        names = [slot.name for slots in parts for slot in slots]
+        optional = {
+            slot.name for token in self.tokens if isinstance(token, Maybe) for slot in _slots((token,))
+        }
+        return any(names.count(name) > 1 for name in optional)
+
+    def _matched(self, key: str) -> dict[str, str] | None:
         pattern, slots = self._pattern
         match = pattern.fullmatch(key)
         if match is None:

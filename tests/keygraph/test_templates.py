@@ -210,3 +210,16 @@ def test_a_methods_text_is_never_read_back() -> None:
     assert Slot(("state_key",), KeyText(FieldType("string")), computed=True).lossy
     assert not slot("state").lossy
     assert slot("day", type_=date, format_="%Y").lossy
+
+
+def test_an_optional_part_whose_placeholder_stands_elsewhere_is_there() -> None:
+    """A key that nothing renders would be read as one of this type, and so be shown twice."""
+    level = Slot(("level",), KeyText(FieldType("int")))
+    name = Slot(("name",), KeyText(FieldType("string")))
+    certain = Template((level, "#", Maybe(("/", level)), "#"))
+    assert certain.parse("7#/7#") == {"level": "7"}
+    assert certain.parse("7##") is None
+    twice = Template((Maybe(("a", name)), "#", Maybe(("b", name))))
+    assert twice.parse("ax#bx") == {"name": "x"}
+    assert twice.parse("#") == {}
+    assert twice.parse("ax#") is None
