@@ -174,3 +174,13 @@ def _contains(value: object, other: object) -> bool:
         case list() | frozenset():
             return any(_equal(member, other) for member in value)
     return False
+
+
+def attributes_of_condition(condition: Condition) -> frozenset[str]:
+    """The names of the attributes that a condition asks."""
+    match condition:
+        case And(conditions) | Or(conditions):
+            return frozenset().union(*map(attributes_of_condition, conditions))
+        case Not(inner):
+            return attributes_of_condition(inner)
+    return frozenset({condition.path[0]})

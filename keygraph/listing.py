@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-from keygraph.conditions import And, Condition, Not, Or, holds
+from keygraph.conditions import And, Condition, attributes_of_condition, holds
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.items import Item
@@ -407,7 +407,7 @@ def _split(
     def is_decidable(part: Condition) -> bool:
         return all(
             name not in undecidable and graph.table.has(path.keys.index_name, name)
-            for name in _attributes(part)
+            for name in attributes_of_condition(part)
         )
 
     return (
@@ -418,12 +418,3 @@ def _split(
 
 def _joined(parts: list[Condition]) -> Condition | None:
     return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
-
-
-def _attributes(condition: Condition) -> set[str]:
-    match condition:
-        case And(conditions) | Or(conditions):
-            return set().union(*(_attributes(inner) for inner in conditions))
-        case Not(inner):
-            return _attributes(inner)
-    return {condition.path[0]}

@@ -15,6 +15,7 @@ from keygraph.conditions import And, Condition
 from keygraph.items import Item
 from keygraph.listing import LAST, NeighbourList, Place, Span, beginning_with
 from keygraph.paths import AccessPath
+from keygraph.projecting import list_projection
 from keygraph.store import BatchGet, Count, Equals, Query, Range, Store, pages
 from keygraph.table import KeyValue
 from keygraph.templates import Template
@@ -42,6 +43,8 @@ class Extent:
     until: Place | None = None
     look_ahead: bool = False
     budget: int = 10_000
+    attributes: frozenset[str] | None = None
+    """The attributes that are wanted of the items besides what the list itself needs; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +206,7 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
         index=neighbours.index_name,
         range=span.range,
         filter=_filter(neighbours),
+        projection=list_projection(neighbours, extent.attributes),
         forward=extent.forward,
         limit=max(wanted, _FILTERED_LIMIT) if _is_filtered(neighbours) else wanted,
         start=start,
@@ -312,7 +316,8 @@ async def _count_shard(store: Store, neighbours: NeighbourList, partition: KeyVa
 
 
 async def _count_here(store: Store, neighbours: NeighbourList, partition: KeyValue) -> int:
-    request = Query(partition, neighbours.index_name, neighbours.span.range, _filter(neighbours))
+    projection = list_projection(neighbours, frozenset())
+    request = Query(partition, neighbours.index_name, neighbours.span.range, _filter(neighbours), projection)
     total = 0
     while True:
         page = await store.send(request)

@@ -105,9 +105,13 @@ class Connection:
     looks: frozenset[str]
     """What is selected of pageInfo."""
 
+    @property
+    def _attributes(self) -> frozenset[str] | None:
+        return self.context.attributes_of(self.neighbours.path.record)
+
     async def first(self) -> Edge | None:
         """The first edge; None where there is none."""
-        extent = Extent(1, budget=self.context.limits.read_budget)
+        extent = Extent(1, budget=self.context.limits.read_budget, attributes=self._attributes)
         found = await self.context.neighbours.page(self.neighbours, extent)
         return self._edge(*found.items[0]) if found.items else None
 
@@ -125,6 +129,7 @@ class Connection:
             until=window.end,
             look_ahead=looks_on,
             budget=self.context.limits.read_budget,
+            attributes=self._attributes,
         )
         found = await self.context.neighbours.page(self.neighbours, extent)
         is_behind = looks_back and window.start is not None and await self._is_any_behind(found)
@@ -141,6 +146,7 @@ class Connection:
             after=nearest,
             look_ahead=True,
             budget=self.context.limits.read_budget,
+            attributes=frozenset(),
         )
         return (await self.context.neighbours.page(self.neighbours, extent)).more
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keygraph.graph import Graph
+from keygraph.projecting import attributes_of, items_projection
+from keygraph.records import RecordType
 from keygraph.store import Store
 from resolvers.loaders import NeighbourLoader, NodeLoader
 from resolvers.metering import MeteredStore
@@ -31,11 +34,23 @@ class RequestContext:
     store: Store
     secret: bytes
     limits: Limits
+    needed: Mapping[RecordType, frozenset[str] | None]
+    """The fields, ends and methods of each record type that the operation asks for; None for all."""
     meter: MeteredStore = field(init=False)
     nodes: NodeLoader = field(init=False)
     neighbours: NeighbourLoader = field(init=False)
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store)
-        self.nodes = NodeLoader(self.meter)
+        self._attributes = {
+            record: attributes_of(self.graph, record, names) for record, names in self.needed.items()
+        }
+        self.nodes = NodeLoader(self.meter, items_projection(self.graph, self._attributes))
         self.neighbours = NeighbourLoader(self.meter, self.limits.concurrency)
+
+    def attributes_of(self, record: RecordType) -> frozenset[str] | None:
+        """The attributes that the operation wants of an item of that type; None for all.
+
+        One answer for the whole operation, so that an item which was read in one place serves all others.
+        """
+        return self._attributes.get(record, frozenset())

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from aiodataloader import DataLoader, Loader, dispatch_queue
 
+from keygraph.conditions import Path
 from keygraph.errors import StoreError, TimedOut
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, Place
@@ -52,9 +53,11 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
 class NodeLoader(SharedLoader[Key, Item | None]):
     """Items by their table key: one BatchGet for the keys that are loaded together, without duplicates."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, projection: tuple[Path, ...] | None = None) -> None:
+        """`projection` is that of every item; None for whole ones."""
         super().__init__()
         self._store = store
+        self._projection = projection
 
     def do_resolve_reject(self, key: Key, future: asyncio.Future[Item | None]) -> None:
         """Takes the key into the next batch, which leaves when `load_together` says so."""
@@ -83,7 +86,7 @@ class NodeLoader(SharedLoader[Key, Item | None]):
 
     async def load_all(self, keys: Sequence[Key]) -> list[Item | Exception | None]:
         try:
-            batch = await self._store.send(BatchGet(tuple(keys)))
+            batch = await self._store.send(BatchGet(tuple(keys), self._projection))
         except StoreError as error:
             return [error for _ in keys]
         except Exception as error:

@@ -17,6 +17,7 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_variable_values
 
+from keygraph.records import RecordType
 from keygraph.store import Store
 from resolvers.arguments import Arguments
 from resolvers.completion import Completion
@@ -73,14 +74,16 @@ class Service:
         operation = read.operation(operation_name)
         if operation is None:
             return _refusal(_no_operation(read, operation_name), "BAD_USER_INPUT")
-        context = RequestContext(self.schema.graph, self.store, self._secret, self._limits)
         if not is_query(operation):
-            return await self._elsewhere(read, operation, variables, context)
+            return await self._elsewhere(read, operation, variables)
         values = get_variable_values(self._core, operation.variable_definitions or (), dict(variables or {}))
         if not isinstance(values, VariableValues):
             return {"errors": [public_error(error) for error in values]}
         plan = self._documents.plan(read, operation, values.coerced)
-        return await self._run(plan, read, values, variables, context)
+        return await self._run(plan, read, values, variables)
+
+    def _context(self, needed: Mapping[RecordType, frozenset[str] | None]) -> RequestContext:
+        return RequestContext(self.schema.graph, self.store, self._secret, self._limits, needed)
 
     async def _run(
         self,
@@ -88,18 +91,18 @@ class Service:
         document: Document,
         values: VariableValues,
         variables: Mapping[str, Any] | None,
-        context: RequestContext,
     ) -> dict[str, Any]:
         foreign = None
         errors: list[dict[str, Any]] = []
         if plan.foreign:
             nodes = tuple(node for each in plan.foreign for node in each.nodes)
             operation = _of_fields(plan.operation, nodes)
-            answer = await self._elsewhere(document, operation, variables, context)
+            answer = await self._elsewhere(document, operation, variables)
             errors += answer.get("errors", ())
             foreign = answer.get("data")
             if foreign is None:
                 return {"data": None, "errors": errors} if "data" in answer else answer
+        context = self._context(plan.needed)
         arguments = Arguments(self.schema.schema_converter, values)
         try:
             root = await Reading(plan, context, arguments).read()
@@ -115,7 +118,6 @@ class Service:
         document: Document,
         operation: OperationDefinitionNode,
         variables: Mapping[str, Any] | None,
-        context: RequestContext,
     ) -> dict[str, Any]:
         """What graphql-core's own execution answers: introspection, and what somebody added to the root."""
         if operation.operation == OperationType.SUBSCRIPTION:
@@ -125,7 +127,7 @@ class Service:
         result: Any = execute(
             self._core,
             DocumentNode(definitions=(operation, *document.fragments.values())),
-            context_value=context,
+            context_value=self._context({}),
             variable_values=dict(variables or {}),
             executor_class=self.schema.execution_context_class,
         )

@@ -1,0 +1,70 @@
+"""Which attributes of an item a reader needs, so that the others are not sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from keygraph.conditions import Path, attributes_of_condition
+from keygraph.listing import NeighbourList
+from keygraph.model import Model
+from keygraph.records import RecordType
+
+MOST_ATTRIBUTES = 100
+"""Where more are needed the whole item is read: a projection of that many saves nothing, and an expression may have
+4 KB."""
+
+
+def attributes_of(model: Model, record: RecordType, names: Iterable[str] | None) -> frozenset[str] | None:
+    """The attributes that tell these fields, ends and methods of an item, and what it is; None for all of them.
+
+    A field may stand in a key alone, so that the keys of the item are always among them.
+    """
+    if names is None:
+        return None
+    attributes = _key_attributes(record)
+    if model.type_attribute:
+        attributes.add(model.type_attribute)
+    for name in names:
+        if name in record.fields:
+            attributes.add(record.fields[name].attribute[0])
+        elif name in record.ends:
+            attributes.update(path[0] for path in record.ends[name].attributes.values())
+        elif record.methods[name].needs is None:
+            return None
+    return frozenset(attributes)
+
+
+def list_projection(neighbours: NeighbourList, attributes: frozenset[str] | None) -> tuple[Path, ...] | None:
+    """The projection of a list's requests, of which these attributes are wanted; None for whole items."""
+    if attributes is None:
+        return None
+    graph, index, record = neighbours.graph, neighbours.index_name, neighbours.path.record
+    table = graph.table
+    wanted = attributes | {key.name for key in table.position(index)}
+    if graph.type_attribute:
+        wanted |= {graph.type_attribute}
+    if neighbours.condition is not None:
+        # What is decided here may stand in any key of the item.
+        wanted |= attributes_of_condition(neighbours.condition) | _key_attributes(record)
+    return _paths(name for name in wanted if table.has(index, name))
+
+
+def items_projection(
+    model: Model, needed: Mapping[RecordType, frozenset[str] | None]
+) -> tuple[Path, ...] | None:
+    """The projection of what is got by key, where items of these types are wanted with these attributes."""
+    wanted = {key.name for key in model.table.keys}
+    for attributes in needed.values():
+        if attributes is None:
+            return None
+        wanted |= attributes
+    return _paths(wanted)
+
+
+def _key_attributes(record: RecordType) -> set[str]:
+    return {key.name for keys in record.keys.values() for key in keys.attributes}
+
+
+def _paths(names: Iterable[str]) -> tuple[Path, ...] | None:
+    paths = tuple((name,) for name in sorted(names))
+    return paths if len(paths) <= MOST_ATTRIBUTES else None

@@ -1,0 +1,52 @@
+"""What is asked of each item: only what an operation selects, and what tells where an item belongs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keygraph.rendering import render
+from tests.resolvers.worlds import World, loan_item, member_item
+
+
+def projected(world: World) -> list[set[str] | None]:
+    """The attributes that each request asks for; None for whole items."""
+    wires = [wire for request in world.tracer.requests for wire in render(request, world.graph.table)]
+    return [_names(wire.body) for wire in wires]
+
+
+def _names(body: dict[str, Any]) -> set[str] | None:
+    [*tables] = body.get("RequestItems", {"": body}).values()
+    expression = tables[0].get("ProjectionExpression")
+    if expression is None:
+        return None
+    names = tables[0].get("ExpressionAttributeNames", {})
+    return {names.get(name.strip(), name.strip()) for name in expression.split(",")}
+
+
+KEYS = {"PK", "SK", "GSI1PK", "GSI1SK", "Type"}
+
+
+async def test_only_what_is_selected_is_sent(shop: World) -> None:
+    """A list of names would send every description, and take the time to read it."""
+    await shop.ask("{ users { nodes { name } } }")
+    assert projected(shop) == [KEYS | {"name"}]
+
+
+async def test_one_answer_for_all_places_of_a_type(shop: World) -> None:
+    """A node that stands in two places would be read twice, or lack what the second asks for."""
+    document = """{ a: user(userId: "12345") { name } b: user(userId: "12345") { email }
+      order(orderId: "ORD001") { customer { userType } total } }"""
+    found = await shop.ask(document)
+    assert (found["a"]["name"], found["b"]["email"]) == ("John Doe", "john@example.com")
+    [asked, *later] = projected(shop)
+    assert later == []
+    assert asked == KEYS | {"name", "email", "userType", "total", "customerId"}
+
+
+async def test_a_condition_that_is_decided_here_has_what_it_asks(books: World) -> None:
+    """A filter on a field that stands in a key alone would find nothing."""
+    await books.put(member_item("ann"), loan_item("ann", "b", "2024-01-02", note="torn"))
+    document = '{ member(memberId: "ann") { loans(where: {day: {ge: "2024-01-01"}}) { edges { cursor } } } }'
+    assert len((await books.ask(document))["member"]["loans"]["edges"]) == 1
+    [asked] = [names for names in projected(books) if names is not None and "GSI2SK" in names]
+    assert "note" not in asked
