@@ -48,5 +48,7 @@ async def test_a_condition_that_is_decided_here_has_what_it_asks(books: World) -
     await books.put(member_item("ann"), loan_item("ann", "b", "2024-01-02", note="torn"))
     document = '{ member(memberId: "ann") { loans(where: {day: {ge: "2024-01-01"}}) { edges { cursor } } } }'
     assert len((await books.ask(document))["member"]["loans"]["edges"]) == 1
-    [asked] = [names for names in projected(books) if names is not None and "GSI2SK" in names]
-    assert "note" not in asked
+    for asked in projected(books):
+        assert asked is not None
+        assert "GSI2SK" in asked
+        assert "note" not in asked
