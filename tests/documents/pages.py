@@ -31,7 +31,7 @@ from tests.documents.samples import files_of
 from tests.documents.served import Served, lines_of, written_down
 
 DOCS = Path(__file__).parents[2] / "docs"
-NAMES = ("billing", "cargo", "education", "social", "talent")
+NAMES = ("billing", "cargo", "commerce", "education", "social", "talent")
 
 _QUERY = re.compile(
     r"^```graphql\n(?P<query>.*?)^```\n\n```text\n(?P<requests>.*?)^```$", re.MULTILINE | re.DOTALL

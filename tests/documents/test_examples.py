@@ -16,6 +16,7 @@ from tests.documents.samples import files_of, serve
 from tests.documents.served import EXAMPLES
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -24,7 +25,8 @@ def test_the_schema_is_the_one_that_is_kept(name: str) -> None:
 
     If the change is meant: `keygraph schema --model examples.<name>:graph > tests/documents/snapshots/<name>.graphql`.
     """
-    assert difference(build_schema(graph_of(name)), SNAPSHOTS / f"{name}.graphql") == ""
+    kept = ROOT / "schema.graphql" if name == "commerce" else SNAPSHOTS / f"{name}.graphql"
+    assert difference(build_schema(graph_of(name)), kept) == ""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -37,7 +39,7 @@ async def test_the_queries_to_try_answer(name: str, make_store: MakeStore) -> No
         for definition in parse(document).definitions
         if isinstance(definition, OperationDefinitionNode) and definition.name is not None
     ]
-    assert len(operations) == 3
+    assert len(operations) >= 3
     assert re.findall(r"^# .+\nquery (\w+) ", document, re.MULTILINE) == operations, (
         "each is explained by a comment"
     )
