@@ -506,4 +506,7 @@ class Reading:
 
 
 def _below(place: str, selected: FieldPlan) -> str:
+    """The place of a field: the keys of the answer that lead to it, without what a connection is made of."""
+    if isinstance(selected.meaning, FarNode):
+        return place
     return f"{place}.{selected.key}" if place else selected.key
