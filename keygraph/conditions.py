@@ -121,6 +121,16 @@ def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> ob
     return value
 
 
+def paths_of(condition: Condition) -> list[Path]:
+    """The paths that the condition looks at."""
+    match condition:
+        case And(conditions) | Or(conditions):
+            return [path for inner in conditions for path in paths_of(inner)]
+        case Not(inner):
+            return paths_of(inner)
+    return [condition.path]
+
+
 def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
     """Whether the condition is true of the item, as DynamoDB would decide it."""
     match condition:

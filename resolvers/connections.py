@@ -23,6 +23,7 @@ from keygraph.reading import Extent, Found
 from keygraph.records import RecordType
 from resolvers.context import RequestContext, context_of
 from resolvers.cursors import cursor, read_cursor
+from resolvers.errors import warning
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import condition, narrowings, required_texts
 from resolvers.loaders import EdgesTo
@@ -165,11 +166,11 @@ class Connection:
         more = start + window.size < end
         return await self._shown(Found(page, more, None), start > 0)
 
-    async def total(self) -> int:
-        """How many edges the list has, whatever the page."""
+    async def total(self) -> int | None:
+        """How many edges the list has, whatever the page; None where counting them costs more than it may."""
         if self.to is not None:
             return len(await self.context.neighbours.edges_to(self.to))
-        return await self.context.neighbours.count(self.neighbours)
+        return await self.context.neighbours.count(self.neighbours, self.context.limits.count_pages)
 
     def _edge(self, place: Place, item: Item) -> Edge:
         record = self.neighbours.path.record
@@ -347,8 +348,16 @@ async def resolve_page_info(connection: Connection, info: Info, arguments: Mappi
     return page_info
 
 
-async def resolve_total(connection: Connection, info: Info, arguments: Mapping[str, Any]) -> int:
-    return await connection.total()
+async def resolve_total(connection: Connection, info: Info, arguments: Mapping[str, Any]) -> int | None:
+    total = await connection.total()
+    if total is None:
+        most = connection.context.limits.count_pages
+        message = (
+            f"{info.field_name} is null: the list takes more than {most} pages of 1 MB to count. "
+            "Count a narrower range of it, or read it page by page."
+        )
+        connection.context.warnings.append(warning("COUNT_LIMIT", message, info.path.as_list()))
+    return total
 
 
 async def resolve_node(edge: Edge, info: Info, arguments: Mapping[str, Any]) -> Source | None:

@@ -20,11 +20,13 @@ class Limits:
     """What one request may ask for.
 
     `max_page_size` is the largest `first` and `last`, `read_budget` how many items one page may look at under a
-    filter, `concurrency` how many requests are in flight for one operation.
+    filter, `count_pages` how many pages of 1 MB one `totalCount` may read, `concurrency` how many requests are in
+    flight for one operation.
     """
 
     max_page_size: int = 100
     read_budget: int = 10_000
+    count_pages: int = 20
     concurrency: int = 64
 
 
@@ -40,6 +42,8 @@ class RequestContext:
     neighbours: NeighbourLoader = field(init=False)
     selections: dict[Any, frozenset[str]] = field(default_factory=dict)
     """What was found to be selected below a field, which is one answer for all its parents."""
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    """What the answer says beside its data: see `resolvers.errors`."""
 
     def __post_init__(self) -> None:
         self.nodes = NodeLoader(self.store)

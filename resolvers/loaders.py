@@ -14,10 +14,11 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from aiodataloader import DataLoader, Loader, dispatch_queue
 
+from keygraph.counting import count
 from keygraph.errors import StoreError, TimedOut
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, Place
-from keygraph.reading import Extent, Found, count, read, read_to
+from keygraph.reading import Extent, Found, read, read_to
 from keygraph.store import BatchGet, Store
 from keygraph.table import Key
 
@@ -108,9 +109,10 @@ class PageOf:
 
 @dataclass(frozen=True)
 class CountOf:
-    """How many items a list has."""
+    """How many items a list has, if no more pages tell it."""
 
     neighbours: NeighbourList
+    most_pages: int
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,8 @@ class NeighbourLoader(LevelLoader[NeighbourRequest, Any]):
     async def page(self, neighbours: NeighbourList, extent: Extent) -> Found:
         return cast(Found, await self.get(PageOf(neighbours, extent)))
 
-    async def count(self, neighbours: NeighbourList) -> int:
-        return cast(int, await self.get(CountOf(neighbours)))
+    async def count(self, neighbours: NeighbourList, most_pages: int) -> int | None:
+        return cast("int | None", await self.get(CountOf(neighbours, most_pages)))
 
     async def edges_to(self, edges: EdgesTo) -> list[tuple[Place, Item]]:
         return cast("list[tuple[Place, Item]]", await self.get(edges))
@@ -152,7 +154,7 @@ class NeighbourLoader(LevelLoader[NeighbourRequest, Any]):
             match request:
                 case PageOf(neighbours, extent):
                     return await read(self._store, neighbours, extent)
-                case CountOf(neighbours):
-                    return await count(self._store, neighbours)
+                case CountOf(neighbours, most_pages):
+                    return await count(self._store, neighbours, most_pages)
                 case EdgesTo(neighbours, owner, nodes):
                     return await read_to(self._store, neighbours, owner, nodes)

@@ -21,8 +21,8 @@ class Service:
     """Answers operations on a schema from a store.
 
     `secret` seals the cursors: whoever knows it can make them. `max_page_size` is the largest `first` and `last`,
-    `read_budget` how many items one page may look at under a filter, `concurrency` how many lists one operation
-    reads at the same time.
+    `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
+    `totalCount` may read, `concurrency` how many lists one operation reads at the same time.
     """
 
     def __init__(
@@ -33,12 +33,13 @@ class Service:
         secret: bytes,
         max_page_size: int = 100,
         read_budget: int = 10_000,
+        count_pages: int = 20,
         concurrency: int = 64,
     ) -> None:
         self.schema = schema
         self.store = store
         self._secret = secret
-        self._limits = Limits(max_page_size, read_budget, concurrency)
+        self._limits = Limits(max_page_size, read_budget, count_pages, concurrency)
 
     async def execute(
         self,
@@ -48,7 +49,8 @@ class Service:
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
-        One that could not be executed at all has no `data`.
+        One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
+        another reason than an error.
         """
         if operation_name is None and _has_several_operations(document):
             return _refusal("the document has several operations: say the name of one", "BAD_USER_INPUT")
@@ -73,7 +75,12 @@ class Service:
         shown = [public_error(error) for error in errors]
         if result.data is None and errors and all(error.path is None for error in errors):
             return {"errors": shown}  # variables that do not fit: nothing was executed
-        return {"data": result.data, **({"errors": shown} if shown else {})}
+        response: dict[str, Any] = {"data": result.data}
+        if shown:
+            response["errors"] = shown
+        if context.warnings:
+            response["extensions"] = {"warnings": context.warnings}
+        return response
 
 
 _OPERATION = re.compile(r"\b(?:query|mutation|subscription)\b")
