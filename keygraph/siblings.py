@@ -116,7 +116,8 @@ def _common_beginning(span: Span) -> str:
     """What every text of the range begins with."""
     low, high = span.low or "", span.high or ""
     length = next(
-        (at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), min(len(low), len(high))
+        (at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other),
+        min(len(low), len(high)),
     )
     return low[:length]
 
