@@ -353,7 +353,7 @@ async def resolve_total(connection: Connection, info: Info, arguments: Mapping[s
     if total is None:
         most = connection.context.limits.count_pages
         message = (
-            f"{info.field_name} is null: the list takes more than {most} pages of 1 MB to count. "
+            f"{info.field_name} is null: to count the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
             "Count a narrower range of it, or read it page by page."
         )
         connection.context.warnings.append(warning("COUNT_LIMIT", message, info.path.as_list()))
