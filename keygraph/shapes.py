@@ -271,15 +271,13 @@ def _stretch(units: tuple[_Unit, ...], steps: list[_Step], states: set[int], tex
         [char] = every
         text += char
         states = _advanced(steps, states, char)
+    holes = [unit for unit in units if isinstance(unit, Hole)]
     if not chars:
-        return Stretch(text, text, text + "\0", is_filled=True)
+        return Stretch(text, text, text + "\0", is_filled=len(holes) < 2)
     if len(known) == len(chars):
         low = text if can_end else text + min(every)
         return Stretch(text, low, text_after_all(text + max(every)), is_filled=False)
-    *literal, last = units
-    is_open = (
-        isinstance(last, Hole) and last.text.takes_any_text and not any(isinstance(u, Hole) for u in literal)
-    )
+    is_open = len(holes) == 1 and holes[0] is units[-1] and holes[0].text.takes_any_text
     return Stretch(text, text if can_end else text + "\0", text_after_all(text), is_open)
 
 

@@ -15,13 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
+from keygraph.key_text import KeyText
 from keygraph.paths import AccessPath
 from keygraph.ranges import Span
 from keygraph.records import Keys, RecordType
 from keygraph.shapes import Shape, Stretch, is_special_case, shape, shape_of_one, stretches
 from keygraph.table import KeyValue
+from keygraph.templates import Slot, Template
+from keygraph.types import FieldType
 
 if TYPE_CHECKING:
     from keygraph.model import Model
@@ -69,12 +73,36 @@ def without_siblings(
     siblings, keys = model.siblings(path), path.keys
     if not siblings or keys.sort is None or keys.attributes[1].type != "S":
         return Reading((span,), others=siblings, apart=None if siblings else (span,))
+    text = keys.attributes[0].text(partition)
+    beside = []
+    for sibling in siblings:
+        theirs = sibling.keys[keys.index_name]
+        told = None if text is None else theirs.partition.parse(text)
+        if told is not None or is_shown:
+            beside.append((sibling, _told(theirs.sort, told or {})))
+    return _reading(model, path, span, _told(keys.sort, texts), tuple(beside))
+
+
+_Texts: TypeAlias = "tuple[tuple[str, str | None], ...]"
+
+
+def _told(template: Template | None, texts: Mapping[str, str | None]) -> _Texts:
+    """The texts that the template takes: those of lists in other partitions are mostly the same, or none."""
+    names = template.slot_names if template else ()
+    return tuple((name, texts[name]) for name in sorted(names) if name in texts)
+
+
+@lru_cache(maxsize=1024)
+def _reading(
+    model: Model, path: AccessPath, span: Span, texts: _Texts, beside: tuple[tuple[RecordType, _Texts], ...]
+) -> Reading:
+    """What is read of the range beside these siblings."""
     begin = _common_beginning(span)
-    own = shape_of_one(keys.sort.with_texts(texts))
+    own = _sort_shape(path.keys, texts)
     cuts: list[tuple[Stretch, RecordType]] = []
     others: dict[RecordType, None] = {}
-    for sibling in siblings:
-        for theirs in _stretches_of(sibling, keys, partition, begin, is_shown=is_shown):
+    for sibling, told in beside:
+        for theirs in stretches(_sort_shape(sibling.keys[path.keys.index_name], told), begin):
             if span.within(_span_of(theirs)).is_empty:
                 continue
             cut = _cut(model, path, own, sibling, theirs)
@@ -91,6 +119,12 @@ def without_siblings(
         return Reading((pieces[0].hull(pieces[-1]),), others=tuple(others))
     is_apart = not others and len(gaps) <= MOST_PIECES
     return Reading(pieces, singles, tuple(others), tuple(gap.span for gap in gaps) if is_apart else None)
+
+
+def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
+    """The shape of a sort key that has these texts in it; any text where nobody said what stands in it."""
+    sort = keys.sort or Template((Slot(("",), KeyText(FieldType("string"))),))
+    return shape_of_one(sort.with_texts(dict(texts)))
 
 
 def filled(
@@ -120,20 +154,6 @@ def _common_beginning(span: Span) -> str:
         min(len(low), len(high)),
     )
     return low[:length]
-
-
-def _stretches_of(
-    record: RecordType, keys: Keys, partition: KeyValue, begin: str, *, is_shown: bool
-) -> list[Stretch]:
-    """Where items of a sibling stand; nothing where that cannot be in the partition."""
-    theirs = record.keys[keys.index_name]
-    if theirs.sort is None:
-        return [Stretch("", "", None, is_filled=False)]
-    text = keys.attributes[0].text(partition)
-    texts = None if text is None else theirs.partition.parse(text)
-    if texts is None and not is_shown:
-        return []
-    return stretches(shape_of_one(theirs.sort.with_texts(texts or {})), begin)
 
 
 def _cut(model: Model, path: AccessPath, own: Shape, sibling: RecordType, theirs: Stretch) -> Stretch | None:

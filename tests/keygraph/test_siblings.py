@@ -90,8 +90,10 @@ class Like:
     order: Order
 
 
-@record("{user}", "STAY#{place}#{room}")
+@record("{user}", "STAY#{place}#{room}", type=None)
 class Stay:
+    """Its items do not say their type."""
+
     user: User
     place: str
     room: str
@@ -167,8 +169,13 @@ class Case:
                 item |= {"TOPIC": f"t{owner}", "ORD": row.order}
             if self.is_typed:
                 # Items that lie about their type are counted: see `keygraph.counting`.
-                kind = self.graph.types.get(row.kind)
-                item["kind"] = row.kind if kind is None or kind.accepts(item) else "Other"
+                record = self.graph.types.get(row.kind)
+                kind = (
+                    "Other" if record is None or not record.accepts(item) else self.graph.type_value(record)
+                )
+                # A type that is NULL is none.
+                if kind is not None or row.number:
+                    item["kind"] = kind
             items.append(item)
         return items
 
