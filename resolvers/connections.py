@@ -1,7 +1,7 @@
 """Connections: a page of a list, in the shape that Relay gives it.
 
 A connection is resolved without reading anything; its fields ask for the page, or for the count, and equal requests
-are one.
+are one. Between two cursors that are crossed, `after` at or behind `before`, there is nothing: an empty page, no error.
 """
 
 from __future__ import annotations
