@@ -42,6 +42,8 @@ class User:
     orders: Many[Order] = many()
     likes: Many[Like] = many()
     stays: Many[Stay] = many()
+    visits: Many[Visit] = many()
+    marks: Many[Mark] = many()
 
 
 @record("{user}", "{day}")
@@ -99,15 +101,41 @@ class Stay:
     room: str
 
 
+@record("SPREAD#{user.user_id}#{shard}", "{text}", shards=3)
+class Visit:
+    """Spread over partitions in which marks stand among them."""
+
+    user: User
+    text: str
+
+
+@record("SPREAD#{user.user_id}#{shard}", "ORDER#{name}", shards=3)
+class Mark:
+    user: User
+    name: str
+
+
 def graph_of(*types: type, **options: Any) -> Graph:
     table = Table("Mixed", partition_key="PK", sort_key="SK", indexes=[by_topic])
     return Graph(table, *types, **options).check()
 
 
-TYPES = (User, Day, Level, Feeling, Note, Order, Like, Stay)
+TYPES = (User, Day, Level, Feeling, Note, Order, Like, Stay, Visit, Mark)
 BY_KEY = graph_of(*TYPES)
 BY_TYPE = graph_of(*TYPES, type_attribute="kind")
-LISTS = ["days", "levels", "moods", "notes", "orders", "likes", "stays", "notes_on", "orders_on"]
+LISTS = [
+    "days",
+    "levels",
+    "moods",
+    "notes",
+    "orders",
+    "likes",
+    "stays",
+    "visits",
+    "marks",
+    "notes_on",
+    "orders_on",
+]
 OWNERS = itertools.count()
 
 SORT_KEYS = st.one_of(
@@ -145,6 +173,7 @@ class Row:
     kind: str
     number: int
     order: str | None
+    shard: int | None
 
 
 @dataclass(frozen=True)
@@ -164,7 +193,8 @@ class Case:
     def items(self, owner: str) -> list[Item]:
         items: list[Item] = []
         for row in self.rows:
-            item: Item = {"PK": f"USER#{owner}", "SK": row.sort, "number": Decimal(row.number)}
+            partition = f"USER#{owner}" if row.shard is None else f"SPREAD#{owner}#{row.shard}"
+            item: Item = {"PK": partition, "SK": row.sort, "number": Decimal(row.number)}
             if row.order is not None:
                 item |= {"TOPIC": f"t{owner}", "ORD": row.order}
             if self.is_typed:
@@ -206,7 +236,7 @@ class Case:
             if not all(narrowing.contains(texts.get(name)) for name, narrowing in said.items()):
                 continue
             if self.where is None or holds(self.where, item):
-                found.append(tuple(str(item[name]) for name in names[1:]))
+                found.append(tuple(str(item[name]) for name in (*names[1:], names[0])))
         return sorted(found, reverse=not self.forward)
 
 
@@ -234,10 +264,11 @@ NARROWINGS: dict[str, st.SearchStrategy[Narrowing]] = {
 def cases() -> st.SearchStrategy[Case]:
     kinds = st.sampled_from([*(record.__name__ for record in TYPES), "Other"])
     orders = st.one_of(st.none(), SORT_KEYS, st.integers(-3, 9).map(lambda number: f"O#{number}"))
+    shards = st.sampled_from([None, None, 0, 1, 2])
     rows = st.lists(
-        st.builds(Row, SORT_KEYS, kinds, st.integers(0, 1), orders),
+        st.builds(Row, SORT_KEYS, kinds, st.integers(0, 1), orders, shards),
         max_size=25,
-        unique_by=lambda row: row.sort,
+        unique_by=lambda row: (row.sort, row.shard),
     )
     said = st.one_of(st.just({}), st.fixed_dictionaries(NARROWINGS)).map(lambda given: tuple(given.items()))
     return st.booleans().flatmap(
@@ -262,7 +293,7 @@ async def paged(store: Store, neighbours: NeighbourList, case: Case) -> list[tup
     for _ in range(200):
         extent = Extent(case.size, case.forward, after, look_ahead=True, budget=case.budget)
         page = await read(store, neighbours, extent)
-        found += [tuple(map(str, place.position[1:])) for place, _ in page.items]
+        found += [tuple(map(str, (*place.position[1:], place.position[0]))) for place, _ in page.items]
         if not page.more:
             return found
         reached = page.resume or page.items[-1][0]
@@ -291,7 +322,7 @@ async def test_a_list_is_what_recognition_finds(mixed: Store, case: Case) -> Non
         named = [("1", str(number)) for number in range(4)]
         found = [place.position[1] for place, _ in await read_to(mixed, neighbours, (owner,), named)]
         likes = {f"LIKE#1#{number}" for _, number in named}
-        assert found == sorted(sort for (sort,) in wanted if sort in likes)
+        assert found == sorted(sort for sort, _ in wanted if sort in likes)
 
 
 @pytest.fixture
