@@ -26,7 +26,7 @@ from keygraph._rules import (
     refuse_segment,
 )
 from keygraph._sqlite_layout import Keyed, Layout, StoredKey
-from keygraph.conditions import And, Condition, Not, Or, Path, holds
+from keygraph.conditions import Condition, Path, holds, paths_of
 from keygraph.errors import BadUserInput
 from keygraph.expressions import Placeholders, filter_text, key_text, simplified
 from keygraph.items import Item, TypedValue, from_typed
@@ -199,22 +199,12 @@ def _whole(typed: Mapping[str, TypedValue]) -> Item:
     return {name: from_typed(value) for name, value in typed.items()}
 
 
-def _filter_paths(condition: Condition) -> list[Path]:
-    """The paths that the condition looks at."""
-    match condition:
-        case And(conditions) | Or(conditions):
-            return [path for inner in conditions for path in _filter_paths(inner)]
-        case Not(inner):
-            return _filter_paths(inner)
-    return [condition.path]
-
-
 class _Filter:
     """Whether an item passes a filter, looking at nothing else of it."""
 
     def __init__(self, condition: Condition, layout: Layout, request: Query | Count) -> None:
         self._condition = condition
-        self._tree = _tree(_filter_paths(condition))
+        self._tree = _tree(paths_of(condition))
         keyed = layout.table.keyed(request.index)
         refuse_filtered(self._tree, keyed, layout.table)
         # Written out only to be measured as DynamoDB would, keys first.

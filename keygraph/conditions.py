@@ -121,6 +121,16 @@ def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> ob
     return value
 
 
+def paths_of(condition: Condition) -> list[Path]:
+    """The paths that the condition looks at."""
+    match condition:
+        case And(conditions) | Or(conditions):
+            return [path for inner in conditions for path in paths_of(inner)]
+        case Not(inner):
+            return paths_of(inner)
+    return [condition.path]
+
+
 def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
     """Whether the condition is true of the item, as DynamoDB would decide it."""
     match condition:
@@ -174,13 +184,3 @@ def _contains(value: object, other: object) -> bool:
         case list() | frozenset():
             return any(_equal(member, other) for member in value)
     return False
-
-
-def attributes_of_condition(condition: Condition) -> frozenset[str]:
-    """The names of the attributes that a condition asks."""
-    match condition:
-        case And(conditions) | Or(conditions):
-            return frozenset().union(*map(attributes_of_condition, conditions))
-        case Not(inner):
-            return attributes_of_condition(inner)
-    return frozenset({condition.path[0]})

@@ -1,7 +1,7 @@
 """The DynamoDB request that each access path becomes, with placeholders where values will be.
 
-A path is bound as a list is (`keygraph.listing`) and rendered as it is sent (`keygraph.rendering`); only the values
-are the placeholders of the templates: `PK = USER#{user_id} AND begins_with(SK, ORDER#)`.
+A path's range is made as a list's is (`keygraph.siblings`) and rendered as it is sent (`keygraph.rendering`); only the
+values are the placeholders of the templates: `PK = USER#{user_id} AND begins_with(SK, ORDER#)`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from keygraph.graph import Graph
-from keygraph.listing import NeighbourList, Span, beginning_with
 from keygraph.paths import AccessPath
+from keygraph.ranges import Span, beginning_with
 from keygraph.records import RecordType
 from keygraph.rendering import Wire, render
+from keygraph.siblings import without_siblings
 from keygraph.store import BatchGet, Query
 from keygraph.table import Index, Table
 from keygraph.templates import Slot, Template
@@ -30,7 +31,7 @@ class DescribedRequest:
     index: str | None
     """None for the table itself."""
     keys: str
-    """The condition on the keys."""
+    """The condition on the keys; where the range is split around siblings, one for each piece."""
     filter: str | None = None
     """What the store leaves out of the range."""
     times: int = 1
@@ -52,19 +53,21 @@ def key_request(graph: Graph, record: RecordType) -> DescribedRequest:
 
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
     """How the path is read where nothing narrows its range: a Query for each shard."""
-    neighbours = _with_placeholders(graph, path)
-    query = Query(
-        neighbours.partitions[0],
-        neighbours.index_name,
-        neighbours.span.range,
-        neighbours.siblings_filter,
-    )
-    [wire] = render(query, _as_texts(graph.table))
+    texts = {slot.name: _label(path, slot) for slot in path.keys.slots}
+    known = {slot.name for slot in (*path.keys.partition.slots, *path.prefix.slots)}
+    prefix, partition = _text(path.prefix, texts), _text(path.keys.partition, texts)
+    is_whole = path.keys.sort is not None and not path.rest.tokens
+    span = Span(prefix, prefix) if is_whole else beginning_with(prefix)
+    fixed = {name: text for name, text in texts.items() if name in known}
+    reading = without_siblings(graph, path, partition, span, fixed, is_shown=True)
+    filter_ = graph.type_condition(path) if reading.others else None
+    queries = [Query(partition, path.keys.index_name, piece.range, filter_) for piece in reading.pieces]
+    wires = [wire for query in queries for wire in render(query, _as_texts(graph.table))]
     return DescribedRequest(
-        wire.operation,
-        neighbours.index_name,
-        _expression(wire, "KeyConditionExpression") or "",
-        _expression(wire, "FilterExpression"),
+        wires[0].operation,
+        path.keys.index_name,
+        ", then ".join(_expression(wire, "KeyConditionExpression") or "" for wire in wires),
+        _expression(wires[0], "FilterExpression"),
         path.keys.shards or 1,
     )
 
@@ -77,21 +80,6 @@ def required_arguments(path: AccessPath) -> list[str]:
 def narrowing_arguments(path: AccessPath) -> list[str]:
     """By what a reader can narrow the range along the sort key, from left to right."""
     return [argument.name for argument in path.ranged]
-
-
-def _with_placeholders(graph: Graph, path: AccessPath) -> NeighbourList:
-    """The list of any owner, as `keygraph.listing.bind` makes it of one."""
-    texts = {slot.name: _label(path, slot) for slot in path.keys.slots}
-    prefix = _text(path.prefix, texts)
-    is_whole = path.keys.sort is not None and not path.rest.tokens
-    return NeighbourList(
-        graph,
-        path,
-        (_text(path.keys.partition, texts),),
-        prefix,
-        Span(prefix, prefix) if is_whole else beginning_with(prefix),
-        (),
-    )
 
 
 def _as_texts(table: Table) -> Table:

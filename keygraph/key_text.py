@@ -128,6 +128,12 @@ class KeyText:
             return ()
         return tuple(str(member.value) for member in cast(Any, self.type.python))
 
+    @property
+    def takes_any_text(self) -> bool:
+        """Whether every text but the empty one is one of this placeholder's."""
+        is_plain = self.type.is_text and self.declared is None
+        return (self.lossy or is_plain) and not self.is_number
+
     def is_wider(self, text: str) -> bool:
         """Whether a number has more digits than its padding, so that it does not stand in order."""
         width = re.search("[1-9][0-9]*", self.format) if _PADDED.fullmatch(self.format) else None

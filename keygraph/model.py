@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import cast
 
-from keygraph.conditions import Condition, Eq
+from keygraph.conditions import Condition, Eq, Exists, Not, Or
 from keygraph.formats import Format
 from keygraph.items import Value
 from keygraph.key_text import KeyText
@@ -196,16 +196,17 @@ class Model:
     def type_condition(self, path: AccessPath) -> Condition | None:
         """The filter that tells the path's items by their type attribute; None where it cannot.
 
-        It cannot where items do not say their type, where the attribute is a key of what is read, or where the
-        index does not project it.
+        It cannot where there is none, where it is a key of what is read, or where the index does not project it.
         """
         value, attribute = self.type_value(path.record), self.type_attribute
-        if value is None or attribute is None:
+        if attribute is None:
             return None
         if attribute in {key.name for key in path.keys.attributes} or not self.table.has(
             path.keys.index_name, attribute
         ):
             return None
+        if value is None:
+            return Or((Not(Exists((attribute,))), Eq((attribute,), None)))
         return Eq((attribute,), value)
 
 

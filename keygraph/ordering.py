@@ -18,6 +18,9 @@ from decimal import Decimal
 from keygraph.items import number
 from keygraph.table import KeyAttribute, KeyValue
 
+LAST = "\U0010ffff"
+"""The last character of Unicode: what begins with a text is not after that text and this."""
+
 _NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
 _LOWEST_EXPONENT, _HIGHEST_EXPONENT = -130, 125
 
@@ -75,3 +78,24 @@ def after_prefix(prefix: bytes) -> bytes | None:
     """The smallest bytes above everything that begins with the prefix; None where nothing is above."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes((stripped[-1] + 1,)) if stripped else None
+
+
+# --- Texts, whose bytes stand in the order of their characters ----------------------------------------
+
+
+def text_after_all(prefix: str) -> str | None:
+    """The smallest text above everything that begins with the prefix; None where nothing is above."""
+    stripped = prefix.rstrip(LAST)
+    if not stripped:
+        return None
+    # No character stands between U+D7FF and U+E000.
+    last = ord(stripped[-1])
+    return stripped[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
+
+
+def last_below(text: str) -> str:
+    """The largest text below one, as far as a bound can say it: no key has the last character of Unicode."""
+    before, last = text[:-1], ord(text[-1])
+    if last == 0:
+        return before
+    return before + chr(0xD7FF if last == 0xE000 else last - 1) + LAST

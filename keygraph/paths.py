@@ -133,6 +133,11 @@ class AccessPath:
         return self._split[1]
 
     @cached_property
+    def reads_table_keys(self) -> bool:
+        """Whether the keys that are read are the table's, maybe swapped: then they say which type an item is of."""
+        return {key.name for key in self.keys.attributes} == {key.name for key in self.record.table.keys}
+
+    @cached_property
     def reads_others(self) -> bool:
         """Whether the prefix ends in a value and more may follow at once, so that 3 finds what belongs to 30."""
         return bool(self.rest.tokens) and isinstance((self.prefix.tokens or ("",))[-1], Slot)

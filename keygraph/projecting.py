@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from keygraph.conditions import Path, attributes_of_condition
+from keygraph.conditions import Path, paths_of
 from keygraph.listing import NeighbourList
 from keygraph.model import Model
 from keygraph.records import RecordType
@@ -45,7 +45,7 @@ def list_projection(neighbours: NeighbourList, attributes: frozenset[str] | None
         wanted |= {graph.type_attribute}
     if neighbours.condition is not None:
         # What is decided here may stand in any key of the item.
-        wanted |= attributes_of_condition(neighbours.condition) | _key_attributes(record)
+        wanted |= {path[0] for path in paths_of(neighbours.condition)} | _key_attributes(record)
     return _paths(name for name in wanted if table.has(index, name))
 
 

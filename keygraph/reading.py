@@ -1,4 +1,4 @@
-"""Reading lists: pages that are filled, over shards and past what is left out, and counts.
+"""Reading lists: pages that are filled, over shards, over the pieces of a range, and past what is left out.
 
 Nothing here reads more than a page costs: each shard is a stream of which only what is needed is fetched, and the
 streams are merged by sort key.
@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from keygraph.conditions import And, Condition
 from keygraph.items import Item
-from keygraph.listing import LAST, NeighbourList, Place, Span, beginning_with
+from keygraph.listing import NeighbourList, Place
 from keygraph.paths import AccessPath
 from keygraph.projecting import list_projection
-from keygraph.store import BatchGet, Count, Equals, Query, Range, Store, pages
+from keygraph.ranges import Span, beginning_with
+from keygraph.store import BatchGet, Equals, Query, Range, Store, pages
 from keygraph.table import KeyValue
 from keygraph.templates import Template
 
@@ -34,7 +34,7 @@ class Extent:
 
     `forward` is along the sort key. Reading begins behind `after` and ends before `until`, both in the direction of
     reading; it stops at `count` items, and `look_ahead` asks whether there is one more. `budget` is how many items
-    the store may look at.
+    the store may look at. Where `after` is at or behind `until` nothing is between them.
     """
 
     count: int
@@ -66,9 +66,14 @@ class _Stream:
 
     query: Query
     shard: int
+    later: deque[Query] = field(default_factory=deque)
+    """The pieces of the range that come after the one which is read."""
     waiting: deque[tuple[Place, Item]] = field(default_factory=deque)
     frontier: Place | None = None
-    """The last place that the store looked at."""
+    """The last place that the store looked at, as far as is known: nothing of the list stands between it and what is
+    read next."""
+    is_fresh: bool = True
+    """Whether nothing of its piece has been read."""
     ended: bool = False
     skipped_sort: KeyValue | None = None
     """A sort key whose items were read before, by a cursor of another shard."""
@@ -77,7 +82,7 @@ class _Stream:
 async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found:
     """The wanted part of the list. Raises a StoreError."""
     is_nothing = extent.count == 0 and not extent.look_ahead
-    if is_nothing or (extent.after is not None and extent.after == extent.until):
+    if is_nothing or await _is_crossed(store, neighbours, extent):
         return Found([], False, None)
     wanted = extent.count + extent.look_ahead
     streams = [
@@ -92,7 +97,11 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         starved = [stream for stream in streams if not stream.waiting and not stream.ended]
         if starved:
             if looked_at >= extent.budget:
-                return _out_of_budget(neighbours, extent, streams, starved, taken)
+                # A new piece is begun all the same, so that whoever goes on after a short page comes further.
+                fresh = [stream for stream in starved if stream.is_fresh]
+                if not fresh:
+                    return _out_of_budget(neighbours, extent, streams, starved, taken)
+                starved = fresh
             share = max(least, (extent.budget - looked_at) // len(starved))
             looked_at += sum(
                 await asyncio.gather(*(_fetch(store, neighbours, stream, share) for stream in starved))
@@ -107,12 +116,6 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
             break
         taken.append((place, item))
     return Found(taken[: extent.count], len(taken) > extent.count, None)
-
-
-async def count(store: Store, neighbours: NeighbourList) -> int:
-    """How many items the list has. The store counts them where its filter alone decides."""
-    counts = [_count_shard(store, neighbours, partition) for partition in neighbours.partitions]
-    return sum(await asyncio.gather(*counts))
 
 
 async def read_to(
@@ -166,65 +169,103 @@ async def _all(store: Store, request: Query) -> list[Item]:
 # --- Streams ------------------------------------------------------------------------------------------
 
 
-def _filter(neighbours: NeighbourList) -> Condition | None:
-    parts = [part for part in (neighbours.siblings_filter, neighbours.filter) if part is not None]
-    return And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
-
-
 def _is_filtered(neighbours: NeighbourList) -> bool:
     """Whether more may have to be looked at than is wanted."""
-    return neighbours.condition is not None or _filter(neighbours) is not None
+    is_mixed = bool(neighbours.reading.others)
+    return is_mixed or neighbours.condition is not None or neighbours.store_filter is not None
 
 
 def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
     """The stream of a shard; None where nothing of it is wanted."""
-    span, start, skipped = neighbours.span, None, None
+    bounds, start, skipped = Span(), None, None
     if extent.after is not None and neighbours.has_sort_key:
         sort = neighbours.sort_value(extent.after)
-        span = span.within(Span(low=sort) if extent.forward else Span(high=sort))
         if extent.after.shard == shard:
-            # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
-            if neighbours.span.contains(sort):
-                span, start = neighbours.span, extent.after.position
+            start = extent.after.position
         elif (shard < extent.after.shard) == extent.forward:
             skipped = sort
-            span = span.within(_beyond(sort, forward=extent.forward))
+            bounds = _beyond(sort, forward=extent.forward)
+        bounds = bounds.within(Span(low=sort) if extent.forward else Span(high=sort))
     elif extent.after is not None:
         if (shard < extent.after.shard) == extent.forward and shard != extent.after.shard:
             return None
         start = extent.after.position if shard == extent.after.shard else None
+    until = Span()
     if extent.until is not None and neighbours.has_sort_key:
-        # What lies behind the end is not looked at either. A start may not lie outside of the range.
+        # What lies behind the end is not looked at either.
         end = neighbours.sort_value(extent.until)
-        span = span.within(Span(high=end) if extent.forward else Span(low=end))
-        if start is not None and not span.contains(start[1]):
-            return None
-    if span.is_empty:
+        until = Span(high=end) if extent.forward else Span(low=end)
+    filtered = _is_filtered(neighbours)
+    limit = wanted + len(neighbours.reading.singles)
+    pieces = neighbours.reading.pieces
+    queries: deque[Query] = deque()
+    for piece in pieces if extent.forward else pieces[::-1]:
+        wanted_part = piece.within(until)
+        if wanted_part.within(bounds).is_empty:
+            continue
+        # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
+        has_start = start is not None and (not neighbours.has_sort_key or wanted_part.contains(start[1]))
+        query = Query(
+            partition=neighbours.partitions[shard],
+            index=neighbours.index_name,
+            range=(wanted_part if has_start else wanted_part.within(bounds)).range,
+            filter=neighbours.store_filter,
+            projection=list_projection(neighbours, extent.attributes),
+            forward=extent.forward,
+            limit=max(limit, _FILTERED_LIMIT) if filtered else limit,
+            start=start if has_start else None,
+        )
+        queries.append(query)
+    if not queries:
         return None
+    return _Stream(queries.popleft(), shard, queries, skipped_sort=skipped)
+
+
+async def _is_crossed(store: Store, neighbours: NeighbourList, extent: Extent) -> bool:
+    """Whether reading would begin at the place before which it ends, or behind it.
+
+    Of equal keys in an index only the store knows the order: they are read on from the one place to see whether the
+    other comes, within the budget. An item that has gone has no place there and does not end the reading.
+    """
+    after, until = extent.after, extent.until
+    if after is None or until is None or after == until:
+        return after is not None and after == until
+    if neighbours.order_of(after) != neighbours.order_of(until) or not neighbours.has_sort_key:
+        return False  # the range between the two says it
     query = Query(
-        partition=neighbours.partitions[shard],
+        partition=after.position[0],
         index=neighbours.index_name,
-        range=span.range,
-        filter=_filter(neighbours),
-        projection=list_projection(neighbours, extent.attributes),
+        range=Equals(neighbours.sort_value(after)),
+        projection=tuple((key.name,) for key in neighbours.graph.table.position(neighbours.index_name)),
         forward=extent.forward,
-        limit=max(wanted, _FILTERED_LIMIT) if _is_filtered(neighbours) else wanted,
-        start=start,
+        start=after.position,
     )
-    return _Stream(query, shard, skipped_sort=skipped)
+    looked_at = 0
+    while looked_at < extent.budget:
+        page = await store.send(replace(query, limit=min(_LARGEST_LIMIT, extent.budget - looked_at)))
+        if any(neighbours.place_of(item) == until for item in page.items):
+            return False
+        if page.last is None:
+            return await _is_there(store, neighbours, until)
+        looked_at += page.scanned
+        query = replace(query, start=page.last)
+    return False
+
+
+async def _is_there(store: Store, neighbours: NeighbourList, place: Place) -> bool:
+    """Whether an item still stands at that place."""
+    table = neighbours.graph.table
+    names = [key.name for key in table.position(neighbours.index_name)]
+    position = dict(zip(names, place.position, strict=True))
+    [item] = (await store.send(BatchGet((table.key_of(position),)))).items
+    return item is not None and all(item.get(name) == value for name, value in position.items())
 
 
 def _beyond(sort: KeyValue, *, forward: bool) -> Span:
     """The sort keys behind one in the direction of reading, without that one as far as a bound can say it."""
     if not isinstance(sort, str) or not sort or len(sort.encode()) > _BOUND_BYTES:
         return Span()
-    if forward:
-        return Span(low=sort + "\0")
-    before, last = sort[:-1], ord(sort[-1])
-    if last == 0:
-        return Span(high=before)
-    # No character stands between U+D7FF and U+E000.
-    return Span(high=before + chr(0xD7FF if last == 0xE000 else last - 1) + LAST)
+    return Span(low=sort + "\0") if forward else Span(high=sort, below=True)
 
 
 async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
@@ -237,13 +278,18 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
         place = neighbours.place_of(item)
         if stream.skipped_sort is None or neighbours.sort_value(place) != stream.skipped_sort:
             stream.waiting.append((place, item))
-    if page.last is None:
-        stream.ended = True
-    else:
+    stream.is_fresh = page.last is None
+    if page.last is not None:
         stream.frontier = Place(stream.shard, page.last)
         stream.query = replace(
             stream.query, start=page.last, limit=max(limit, min(limit * 2, _LARGEST_LIMIT))
         )
+    elif stream.later:
+        if stream.waiting:
+            stream.frontier = stream.waiting[-1][0]
+        stream.query = stream.later.popleft()
+    else:
+        stream.ended = True
     return page.scanned
 
 
@@ -287,41 +333,3 @@ def _out_of_budget(
     if len(taken) >= extent.count:
         return Found(taken[: extent.count], True, None)
     return Found(taken, True, resume)
-
-
-# --- Counting -----------------------------------------------------------------------------------------
-
-
-async def _count_shard(store: Store, neighbours: NeighbourList, partition: KeyValue) -> int:
-    span = neighbours.span
-    if span.is_empty:
-        return 0
-    if not neighbours.is_exact:
-        return await _count_here(store, neighbours, partition)
-    type_condition = neighbours.graph.type_condition(neighbours.path)
-    parts = tuple(part for part in (type_condition, neighbours.filter) if part is not None)
-    request = Count(
-        partition,
-        neighbours.index_name,
-        span.range,
-        And(parts) if len(parts) > 1 else parts[0] if parts else None,
-    )
-    total = 0
-    while True:
-        page = await store.send(request)
-        total += page.count
-        if page.last is None:
-            return total
-        request = replace(request, start=page.last)
-
-
-async def _count_here(store: Store, neighbours: NeighbourList, partition: KeyValue) -> int:
-    projection = list_projection(neighbours, frozenset())
-    request = Query(partition, neighbours.index_name, neighbours.span.range, _filter(neighbours), projection)
-    total = 0
-    while True:
-        page = await store.send(request)
-        total += sum(neighbours.includes(item) for item in page.items)
-        if page.last is None:
-            return total
-        request = replace(request, start=page.last)

@@ -1,7 +1,8 @@
 """Shapes: what keys of a template look like, whatever its placeholders are called.
 
-Two questions are decided here. Is every key of one shape a key of the other, by the form of the two
-(`is_special_case`)? Can no key be of both (`are_disjoint`)? Items are told apart and ids are refused by them.
+Is every key of one shape a key of the other, by the form of the two (`is_special_case`)? Can no key be of both
+(`are_disjoint`)? By these two items are told apart and ids are refused. And in which part of a key's order do those
+of a shape stand (`stretches`)? By that siblings are left out of what is read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 from typing import TypeAlias
 
 from keygraph.key_text import KeyText
+from keygraph.ordering import text_after_all
 from keygraph.templates import Slot, Template, Token, is_certain
 
 
@@ -36,6 +38,11 @@ Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
 @cache
 def shape(*templates: Template | None) -> Shape:
     """The shape of a key: of one template, or of a partition template and a sort template together."""
+    return shape_of_one(*templates)
+
+
+def shape_of_one(*templates: Template | None) -> Shape:
+    """The same of a template that has the texts of one list in it, and so is not kept."""
     alternatives: list[tuple[_Unit, ...]] = [()]
     for number, template in enumerate(templates):
         if number:
@@ -204,3 +211,85 @@ def _share(one: _Chars | _Border, other: _Chars | _Border) -> bool:
     if isinstance(one, _Border) or isinstance(other, _Border):
         return one is other
     return one is None or other is None or bool(one & other)
+
+
+# --- Where keys of a shape stand ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a key's order: every text from `low` on, below `end` (None: to the end)."""
+
+    text: str
+    """What every text of it begins with."""
+    low: str
+    end: str | None
+    is_filled: bool
+    """Whether each of its texts is a key of the shape."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one text."""
+        return self.end == self.low + "\0"
+
+    def widened(self) -> Stretch:
+        """Every text that begins as its texts do."""
+        return Stretch(self.text, self.text, text_after_all(self.text), is_filled=False)
+
+    def meets(self, other: Stretch) -> bool:
+        """Whether the two have a text in common."""
+        return (other.end is None or self.low < other.end) and (self.end is None or other.low < self.end)
+
+
+def stretches(shape: Shape, text: str) -> list[Stretch]:
+    """Where keys of the shape that begin with the text stand: as much of them as is literal, one character more."""
+    found: dict[Stretch, None] = {}
+    for units in shape:
+        for steps in _step_alternatives(units):
+            states = _closed(steps, {0})
+            for char in text:
+                states = _advanced(steps, states, char)
+            if states:
+                found[_stretch(units, steps, states, text)] = None
+    return list(found)
+
+
+def _stretch(units: tuple[_Unit, ...], steps: list[_Step], states: set[int], text: str) -> Stretch:
+    while True:
+        chars = [steps[state][0] for state in states if state < len(steps)]
+        can_end = len(steps) in states
+        known = [each for each in chars if isinstance(each, frozenset)]
+        every = frozenset[str]().union(*known)
+        if can_end or len(known) < len(chars) or len(every) != 1:
+            break
+        [char] = every
+        text += char
+        states = _advanced(steps, states, char)
+    holes = [unit for unit in units if isinstance(unit, Hole)]
+    if not chars:
+        return Stretch(text, text, text + "\0", is_filled=len(holes) < 2)
+    if len(known) == len(chars):
+        low = text if can_end else text + min(every)
+        return Stretch(text, low, text_after_all(text + max(every)), is_filled=False)
+    is_open = len(holes) == 1 and holes[0] is units[-1] and holes[0].text.takes_any_text
+    return Stretch(text, text if can_end else text + "\0", text_after_all(text), is_open)
+
+
+def _closed(steps: list[_Step], states: set[int]) -> set[int]:
+    """The states, with those that are reached by leaving out what may be absent."""
+    closed = set(states)
+    for state in range(len(steps)):
+        if state in closed and steps[state][1]:
+            closed.add(state + 1)
+    return closed
+
+
+def _advanced(steps: list[_Step], states: set[int], char: str) -> set[int]:
+    """The states behind one more character."""
+    after: set[int] = set()
+    for state in states:
+        if state < len(steps):
+            chars, _, repeats = steps[state]
+            if chars is None or (isinstance(chars, frozenset) and char in chars):
+                after |= {state, state + 1} if repeats else {state + 1}
+    return _closed(steps, after)

@@ -131,6 +131,24 @@ def is_certain(optional: Maybe, tokens: tuple[Token, ...]) -> bool:
     return {slot.name for slot in _slots(optional.tokens)} <= outside
 
 
+def _with_texts(tokens: tuple[Token, ...], texts: Mapping[str, str | None]) -> tuple[Token, ...]:
+    written: list[Token] = []
+    for token in tokens:
+        match token:
+            case Slot(name=name):
+                text = texts.get(name)
+                written.append(token if text is None else text)
+            case Maybe(inner):
+                names = [slot.name for slot in _slots(inner)]
+                if any(name in texts and texts[name] is None for name in names):
+                    continue
+                part = _with_texts(inner, texts)
+                written.extend(part if all(texts.get(name) for name in names) else [Maybe(part)])
+            case _:
+                written.append(token)
+    return tuple(written)
+
+
 @dataclass(frozen=True)
 class Template:
     """Literal text and slots, which may repeat."""
@@ -220,6 +238,10 @@ class Template:
                 case Maybe(inner):
                     parts.append(Template(inner).render(texts) or "")
         return "".join(parts)
+
+    def with_texts(self, texts: Mapping[str, str | None]) -> Template:
+        """The template with those texts in place of their slots; without optional parts of which one is None."""
+        return Template(_with_texts(self.tokens, texts))
 
     def head(self, known: Collection[str]) -> tuple[Template, Template]:
         """The template up to the first slot that is not known, and the rest from there."""

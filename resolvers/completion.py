@@ -17,6 +17,8 @@ from graphql import (
     is_non_null_type,
 )
 
+from resolvers.context import Limits
+from resolvers.errors import warning
 from resolvers.execution import ListVisit, Visit
 from resolvers.meanings import (
     Attribute,
@@ -42,8 +44,11 @@ class _NullError(Exception):
 class Completion:
     """Writes out one run."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.errors: list[GraphQLError] = []
+        self.warnings: list[dict[str, Any]] = []
+        """What the answer says beside its data: see `resolvers.errors`."""
+        self._limits = limits
         self._completers: dict[FieldPlan, tuple[Callable[[Any], Any], _Complete]] = {}
 
     def root(self, visit: Visit, foreign: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -115,10 +120,23 @@ class Completion:
             return complete_some
         if is_list_type(type_):
             return self._list_completer(field, type_.of_type)
+        if isinstance(field.meaning, TotalCount):
+            return self._total
         if is_leaf_type(type_):
             serialize = type_.serialize
             return lambda value, path: None if value is None else serialize(value)
         return self._object_completer(field)
+
+    def _total(self, value: int | None, path: Path) -> int | None:
+        """A list's count; null where it was given up."""
+        if value is None:
+            most = self._limits.count_pages
+            message = (
+                f"totalCount is null: to count the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
+                "Count a narrower range of it, or read it page by page."
+            )
+            self.warnings.append(warning("COUNT_LIMIT", message, path_list(path)))
+        return value
 
     def _list_completer(self, field: FieldPlan, element: GraphQLOutputType) -> _Complete:
         complete = self._completer(field, element)

@@ -1,7 +1,7 @@
 """Connections: a page of a list, in the shape that Relay gives it.
 
 A connection is resolved without reading anything; its fields ask for the page, or for the count, and equal requests
-are one.
+are one. Between two cursors that are crossed, `after` at or behind `before`, there is nothing: an empty page, no error.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 from keygraph.conditions import Condition
 from keygraph.errors import BadUserInput
 from keygraph.items import Item
-from keygraph.listing import Narrowing, NeighbourList, Place, bind
+from keygraph.listing import NeighbourList, Place, bind
 from keygraph.paths import AccessPath
+from keygraph.ranges import Narrowing
 from keygraph.reading import Extent, Found
 from keygraph.records import RecordType
 from resolvers.context import RequestContext
@@ -173,11 +174,11 @@ class Connection:
         more = start + window.size < end
         return self._shown(Found(page, more, None), start > 0)
 
-    async def total(self) -> int:
-        """How many edges the list has, whatever the page."""
+    async def total(self) -> int | None:
+        """How many edges the list has, whatever the page; None where counting them costs more than it may."""
         if self.to is not None:
             return len(await self.context.neighbours.edges_to(self.to))
-        return await self.context.neighbours.count(self.neighbours)
+        return await self.context.neighbours.count(self.neighbours, self.context.limits.count_pages)
 
     def _edge(self, place: Place, item: Item) -> Edge:
         record = self.neighbours.path.record

@@ -18,11 +18,13 @@ class Limits:
     """What one request may ask for.
 
     `max_page_size` is the largest `first` and `last`, `read_budget` how many items one page may look at under a
-    filter, `concurrency` how many requests are in flight for one operation.
+    filter, `count_pages` how many pages of 1 MB one `totalCount` may read, `concurrency` how many requests are in
+    flight for one operation.
     """
 
     max_page_size: int = 100
     read_budget: int = 10_000
+    count_pages: int = 20
     concurrency: int = 64
 
 

@@ -2,6 +2,9 @@
 
 `GRAPHQL_PARSE_FAILED` and `GRAPHQL_VALIDATION_FAILED` are about the document, a `KeygraphError` has its own code, a
 value that a scalar refuses is `BAD_USER_INPUT`. Anything else is `INTERNAL`: the answer has an id, the log the rest.
+
+What is no error, but leaves a client without something that it asked for, is a warning in the answer's
+`extensions.warnings`: `COUNT_LIMIT`, a `totalCount` that is null because it would cost too much.
 """
 
 from __future__ import annotations
@@ -46,6 +49,11 @@ def internal_error(cause: BaseException) -> dict[str, Any]:
         "message": f"Something went wrong on the server. Its log has the details under {error_id}.",
         "extensions": {"code": "INTERNAL", "id": error_id},
     }
+
+
+def warning(code: str, message: str, path: list[str | int]) -> dict[str, Any]:
+    """What an answer says of a field that it leaves null without an error."""
+    return {"code": code, "message": message, "path": path}
 
 
 def _where(error: GraphQLError) -> dict[str, Any]:

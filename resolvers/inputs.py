@@ -26,10 +26,10 @@ from keygraph.conditions import (
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.items import Value
-from keygraph.listing import Narrowing
 from keygraph.names import camel
 from keygraph.naming import condition_name, filterable_fields, range_name, where_name
 from keygraph.paths import AccessPath, Argument
+from keygraph.ranges import Narrowing
 from keygraph.types import FieldType, encode
 from resolvers.definitions import OutputType, add_fields, input_field, input_type, list_of, nullable
 

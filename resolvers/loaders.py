@@ -15,10 +15,11 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from aiodataloader import DataLoader, Loader, dispatch_queue
 
 from keygraph.conditions import Path
+from keygraph.counting import count
 from keygraph.errors import StoreError, TimedOut
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, Place
-from keygraph.reading import Extent, Found, count, read, read_to
+from keygraph.reading import Extent, Found, read, read_to
 from keygraph.store import BatchGet, Store
 from keygraph.table import Key
 
@@ -114,9 +115,10 @@ class PageOf:
 
 @dataclass(frozen=True)
 class CountOf:
-    """How many items a list has."""
+    """How many items a list has, if no more pages tell it."""
 
     neighbours: NeighbourList
+    most_pages: int
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,8 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
     async def page(self, neighbours: NeighbourList, extent: Extent) -> Found:
         return cast(Found, await self._get(PageOf(neighbours, extent)))
 
-    async def count(self, neighbours: NeighbourList) -> int:
-        return cast(int, await self._get(CountOf(neighbours)))
+    async def count(self, neighbours: NeighbourList, most_pages: int) -> int | None:
+        return cast("int | None", await self._get(CountOf(neighbours, most_pages)))
 
     async def edges_to(self, edges: EdgesTo) -> list[tuple[Place, Item]]:
         return cast("list[tuple[Place, Item]]", await self._get(edges))
@@ -163,7 +165,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
             match request:
                 case PageOf(neighbours, extent):
                     return await read(self._store, neighbours, extent)
-                case CountOf(neighbours):
-                    return await count(self._store, neighbours)
+                case CountOf(neighbours, most_pages):
+                    return await count(self._store, neighbours, most_pages)
                 case EdgesTo(neighbours, owner, nodes):
                     return await read_to(self._store, neighbours, owner, nodes)

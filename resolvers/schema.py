@@ -210,7 +210,7 @@ class _Types:
             ),
             argument("after", text, "Only what follows the edge with this cursor."),
             argument("last", nullable(int), "How many from the end."),
-            argument("before", text, "Only what precedes the edge with this cursor."),
+            argument("before", text, "Only what precedes this cursor's edge: none if `after` is behind."),
             argument(
                 "direction",
                 nullable(self._direction),
@@ -242,7 +242,7 @@ class _Types:
                         "totalCount",
                         nullable(int),
                         TotalCount(),
-                        description="How many edges there are, whatever the page.",
+                        description="How many edges there are; null, with a warning, if it costs too much.",
                     ),
                 ],
             )

@@ -35,8 +35,8 @@ class Service:
     """Answers operations on a schema from a store.
 
     `secret` seals the cursors: whoever knows it can make them. `max_page_size` is the largest `first` and `last`,
-    `read_budget` how many items one page may look at under a filter, `concurrency` how many lists one operation
-    reads at the same time.
+    `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
+    `totalCount` may read, `concurrency` how many lists one operation reads at the same time.
     """
 
     def __init__(
@@ -47,12 +47,13 @@ class Service:
         secret: bytes,
         max_page_size: int = 100,
         read_budget: int = 10_000,
+        count_pages: int = 20,
         concurrency: int = 64,
     ) -> None:
         self.schema = schema
         self.store = store
         self._secret = secret
-        self._limits = Limits(max_page_size, read_budget, concurrency)
+        self._limits = Limits(max_page_size, read_budget, count_pages, concurrency)
         self._core = schema._schema
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
 
@@ -64,7 +65,8 @@ class Service:
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
-        One that could not be executed at all has no `data`.
+        One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
+        another reason than an error.
         """
         read = self._documents.read(document)
         if read.errors:
@@ -108,10 +110,14 @@ class Service:
             root = await Reading(plan, context, arguments).read()
         except BaseExceptionGroup as group:
             return {"data": None, "errors": [*errors, internal_error(group.exceptions[0])]}
-        completion = Completion()
-        data = completion.root(root, foreign)
+        completion = Completion(context.limits)
+        response: dict[str, Any] = {"data": completion.root(root, foreign)}
         errors += [public_error(error) for error in completion.errors]
-        return {"data": data, **({"errors": errors} if errors else {})}
+        if errors:
+            response["errors"] = errors
+        if completion.warnings:
+            response["extensions"] = {"warnings": completion.warnings}
+        return response
 
     async def _elsewhere(
         self,

@@ -83,6 +83,7 @@ def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], Abstr
                 secret=secret.encode(),
                 max_page_size=settings.max_page_size,
                 read_budget=settings.read_budget,
+                count_pages=settings.count_pages,
                 concurrency=settings.concurrency,
             )
             yield

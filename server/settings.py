@@ -53,6 +53,12 @@ class Settings(BaseSettings):
     read_budget: int = Field(
         default=10_000, ge=1, description="How many items one list may look at to fill a page."
     )
+    count_pages: int = Field(
+        default=20,
+        ge=1,
+        description="How many pages of 1 MB (128 read units each) one `totalCount` may read; beyond them it is null "
+        "and the answer's `extensions.warnings` says so. One page of each shard is always read.",
+    )
     concurrency: int = Field(
         default=64,
         ge=1,

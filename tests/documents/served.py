@@ -80,6 +80,15 @@ def written_down(wire: Wire) -> str:
     return line if body.get("ScanIndexForward", True) else f"{line}, backward"
 
 
+def counted(query: str) -> str:
+    """The request that counts what a query reads where its keys alone tell what is in the list.
+
+    The key that is the prefix and nothing else is none of the list's, and so is left out.
+    """
+    line = query.replace("Query", "Count")
+    return re.sub(r"begins_with\((.+), (.+)\)", "\\1 BETWEEN \\2\0 AND \\2\U0010ffff", line)
+
+
 def _key(key: Mapping[str, Any]) -> str:
     return " / ".join(str(value) for typed in key.values() for value in typed.values())
 

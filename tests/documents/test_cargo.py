@@ -12,7 +12,7 @@ import pytest
 from examples.cargo import graph
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, read_as_json, serve, types_of
-from tests.documents.served import Served
+from tests.documents.served import Served, counted
 
 CONTAINER = "GetItem CONTAINER_009998 / CONTAINER_009998"
 PALLET = "GetItem PALLET_B021002 / PALLET_B021002"
@@ -154,7 +154,7 @@ class TestTheArticlesSteps:
                 }
             }
         }
-        assert article.sent == [PALLETS.replace("Query", "Count"), CONTAINER, PALLETS]
+        assert article.sent == [counted(PALLETS), CONTAINER, PALLETS]
 
     async def test_a_pallet_that_has_no_item_of_its_own(self, article: Served) -> None:
         """The article links a pallet that it does not describe: the link would be lost, or the query would fail."""

@@ -12,7 +12,7 @@ from examples.social import graph
 from keygraph import ID, Graph, Many, Table, edge, many, node
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, read_as_json, serve, types_of
-from tests.documents.served import Served
+from tests.documents.served import Served, counted
 
 ALICE, BOB = "GetItem USER#Alice / PROFILE", "GetItem USER#Bob / PROFILE"
 FRIENDS = "Query: PK = USER#{} AND begins_with(SK, FRIEND#)"
@@ -88,7 +88,7 @@ class TestFriends:
         }
         assert article.sent == [
             "BatchGetItem USER#Bob / PROFILE, USER#Charlie / PROFILE",
-            FRIENDS.format("Alice").replace("Query", "Count"),
+            counted(FRIENDS.format("Alice")),
             ALICE,
             FRIENDS.format("Alice"),
         ]
@@ -200,7 +200,7 @@ class TestLikesAndFollows:
             }
         }
         likes = "PK = USER#Alice AND begins_with(SK, LIKES#POST#)"
-        assert article.sent == [f"Count: {likes}", ALICE, f"Query: {likes}"]
+        assert article.sent == [counted(f"Query: {likes}"), ALICE, f"Query: {likes}"]
 
     async def test_whom_bob_follows(self, article: Served) -> None:
         """A user would not see whom they follow."""

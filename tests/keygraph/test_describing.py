@@ -83,9 +83,9 @@ def test_the_requests_of_a_user() -> None:
 
 
 def test_filters_required_arguments_and_finders() -> None:
-    """A list that costs a filter, or that needs an argument, would look as if it did not."""
+    """A list that leaves siblings out, or that needs an argument, would look as if it did not."""
     assert requests(rooms, "Room")["notes"] == DescribedRequest(
-        "Query", None, "PK = ROOM#{room_id}", "Type = Note"
+        "Query", None, "PK = ROOM#{room_id} AND SK < META"
     )
     games = rooms.path(rooms.types["Room"], "games")
     assert path_request(rooms, games) == DescribedRequest("Query", "ByMap", "Map = {map}#ROOM#{room_id}")

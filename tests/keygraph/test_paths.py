@@ -8,8 +8,9 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, One, Table, edge, many, node, one, record, stored
 from keygraph.items import Item
-from keygraph.listing import Narrowing, Span, beginning_with, bind
+from keygraph.listing import bind
 from keygraph.paths import AccessPath
+from keygraph.ranges import Narrowing, Span, beginning_with
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 by_day = Index("ByDay", "DayPK", "DaySK")

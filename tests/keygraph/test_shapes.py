@@ -8,12 +8,14 @@ from enum import Enum
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from keygraph.key_text import KeyText
-from keygraph.shapes import are_disjoint, is_special_case, shape
+from keygraph.shapes import are_disjoint, is_special_case, shape, stretches
 from keygraph.templates import Maybe, Reference, Slot, Template, Token, read_source
 from keygraph.types import ID, Long, Writing, field_type
 from tests.keygraph.made_templates import KEYS, templates
+from tests.keygraph.made_templates import texts as key_texts
 
 
 class Status(Enum):
@@ -202,3 +204,38 @@ def test_a_common_key_can_be_found(one: Template, other: Template) -> None:
         return
     assert not are_disjoint(shape(one), shape(other))
     assert not are_disjoint(shape(other), shape(one))
+
+
+@given(templates(optional=False), st.just("") | key_texts)
+@settings(max_examples=150, deadline=None)
+def test_keys_stand_in_the_stretches_of_their_shape(made: Template, beginning: str) -> None:
+    """Items would be left out of what is read for their list, or others counted with them."""
+    found = stretches(shape(made), beginning)
+    for key in KEYS:
+        inside = [each for each in found if each.low <= key and (each.end is None or key < each.end)]
+        if key.startswith(beginning) and made.parse(key) is not None:
+            assert inside
+        assert all(key.startswith(each.text) for each in inside)
+        if any(each.is_filled for each in inside):
+            assert made.parse(key) is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "beginning", "wanted"),
+    [
+        ("ORDER#{id}", "", [("ORDER#\0", "ORDER$", True)]),
+        ("ORDER#{id}", "ORDER#7", [("ORDER#7", "ORDER#8", True)]),
+        ("ORDER#{id}", "PROFILE", []),
+        ("PROFILE", "", [("PROFILE", "PROFILE\0", True)]),
+        ("{day}", "", [("0", ":", False)]),
+        ("{day}#{id}", "2024-01", [("2024-01-0", "2024-01-:", False)]),
+        ("A#{id}#B", "", [("A#\0", "A$", False)]),
+        ("{status}/{id}", "", [("OPEN/\0", "OPEN0", False), ("DONE/\0", "DONE0", False)]),
+        ("{number}", "", [("0", ":", False), ("-0", "-:", False)]),
+        ("{id}", "", [("\0", None, True)]),
+    ],
+)
+def test_where_keys_stand(source: str, beginning: str, wanted: list[tuple[str, str | None, bool]]) -> None:
+    """A range would be bounded more widely than it must be, or not split where it can be."""
+    found = stretches(shape(template(source)), beginning)
+    assert [(each.low, each.end, each.is_filled) for each in found] == wanted

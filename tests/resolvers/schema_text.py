@@ -19,7 +19,7 @@ PAGING = '''
     """How many from the end."""
     last: Int
 
-    """Only what precedes the edge with this cursor."""
+    """Only what precedes this cursor's edge: none if `after` is behind."""
     before: String
 
     """Along the sort key or against it."""

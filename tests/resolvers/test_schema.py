@@ -113,7 +113,7 @@ def test_lists_of_edges() -> None:
   nodes: [Author!]!
   pageInfo: PageInfo!
 
-  """How many edges there are, whatever the page."""
+  """How many edges there are; null, with a warning, if it costs too much."""
   totalCount: Int
 }'''
     )

@@ -95,6 +95,25 @@ class TestRoutes:
                 "data": {"books": {"nodes": [{"isbn": "39"}], "pageInfo": {"hasNextPage": False}}}
             }
 
+    async def test_a_count_that_costs_too_much_is_null_with_a_warning(self, settings: Settings) -> None:
+        """KEYGRAPH_COUNT_PAGES would do nothing, or a client could not tell why there is no number."""
+        await make_table(
+            settings, *({**book(str(n), f"Volume {n}"), "note": "x" * 300_000} for n in range(5))
+        )
+        query = "{ here: books { totalCount nodes { isbn } } }"
+        async with running(create_app(settings.model_copy(update={"count_pages": 1}))) as client:
+            response = await client.post("/graphql", json={"query": query})
+            content = response.json()
+        assert response.status_code == 200
+        assert content["data"]["here"]["totalCount"] is None
+        assert [node["isbn"] for node in content["data"]["here"]["nodes"]] == ["0", "1", "2", "3", "4"]
+        [warning] = content["extensions"]["warnings"]
+        assert (warning["code"], warning["path"]) == ("COUNT_LIMIT", ["here", "totalCount"])
+        assert "more than 1 page of 1 MB" in warning["message"]
+        assert "errors" not in content
+        async with running(create_app(settings)) as client:
+            assert (await ask(client, "{ books { totalCount } }")) == {"data": {"books": {"totalCount": 5}}}
+
     async def test_the_schema_is_served_as_it_is_printed(self, settings: Settings) -> None:
         """A client's code would be generated from another schema than the committed one."""
         async with running(create_app(settings)) as client:

@@ -20,6 +20,7 @@ GIVEN = {
     "secret": "s3cret",
     "max_page_size": 50,
     "read_budget": 500,
+    "count_pages": 5,
     "concurrency": 8,
     "deadline": 2.5,
     "max_body_bytes": 2000,

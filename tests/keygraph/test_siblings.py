@@ -1,0 +1,500 @@
+"""Siblings: a list is what recognition finds in its range, however items of other types are left out of it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
+from keygraph.conditions import Condition, Eq, holds
+from keygraph.counting import count
+from keygraph.describing import path_request
+from keygraph.items import Item
+from keygraph.listing import NeighbourList, bind
+from keygraph.ranges import Narrowing, beginning_with
+from keygraph.reading import Extent, read, read_to
+from keygraph.store import BatchWrite, Count, Query, Store, TracingStore
+from tests.conftest import MakeStore
+
+by_topic = Index("by_topic", "TOPIC", "ORD")
+
+
+class Mood(Enum):
+    CALM = "calm"
+    PROUD = "proud"
+
+
+@node("USER#{user_id}", "PROFILE")
+class User:
+    user_id: ID
+    days: Many[Day] = many()
+    levels: Many[Level] = many()
+    moods: Many[Feeling] = many()
+    notes: Many[Note] = many()
+    orders: Many[Order] = many()
+    likes: Many[Like] = many()
+    stays: Many[Stay] = many()
+    visits: Many[Visit] = many()
+    marks: Many[Mark] = many()
+
+
+@record("{user}", "{day}")
+class Day:
+    """Its sort template begins with a placeholder: its range is open."""
+
+    user: User
+    day: date
+
+
+@record("{user}", "{level}|{name}")
+class Level:
+    """Numbers, some below zero, which stand on both sides of the days."""
+
+    user: User
+    level: int
+    name: str
+
+
+@record("{user}", "{mood}/{name}")
+class Feeling:
+    user: User
+    mood: Mood
+    name: str
+
+
+@record("{user}", "{text}", by_topic("{topic}", "{text}", lists="notes_on"))
+class Note:
+    """Any text at all: where types are told apart by keys, whatever is more special wins."""
+
+    user: User
+    text: str
+    topic: str | None
+
+
+@node("USER#{user.user_id}", "ORDER#{number}", by_topic("{topic}", "O#{number}", lists="orders_on"))
+class Order:
+    user: User
+    number: int
+    topic: str | None
+
+
+@edge("{user}", "LIKE#{order.user.user_id}#{order.number}")
+class Like:
+    user: User
+    order: Order
+
+
+@record("{user}", "STAY#{place}#{room}", type=None)
+class Stay:
+    """Its items do not say their type."""
+
+    user: User
+    place: str
+    room: str
+
+
+@record("SPREAD#{user.user_id}#{shard}", "{text}", shards=3)
+class Visit:
+    """Spread over partitions in which marks stand among them."""
+
+    user: User
+    text: str
+
+
+@record("SPREAD#{user.user_id}#{shard}", "ORDER#{name}", shards=3)
+class Mark:
+    user: User
+    name: str
+
+
+def graph_of(*types: type, **options: Any) -> Graph:
+    table = Table("Mixed", partition_key="PK", sort_key="SK", indexes=[by_topic])
+    return Graph(table, *types, **options).check()
+
+
+TYPES = (User, Day, Level, Feeling, Note, Order, Like, Stay, Visit, Mark)
+BY_KEY = graph_of(*TYPES)
+BY_TYPE = graph_of(*TYPES, type_attribute="kind")
+LISTS = [
+    "days",
+    "levels",
+    "moods",
+    "notes",
+    "orders",
+    "likes",
+    "stays",
+    "visits",
+    "marks",
+    "notes_on",
+    "orders_on",
+]
+OWNERS = itertools.count()
+
+SORT_KEYS = st.one_of(
+    st.sampled_from(
+        [
+            "PROFILE",
+            "PROFILEs",
+            "PROFIL",
+            "ORDER#",
+            "ORDER",
+            "ORDER$",
+            "ORDER#x",
+            "ORDER#01",
+            "LIKE#",
+            "LIKE#1",
+        ]
+    ),
+    st.sampled_from(
+        ["2024-01-01", "2024-02-30", "2024-1", "9", "9|a", "-3|a", "1.5|b", "-", ":", "calm/", "/"]
+    ),
+    st.sampled_from(
+        ["calm/x", "proud/y", "happy/z", "STAY#a#b", "STAY#a#b#c", "STAY#", "STAY#a", "~", "z", "\0"]
+    ),
+    st.dates(date(2023, 12, 1), date(2024, 3, 1)).map(str),
+    st.integers(-20, 200).map(lambda number: f"{number}|n"),
+    st.integers(-20, 200).map(lambda number: f"ORDER#{number}"),
+    st.tuples(st.integers(0, 3), st.integers(0, 9)).map(lambda pair: f"LIKE#{pair[0]}#{pair[1]}"),
+    st.text("aO#D9-|", min_size=1, max_size=4),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    sort: str
+    kind: str
+    number: int
+    order: str | None
+    shard: int | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A partition, one list of it, and how it is read."""
+
+    graph: Graph = field(repr=False)
+    is_typed: bool
+    rows: tuple[Row, ...]
+    name: str
+    said: tuple[tuple[str, Narrowing], ...]
+    where: Condition | None
+    size: int
+    forward: bool
+    budget: int
+
+    def items(self, owner: str) -> list[Item]:
+        items: list[Item] = []
+        for row in self.rows:
+            partition = f"USER#{owner}" if row.shard is None else f"SPREAD#{owner}#{row.shard}"
+            item: Item = {"PK": partition, "SK": row.sort, "number": Decimal(row.number)}
+            if row.order is not None:
+                item |= {"TOPIC": f"t{owner}", "ORD": row.order}
+            if self.is_typed:
+                # Items that lie about their type are counted: see `keygraph.counting`.
+                record = self.graph.types.get(row.kind)
+                kind = (
+                    "Other" if record is None or not record.accepts(item) else self.graph.type_value(record)
+                )
+                # A type that is NULL is none.
+                if kind is not None or row.number:
+                    item["kind"] = kind
+            items.append(item)
+        return items
+
+    def bound(self, owner: str) -> NeighbourList:
+        paths = {path.name: path for path in self.graph.paths}
+        path = paths[self.name]
+        names = {argument.name for argument in path.ranged}
+        said = {name: narrowing for name, narrowing in self.said if name in names}
+        texts = None if path.owner is None else (owner,)
+        return bind(self.graph, path, texts, {"topic": f"t{owner}"}, said, self.where)
+
+    def wanted(self, owner: str, neighbours: NeighbourList) -> list[tuple[str, ...]]:
+        """The keys of the list's items, found by recognition alone."""
+        path, keys, found = neighbours.path, neighbours.path.keys, []
+        said = {
+            argument.slot.name: n
+            for argument in path.ranged
+            for name, n in self.said
+            if name == argument.name
+        }
+        for item in self.items(owner):
+            names = [key.name for key in self.graph.table.position(keys.index_name)]
+            if any(name not in item for name in names) or self.graph.recognise(item) is not path.record:
+                continue
+            if not beginning_with(neighbours.prefix).contains(str(item[names[1]])):
+                continue
+            texts = keys.parse(item) or {}
+            if not all(narrowing.contains(texts.get(name)) for name, narrowing in said.items()):
+                continue
+            if self.where is None or holds(self.where, item):
+                found.append(tuple(str(item[name]) for name in (*names[1:], names[0])))
+        return sorted(found, reverse=not self.forward)
+
+
+NARROWINGS: dict[str, st.SearchStrategy[Narrowing]] = {
+    "day": st.sampled_from(
+        [Narrowing(eq="2024-01-01"), Narrowing(low="2024-01-01"), Narrowing(high="2024-01-31")]
+    ),
+    "level": st.integers(-3, 9).map(lambda number: Narrowing(eq=str(number))),
+    "mood": st.sampled_from([Narrowing(eq="calm"), Narrowing(eq="proud")]),
+    "text": st.sampled_from(
+        [
+            Narrowing(prefix="O"),
+            Narrowing(prefix="ORDER#"),
+            Narrowing(low="9", high="P"),
+            Narrowing(eq="PROFILE"),
+        ]
+    ),
+    "place": st.sampled_from(
+        [Narrowing(eq="a"), Narrowing(eq="a#b"), Narrowing(low="a", high="b"), Narrowing(prefix="a")]
+    ),
+    "number": st.integers(-3, 9).map(lambda number: Narrowing(eq=str(number))),
+}
+
+
+def cases() -> st.SearchStrategy[Case]:
+    kinds = st.sampled_from([*(record.__name__ for record in TYPES), "Other"])
+    orders = st.one_of(st.none(), SORT_KEYS, st.integers(-3, 9).map(lambda number: f"O#{number}"))
+    shards = st.sampled_from([None, None, 0, 1, 2])
+    rows = st.lists(
+        st.builds(Row, SORT_KEYS, kinds, st.integers(0, 1), orders, shards),
+        max_size=25,
+        unique_by=lambda row: (row.sort, row.shard),
+    )
+    said = st.one_of(st.just({}), st.fixed_dictionaries(NARROWINGS)).map(lambda given: tuple(given.items()))
+    return st.booleans().flatmap(
+        lambda typed: st.builds(
+            Case,
+            graph=st.just(BY_TYPE if typed else BY_KEY),
+            is_typed=st.just(typed),
+            rows=rows.map(tuple),
+            name=st.sampled_from(LISTS),
+            said=said,
+            where=st.sampled_from([None, None, Eq(("number",), Decimal(1))]),
+            size=st.integers(1, 6),
+            forward=st.booleans(),
+            budget=st.sampled_from([1, 3, 10_000]),
+        )
+    )
+
+
+async def paged(store: Store, neighbours: NeighbourList, case: Case) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    after = None
+    for _ in range(200):
+        extent = Extent(case.size, case.forward, after, look_ahead=True, budget=case.budget)
+        page = await read(store, neighbours, extent)
+        found += [tuple(map(str, (*place.position[1:], place.position[0]))) for place, _ in page.items]
+        if not page.more:
+            return found
+        reached = page.resume or page.items[-1][0]
+        assert reached != after
+        after = reached
+    raise AssertionError("the list never ends")
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+@given(case=cases())
+@settings(
+    max_examples=200,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+async def test_a_list_is_what_recognition_finds(mixed: Store, case: Case) -> None:
+    """A list would lack its own items, or show or count those of other types, wherever they stand in a partition."""
+    owner = str(next(OWNERS))
+    await mixed.send(BatchWrite(puts=tuple(case.items(owner))))
+    neighbours = case.bound(owner)
+    wanted = case.wanted(owner, neighbours)
+    assert await paged(mixed, neighbours, case) == wanted
+    assert await count(mixed, neighbours, 20) == len(wanted)
+    if case.name == "likes":
+        named = [("1", str(number)) for number in range(4)]
+        found = [place.position[1] for place, _ in await read_to(mixed, neighbours, (owner,), named)]
+        likes = {f"LIKE#1#{number}" for _, number in named}
+        assert found == sorted(sort for sort, _ in wanted if sort in likes)
+
+
+@pytest.fixture
+async def mixed(make_store: MakeStore) -> Store:
+    return await make_store(BY_KEY.table)
+
+
+# --- What is asked of the store -----------------------------------------------------------------------
+
+
+@node("PERSON#{person_id}", "PROFILE")
+class Person:
+    person_id: ID
+    entries: Many[Entry] = many()
+    purchases: Many[Purchase] = many()
+
+
+@record("{person}", "{day}")
+class Entry:
+    person: Person
+    day: date
+
+
+@record("{person}", "ORDER#{number}")
+class Purchase:
+    person: Person
+    number: str
+
+
+@node("AUTHOR#{author_id}", "PROFILE")
+class Author:
+    author_id: ID
+    remarks: Many[Remark] = many()
+    sales: Many[Sale] = many()
+
+
+@record("{author}", "{text}")
+class Remark:
+    author: Author
+    text: str
+
+
+@record("{author}", "ORDER#{number}")
+class Sale:
+    author: Author
+    number: str
+
+
+TABLE = Table("Diary", partition_key="PK", sort_key="SK")
+DIARY, TYPED_DIARY = (
+    Graph(TABLE, Person, Entry, Purchase, type_attribute=kind).check() for kind in (None, "kind")
+)
+REMARKS, TYPED_REMARKS = (
+    Graph(TABLE, Author, Remark, Sale, type_attribute=kind).check() for kind in (None, "kind")
+)
+DAYS = ["2024-01-01", "2024-01-02", "2024-01-03"]
+TEXTS = ["Nice", "Odd", "Quick", "Zzz"]
+SAID = [Narrowing(low=DAYS[1]), Narrowing(low=DAYS[0], high=DAYS[1])]
+
+
+@pytest.fixture
+async def diary(make_store: MakeStore) -> TracingStore:
+    """A person with entries of three days and an author with four remarks, each with 40 orders between them."""
+    store = TracingStore(await make_store(TABLE))
+    orders = [f"ORDER#{number:02d}" for number in range(40)]
+    sorts = [
+        ("PERSON#1", "Person", ["PROFILE"]),
+        ("PERSON#1", "Entry", DAYS),
+        ("PERSON#1", "Purchase", orders),
+        ("AUTHOR#1", "Author", ["PROFILE"]),
+        ("AUTHOR#1", "Remark", TEXTS),
+        ("AUTHOR#1", "Sale", orders),
+    ]
+    puts = [{"PK": key, "SK": sort, "kind": kind} for key, kind, each in sorts for sort in each]
+    await store.store.send(BatchWrite(tuple(puts)))
+    return store
+
+
+async def asked(
+    store: TracingStore, graph: Graph, name: str, size: int | None, **said: Narrowing
+) -> tuple[Any, list[str]]:
+    """What a page of 1's list holds (None: its count), and the requests for it."""
+    path = next(path for path in graph.paths if path.name == name)
+    neighbours = bind(graph, path, ("1",), {}, said)
+    store.requests.clear()
+    found: Any
+    if size is None:
+        found = await count(store, neighbours, 20)
+    else:
+        found = [place.position[1] for place, _ in (await read(store, neighbours, Extent(size))).items]
+    lines = []
+    for request in store.requests:
+        assert isinstance(request, Query | Count)
+        words = [type(request).__name__, str(request.range)]
+        words += ["filtered"] if request.filter else []
+        words += [f"limit {request.limit}"] if request.limit else []
+        words += ["keys"] if isinstance(request, Query) and request.projection else []
+        lines.append(" ".join(words))
+    return found, lines
+
+
+async def test_siblings_behind_a_bound(diary: TracingStore) -> None:
+    """Orders and the profile would be read with a person's days, and left out by a filter that is paid for."""
+    for graph in (DIARY, TYPED_DIARY):
+        assert await asked(diary, graph, "entries", 5) == (DAYS, ["Query Below(value='ORDER#') limit 5"])
+        assert await asked(diary, graph, "entries", 5, day=SAID[1]) == (
+            DAYS[:2],
+            ["Query Within(low='2024-01-01', high='2024-01-02') limit 5"],
+        )
+        found, [request] = await asked(diary, graph, "entries", 5, day=SAID[0])
+        assert found == DAYS[1:]
+        assert request == "Query Within(low='2024-01-02', high='ORDER\"\\U0010ffff') limit 5"
+    request = path_request(TYPED_DIARY, TYPED_DIARY.path(TYPED_DIARY.types["Person"], "entries"))
+    assert (request.keys, request.filter) == ("PK = PERSON#{person_id} AND SK < ORDER#", None)
+
+
+async def test_a_range_is_split_around_siblings(diary: TracingStore) -> None:
+    """Every order that stands between an author's remarks would be read with them."""
+    # The profile, one item at a known key, is read with them: that is less than another request.
+    first, second = "Query Below(value='ORDER#\\x00') limit 5", "Query AtLeast(value='ORDER$') limit 5"
+    assert await asked(diary, REMARKS, "remarks", 4) == (TEXTS, [first, second])
+    # A page that the first piece fills costs one request.
+    assert await asked(diary, REMARKS, "remarks", 1) == (TEXTS[:1], [first.replace("5", "2")])
+    request = path_request(REMARKS, REMARKS.path(REMARKS.types["Author"], "remarks"))
+    assert (
+        request.keys
+        == "PK = AUTHOR#{author_id} AND SK < ORDER#\0, then PK = AUTHOR#{author_id} AND SK >= ORDER$"
+    )
+
+
+async def test_siblings_that_a_filter_leaves_out(diary: TracingStore) -> None:
+    """A remark that begins like an order would be lost where its type tells that it is none."""
+    await diary.store.send(BatchWrite(({"PK": "AUTHOR#1", "SK": "ORDER#0x", "kind": "Remark"},)))
+    found, requests = await asked(diary, TYPED_REMARKS, "remarks", 9)
+    assert found == sorted([*TEXTS, "ORDER#0x"])
+    assert requests == ["Query None filtered limit 32", "Query None filtered limit 64"]
+    assert "ORDER#0x" not in (await asked(diary, REMARKS, "remarks", 9))[0]
+
+
+async def test_counts_by_the_store_or_by_keys(diary: TracingStore) -> None:
+    """The number beside a list would count siblings or strangers, or whole items would be read for it."""
+    strangers = [{"PK": "PERSON#1", "SK": sort} for sort in ("2024-01-xx", "0", "ORDER#")]
+    await diary.store.send(BatchWrite(tuple(strangers)))
+    # Items that say their type are counted by the store.
+    assert await asked(diary, TYPED_DIARY, "entries", None) == (3, ["Count Below(value='ORDER#') filtered"])
+    assert (await asked(diary, TYPED_DIARY, "purchases", None))[0] == 40
+    # A key below the orders need not be a day: keys are read and recognised.
+    assert await asked(diary, DIARY, "entries", None) == (3, ["Query Below(value='ORDER#') keys"])
+    # Every key that has text behind `ORDER#` is an order.
+    counted = ["Count Within(low='ORDER#\\x00', high='ORDER#\\U0010ffff')"]
+    assert await asked(diary, DIARY, "purchases", None) == (40, counted)
+    # Split around the profile too: what is left can be remarks alone.
+    assert await asked(diary, REMARKS, "remarks", None) == (
+        4,
+        [
+            "Count Below(value='ORDER#\\x00')",
+            "Count Within(low='ORDER$', high='PROFILD\\U0010ffff')",
+            "Count Above(value='PROFILE')",
+        ],
+    )
+    assert await asked(diary, TYPED_REMARKS, "remarks", None) == (4, ["Count None filtered"])
+
+
+async def test_a_short_page_goes_on_behind_a_piece(diary: TracingStore) -> None:
+    """A budget that is spent where one piece ends would give the same page again and again."""
+    path = REMARKS.path(REMARKS.types["Author"], "remarks")
+    neighbours = bind(REMARKS, path, ("1",))
+    found, after = [], None
+    for _ in range(20):
+        page = await read(diary, neighbours, Extent(1, after=after, look_ahead=True, budget=1))
+        found += [place.position[1] for place, _ in page.items]
+        after = page.resume or page.items[-1][0]
+        if not page.more:
+            break
+    assert found == TEXTS
