@@ -67,6 +67,7 @@ async def local_client(local_endpoint: str) -> AsyncIterator[Any]:
         region_name="us-east-1",
         aws_access_key_id="local",
         aws_secret_access_key="local",
+        verify=False,
     ) as client:
         yield client
 
