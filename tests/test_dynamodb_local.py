@@ -152,7 +152,7 @@ def test_a_start_that_fails_is_tried_again_and_told(
     monkeypatch.setattr(dynamodb_local, "FOLDER", tmp_path)
     if good == 99:
         with (
-            pytest.raises(RuntimeError, match='(?s)does not start:.*"main" NoClassDefFoundError'),
+            pytest.raises(RuntimeError, match=r'(?s)does not start:.*"main" NoClassDefFoundError'),
             dynamodb_local.running(),
         ):
             pass
