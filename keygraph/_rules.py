@@ -7,6 +7,7 @@ developer guide; where it is not exact, what DynamoDB Local does (tests/keygraph
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 from keygraph.errors import BadUserInput
 from keygraph.items import Item, Value, item_size
@@ -132,6 +133,24 @@ def refuse_crossed_bounds(low: KeyValue, high: KeyValue) -> None:
         raise BadUserInput("The two bounds of a range must be of one type.")
     if low > high:  # type: ignore[operator]  # both are of one type, which is ordered
         raise BadUserInput("The upper bound of a range is below its lower bound.")
+
+
+def refuse_unordered(value: object) -> None:
+    """Raises BadUserInput for what has no order: a filter cannot ask whether something is below or above it."""
+    if not isinstance(value, str | Decimal | bytes):
+        raise BadUserInput("A filter can order texts, numbers and bytes alone.")
+
+
+def refuse_prefix(value: object) -> None:
+    """Raises BadUserInput for what nothing begins with."""
+    if not isinstance(value, str | bytes):
+        raise BadUserInput("A filter can look for a prefix that is a text or bytes alone.")
+
+
+def refuse_deep_path(path: tuple[str, ...]) -> None:
+    """Raises BadUserInput for a path further inward than DynamoDB looks."""
+    if len(path) > _NESTED_LEVELS:
+        raise BadUserInput(f"A path has more than {_NESTED_LEVELS} levels.")
 
 
 def refuse_filtered(names: Iterable[str], keyed: Table | Index, table: Table) -> None:

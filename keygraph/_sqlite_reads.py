@@ -22,6 +22,7 @@ from keygraph._rules import (
     can_go_on,
     read_units,
     refuse_crossed_bounds,
+    refuse_deep_path,
     refuse_filtered,
     refuse_segment,
 )
@@ -220,6 +221,8 @@ def _decoder(projection: tuple[Path, ...] | None) -> Callable[[Mapping[str, Type
     """What makes the answer's item of a typed one."""
     if projection is None:
         return _whole
+    for path in projection:
+        refuse_deep_path(path)
     tree = _tree(projection)
     return lambda typed: _part(typed, tree)
 

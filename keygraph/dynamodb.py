@@ -279,7 +279,7 @@ async def open_dynamodb(
         options = await _session_options(endpoint_url, region)
         client = (
             await aioboto3.Session(**options)
-            .client("dynamodb", endpoint_url=endpoint_url, config=config)
+            .client("dynamodb", endpoint_url=endpoint_url, config=config, verify=_verified(endpoint_url))
             .__aenter__()
         )
     except BotoCoreError as error:
@@ -294,11 +294,20 @@ async def open_dynamodb(
         await store.close()
 
 
+def _is_plain(endpoint_url: str | None) -> bool:
+    return endpoint_url is not None and urlsplit(endpoint_url).scheme == "http"
+
+
+def _verified(endpoint_url: str | None) -> bool | None:
+    """Certificates are read, which takes longer than a request, only where one will be shown."""
+    return False if _is_plain(endpoint_url) else None
+
+
 async def _session_options(endpoint_url: str | None, region: str | None) -> dict[str, Any]:
     session = get_session()
     # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
     region = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
-    if endpoint_url is None or urlsplit(endpoint_url).scheme != "http":
+    if not _is_plain(endpoint_url):
         return {"botocore_session": session, "region_name": region}
     # A machine's own role is never shown to such an endpoint, and looking for one takes seconds.
     resolver = session.get_component("credential_provider")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from keygraph._rules import refuse_crossed_bounds
+from keygraph._rules import refuse_crossed_bounds, refuse_deep_path, refuse_prefix, refuse_unordered
 from keygraph.conditions import (
     And,
     BeginsWith,
@@ -63,7 +63,8 @@ class Placeholders:
     values: dict[str, TypedValue] = field(default_factory=dict)
 
     def path(self, path: Path) -> str:
-        """The path in an expression: `#n0.#n1`."""
+        """The path in an expression: `#n0.#n1`. Raises BadUserInput for one that is too deep for DynamoDB."""
+        refuse_deep_path(path)
         return ".".join(self.names.setdefault(name, f"#n{len(self.names)}") for name in path)
 
     def value(self, value: Value) -> str:
@@ -89,7 +90,7 @@ def simplified(condition: Condition) -> Condition | bool:
     """The condition without parts that are always true or never; a bool where nothing else is left.
 
     DynamoDB has no constants and refuses an empty AND, OR or IN. Raises BadUserInput for bounds that are crossed
-    or of two types.
+    or of two types, and for an operand that has no order or is no prefix.
     """
     match condition:
         case And(conditions):
@@ -104,7 +105,13 @@ def simplified(condition: Condition) -> Condition | bool:
         case In(path, values) if len(values) > _IN_VALUES:
             return Or(tuple(In(path, values[i : i + _IN_VALUES]) for i in range(0, len(values), _IN_VALUES)))
         case Between(_, low, high):
+            refuse_unordered(low)
+            refuse_unordered(high)
             refuse_crossed_bounds(low, high)
+        case Lt(_, value) | Le(_, value) | Gt(_, value) | Ge(_, value):
+            refuse_unordered(value)
+        case BeginsWith(_, prefix):
+            refuse_prefix(prefix)
     return condition
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeAlias
 
+import botocore.session
 import pytest
 from moto.server import ThreadedMotoServer
 
@@ -114,6 +116,14 @@ def no_settings_of_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no-credentials"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no-config"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_reading_of_the_api() -> Iterator[None]:
+    """Lets all clients share what AWS's libraries know of its API: each would read 2 MB of JSON again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", functools.cache(botocore.session.create_loader))
+        yield
 
 
 @pytest.fixture

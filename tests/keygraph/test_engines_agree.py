@@ -26,6 +26,8 @@ made (`made_requests`) or compared (here), and is named only here:
     Fails at a segment where the partition key is       Segments are for every table: such a table is scanned
     binary.                                             whole.
 
+    Takes much of what DynamoDB refuses.                MOTO_TAKES in test_limits_agree names each, with its reason.
+
     Difference of DynamoDB Local                        DynamoDB's rule, and how it is kept out
     --------------------------------------------------- -----------------------------------------------------------
     Charges nothing for a Query that finds nothing,     The least that such a read costs (API reference of Query,
@@ -39,7 +41,8 @@ made (`made_requests`) or compared (here), and is named only here:
                                                         ones.
     Names no last position where 1 MB ends with the     "LastEvaluatedKey does not necessarily mean that there is
     last item of a partition.                           more": no such partition is made there.
-    Takes a partition key of 2,049 bytes in a Query.    2,048 is the limit, as for items: not asked.
+    Takes a partition key of 2,049 bytes in a Query,    2,048 and 1,024 are the limits, as for items: not asked.
+    and a start whose sort key has 1,025.
 
 Among items of equal index keys DynamoDB's order is not specified, and DynamoDB Local's is by hash: they are compared
 as sets, over all pages. No start is made up among them.

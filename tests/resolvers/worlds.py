@@ -22,7 +22,8 @@ from keygraph.interchange import Interchange
 from keygraph.items import Item
 from keygraph.rendering import render
 from keygraph.store import BatchWrite, Request, Store, TracingStore
-from resolvers import Service, build_schema
+from resolvers import Service
+from tests.schemas import schema_of
 
 SECRET = b"the secret of the tests' cursors"
 
@@ -77,7 +78,7 @@ def operations(requests: Sequence[Request[Any]], table: Table) -> Counter[str]:
 def world(graph: Graph, store: Store, *, secret: bytes = SECRET, **limits: int) -> World:
     """A service over a store."""
     tracer = store if isinstance(store, TracingStore) else TracingStore(store)
-    return World(graph, tracer, Service(build_schema(graph), tracer, secret=secret, **limits))
+    return World(graph, tracer, Service(schema_of(graph), tracer, secret=secret, **limits))
 
 
 # --- The shop -----------------------------------------------------------------------------------------

@@ -204,8 +204,9 @@ class TestServe:
             "Write it as --store, or as KEYGRAPH_STORE.\n"
         )
 
-    def test_a_store_that_is_not_running(self) -> None:
+    def test_a_store_that_is_not_running(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """DynamoDB Local that was not started would be a traceback of botocore's."""
+        monkeypatch.setenv("KEYGRAPH_DEADLINE", "0.2")
         result = run("serve", "--model", "library", "--store", "http://127.0.0.1:9", "--port", "0")
         assert result.exit_code == 1
         assert result.stderr.startswith("keygraph: the store http://127.0.0.1:9 does not answer: ")

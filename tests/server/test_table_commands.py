@@ -103,8 +103,9 @@ def test_describe_says_what_differs(address: str) -> None:
     assert any("index GSI1 projects less" in line for line in found)
 
 
-def test_describe_needs_no_store() -> None:
+def test_describe_needs_no_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without DynamoDB at hand the declared table could not be shown."""
+    monkeypatch.setenv("KEYGRAPH_DEADLINE", "0.2")
     result = run("table", "describe", "--store", "http://127.0.0.1:9")
     assert result.exit_code == 0
     assert lines(result.stdout)[:4] == DECLARED

@@ -1,0 +1,16 @@
+"""The schemas of the graphs that many tests serve, each built once: a schema keeps nothing of what it answers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from keygraph import Graph
+from resolvers import build_schema
+from resolvers.schema import GraphSchema
+
+
+# A few, for the graphs that are made at random would all stay.
+@lru_cache(maxsize=16)
+def schema_of(graph: Graph) -> GraphSchema:
+    """The graph's schema, without fields of others."""
+    return build_schema(graph)
