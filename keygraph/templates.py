@@ -171,6 +171,19 @@ class Template:
 
         A slot inside `Maybe` that is absent is not in the answer.
         """
+        # The same key is asked for several fields of one item, one after the other.
+        last, found = self._last[0]
+        if last != key:
+            found = self._parse(key)
+            self._last[0] = (key, found)
+        return None if found is None else dict(found)
+
+    @cached_property
+    def _last(self) -> list[tuple[str | None, dict[str, str] | None]]:
+        """The key that was parsed last, and its texts."""
+        return [(None, None)]
+
+    def _parse(self, key: str) -> dict[str, str] | None:
         pattern, slots = self._pattern
         match = pattern.fullmatch(key)
         if match is None:
