@@ -86,7 +86,7 @@ class InvoiceCustomer:
 
 
 graph = Graph(
-    Table("T", partition_key="PK", sort_key="SK", indexes=[by_day]),
+    Table("Net", partition_key="PK", sort_key="SK", indexes=[by_day]),
     User,
     Friendship,
     Team,
@@ -175,7 +175,7 @@ def test_a_mirror_of_ends_whose_keys_are_partly_attributes() -> None:
 
 
 INVOICES = Graph(
-    Table("T", partition_key="PK", sort_key="SK", indexes=[by_day]),
+    Table("Net", partition_key="PK", sort_key="SK", indexes=[by_day]),
     Customer,
     Invoice,
     CustomerInvoice,
@@ -324,7 +324,7 @@ def test_both_ends_in_indexes_are_no_choice_either() -> None:
         one: Person
         two: Person
 
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[by_one, by_two])
+    table = Table("Net", partition_key="PK", sort_key="SK", indexes=[by_one, by_two])
     pairs = Graph(table, Person, Pair, type_attribute="Type").check()
     path = pairs.path(pairs.types["Person"], "friends")
     assert (path.end, path.far_end, path.keys.index_name) == ("one", "two", "ByOne")

@@ -57,7 +57,7 @@ class Game:
 
 
 graph = Graph(
-    Table("T", partition_key="PK", sort_key="SK", indexes=[by_state, by_plan, by_score]),
+    Table("Net", partition_key="PK", sort_key="SK", indexes=[by_state, by_plan, by_score]),
     User,
     Act,
     Plays,
@@ -171,6 +171,6 @@ def test_the_shards_of_two_keys_are_each_its_own() -> None:
     class Spread:
         name: str
 
-    both = Graph(Table("T", partition_key="PK", sort_key="SK", indexes=[by_state]), Spread).check()
+    both = Graph(Table("Net", partition_key="PK", sort_key="SK", indexes=[by_state]), Spread).check()
     item: Item = {"PK": "N#1", "SK": "a", "StatePK": "S#3", "StateSK": "a"}
     assert list(ItemKeys(both.types["Spread"]).problems(item)) == []
