@@ -42,7 +42,9 @@ class ItemKeys:
         """What is wrong with the keys of an item of the type, each in words that hold none of its values."""
         record = self._record
         texts = record.table_keys.parse(item) or {}
-        said = self._said(item)
+        said, unwritable = self._said(item)
+        for name in unwritable:
+            yield f"{name} cannot be written in a key"
         yield from self._of(record.table_keys, item, said)
         believed = {**said, **texts, **self._rewritten(texts)}
         # Each key is spread over shards of its own.
@@ -57,9 +59,13 @@ class ItemKeys:
 
     # --- What the item says ---------------------------------------------------------------------------
 
-    def _said(self, item: Item) -> dict[str, str]:
-        """The texts that the attributes make, by slot. What does not fit its declaration makes none."""
+    def _said(self, item: Item) -> tuple[dict[str, str], list[str]]:
+        """The texts that the attributes make, by slot, and the names of those that make none.
+
+        What does not fit its declaration is in neither: it is no matter of keys.
+        """
         said: dict[str, str] = {}
+        unwritable: dict[str, None] = {}
         for slot, path in self._stored:
             value = cast(Value, at_path(item, path))
             if value is None:
@@ -69,14 +75,18 @@ class ItemKeys:
                 said |= {slot.name: value} if isinstance(value, str) else {}
                 continue
             try:
-                said[slot.name] = slot.text.render(decode(slot.text.type, value))
-            except (ValueError, TypeError, OverflowError):
+                decoded = decode(slot.text.type, value)
+            except ValueError:
                 continue
+            try:
+                said[slot.name] = slot.text.render(decoded)
+            except (ValueError, TypeError, OverflowError):
+                unwritable[self._record.leaf_name(slot.path)] = None
         for slot in self._computed:
             text = self._computed_text(slot, item)
             if text is not None:
                 said[slot.name] = text
-        return said
+        return said, list(unwritable)
 
     def _computed_text(self, slot: Slot, item: Item) -> str | None:
         method = self._record.methods[slot.path[0]]

@@ -216,6 +216,16 @@ class Window:
         if record is None:
             self._found.append(self._finding("unknown", None, checks.graph.why_refused(item), item))
             return
+        try:
+            self._look_at_one_of(record, item)
+        except Exception as error:
+            # Formats, nested dataclasses and methods are the model's own code: one item that they cannot take must
+            # not end the verification of all others.
+            what = f"it cannot be looked at: {type(error).__name__}"
+            self._found.append(self._finding("unfit", record, what, item))
+
+    def _look_at_one_of(self, record: RecordType, item: Item) -> None:
+        checks = self.checks
         for what in checks.unfit(record, item):
             self._found.append(self._finding("unfit", record, what, item))
         for what in checks.key_problems(record, item):
@@ -295,7 +305,7 @@ class Window:
     def _differences(self, record: RecordType, item: Item, there: Item) -> list[str]:
         try:
             return list(self.checks.graph.correspondences[record.name].differences(item, there))
-        except CorruptItem:
+        except (CorruptItem, ValueError):
             # It is told of the item itself.
             return []
 

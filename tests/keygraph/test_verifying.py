@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import tracemalloc
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Table, edge, field, node, record
+from keygraph import ID, Format, Graph, Index, Table, edge, field, node, record
 from keygraph.errors import Unavailable
 from keygraph.findings import Example, Finding, Kind, Report
 from keygraph.items import Item, number
@@ -266,6 +267,42 @@ def test_a_mirror_that_could_have_no_key_is_told() -> None:
     verification = Verification(people, One(people.table, 1, 1), segments=1)
     asyncio.run(verification.run(lambda items: None))
     assert "one-sided Knows: its mirror could have no key (1): P#kim/KNOWS#chief" in told(verification.report)
+
+
+def test_one_item_that_the_model_cannot_take_does_not_end_it() -> None:
+    """A table of millions could never be verified because of one item, whose key nobody would learn."""
+
+    @dataclass
+    class Mood:
+        text: str
+
+        def __post_init__(self) -> None:
+            raise LookupError(self.text)
+
+    def strict(value: str) -> str:
+        raise LookupError(value)
+
+    @node("P#{name}", "{nick:strict}")
+    class Person:
+        name: str
+        nick: str
+        mood: Mood | None
+
+    formats = {"strict": Format(strict)}
+    people = Graph(Table("Net", partition_key="PK", sort_key="SK"), Person, formats=formats).check()
+
+    class Two(Pages):
+        def item(self, number: int) -> Item:
+            own: Item = {"nick": "Kim"} if number else {"mood": {"text": "a secret"}}
+            return {"PK": f"P#{number}", "SK": "kim", "name": str(number), **own}
+
+    verification = Verification(people, Two(people.table, 1, 2), segments=1)
+    asyncio.run(verification.run(lambda items: None))
+    assert told(verification.report) == [
+        "unfit Person: Person.nick is missing in an item (1): P#0/kim",
+        "unfit Person: it cannot be looked at: LookupError (1): P#0/kim",
+        "key Person: nick cannot be written in a key (1): P#1/kim",
+    ]
 
 
 # --- What is read -------------------------------------------------------------------------------------
