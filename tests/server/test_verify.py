@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,16 +56,18 @@ def fill(address: str, items: list[Item], table: Table = social.table) -> None:
     asyncio.run(filled())
 
 
-def stop_after(windows: int, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the verification end with an error after so many windows of one item."""
+def stop_after(windows: int, monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
+    """Lets the verification end after so many windows of one item, by an error, or as by Ctrl-C."""
     monkeypatch.setattr("keygraph.verifying._WINDOW_ITEMS", 1)
     run_whole = Verification.run
 
     async def run_part(self: Verification, advance: Callable[[int], None]) -> None:
         def advanced(items: int) -> None:
             advance(items)
-            if items == windows:
+            if items == windows and error is not None:
                 raise error
+            if items == windows:
+                signal.raise_signal(signal.SIGINT)
 
         await run_whole(self, advanced)
 
@@ -211,7 +214,7 @@ def test_an_interrupted_one_goes_on(
     fill(STORE, RIGHT + WRONG)
     whole = report_of()
     with monkeypatch.context() as patched:
-        stop_after(5, KeyboardInterrupt(), patched)
+        stop_after(5, patched)
         result = run("verify", *MODEL, "--store", STORE, "--segments", segments, *options)
     assert (result.exit_code, result.stdout, result.stderr) == (
         130,
@@ -235,20 +238,22 @@ def test_an_error_of_the_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch
     """A throttled table could never be read to its end."""
     fill(STORE, RIGHT + WRONG)
     with monkeypatch.context() as patched:
-        stop_after(2, Throttled("DynamoDB refuses for load"), patched)
-        result = run("verify", *MODEL, "--store", STORE)
+        stop_after(2, patched, Throttled("DynamoDB refuses for load"))
+        result = run("verify", *MODEL, "--store", STORE, "--segments", "1")
     assert (result.exit_code, result.stderr) == (
         1,
         "keygraph: DynamoDB refuses for load. 2 items were verified; verify again with --resume to go on.\n",
     )
-    assert run("verify", *MODEL, "--store", STORE, "--resume").exit_code == 3
+    resumed = run("verify", *MODEL, "--store", STORE, "--segments", "1", "--resume")
+    assert ", 2 were verified before: 6 problems." in resumed.stderr
+    assert resumed.exit_code == 3
 
 
 def test_a_state_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report would be made of two tables, or of two models."""
     fill(STORE, RIGHT + WRONG)
     with monkeypatch.context() as patched:
-        stop_after(2, KeyboardInterrupt(), patched)
+        stop_after(2, patched)
         run("verify", *MODEL, "--store", STORE, "--state", "state.json")
     message = (
         "keygraph: state.json is not of a verification of this table, with this model and these options. "
@@ -266,7 +271,7 @@ def test_a_state_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) ->
     """Somebody would wait for `--resume` to go on where nothing was kept."""
     fill(STORE, RIGHT + WRONG)
     Path("file").write_text("", "utf-8")
-    stop_after(2, KeyboardInterrupt(), monkeypatch)
+    stop_after(2, monkeypatch)
     result = run("verify", *MODEL, "--store", STORE, "--state", "file/state.json")
     assert (result.exit_code, result.stderr) == (
         130,
