@@ -40,9 +40,9 @@ class Post:
     post_id: ID
 
 
-@edge("{user}", "FRIEND#{friend.user_id}")
+@edge("{user}", "FRIEND#{friend.user_id}", mirror=True)
 class Friendship:
-    """Two users are friends: each has an item for it."""
+    """Two users are friends: each has an item for it, the reciprocal of the other's."""
 
     user: User
     friend: User

@@ -20,6 +20,7 @@ def graph_mistakes(model: Model) -> list[Mistake]:
         *_types_not_told_apart(model),
         *_types_not_projected(model),
         *_fields_without_item(model),
+        *_lists_twice(model),
     ]
 
 
@@ -156,3 +157,20 @@ def _fields_without_item(model: Model) -> Iterator[Mistake]:
                     "no item holds it, and the key does not tell it.",
                     "Put it into the key template, or leave it out.",
                 )
+
+
+def _lists_twice(model: Model) -> Iterator[Mistake]:
+    """Two lists of a mirrored edge that are meant to be its two directions: it has none."""
+    found: dict[tuple[str, str, str | None], AccessPath] = {}
+    for path in model.node_lists.values():
+        if path.owner is None or not path.record.is_mirrored or path.end not in path.record.key_ends:
+            continue
+        where = (path.owner.name, path.record.name, path.keys.index_name)
+        other = found.setdefault(where, path)
+        if other is not path:
+            yield Mistake(
+                "mirror-list",
+                f"{path.owner.name}.{path.name}",
+                f"it is the list {other.name} once more: {path.record.name} is mirrored, the same from both ends.",
+                "Leave one of them out.",
+            )

@@ -65,6 +65,8 @@ class Declaration:
     is_virtual: bool
     shards: int | None
     lists: str | Literal[False] | None
+    mirror: bool
+    counterpart: str | None
     docstring: str | None
     own: Mapping[str, StoredAs | ListOptions]
     """What stands on the right of the class's own fields."""
@@ -137,14 +139,16 @@ def node(
     item: bool = True,
     shards: int | None = None,
     lists: str | Literal[False] | None = None,
+    mirror: Literal[False] = False,
+    counterpart: None = None,
 ) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template where it differs, then indexes.
 
     `type` is the value of the type attribute (None: its items have none), `item=False` says that the table
     holds no item for it, `shards` over how many partitions its table key is spread, `lists` how the list of the
-    table's own key at the root is called (False: none).
+    table's own key at the root is called (False: none). `mirror` and `counterpart` are an edge's alone.
     """
-    return _decorator("node", keys, type, item, shards, lists)
+    return _decorator("node", keys, type, item, shards, lists, mirror, counterpart)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
@@ -153,9 +157,16 @@ def edge(
     type: str | None = _OWN_NAME,
     shards: int | None = None,
     lists: str | Literal[False] | None = None,
+    mirror: bool = False,
+    counterpart: str | None = None,
 ) -> Callable[[_Class], _Class]:
-    """What joins two nodes, which are the two ends in its table key. The options are those of `node`."""
-    return _decorator("edge", keys, type, True, shards, lists)
+    """What joins two nodes, which are the two ends in its table key. The options are those of `node`, and two more.
+
+    `mirror=True`, where the two are of one type, says that each edge has two items: the same with its ends exchanged
+    is the other. `counterpart="Other"` names another edge type with the same two nodes, of which each edge has an item
+    too; it is enough that one of the two names the other.
+    """
+    return _decorator("edge", keys, type, True, shards, lists, mirror, counterpart)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
@@ -164,15 +175,17 @@ def record(
     type: str | None = _OWN_NAME,
     shards: int | None = None,
     lists: str | Literal[False] | None = None,
+    mirror: Literal[False] = False,
+    counterpart: None = None,
 ) -> Callable[[_Class], _Class]:
     """An item that belongs to a node and is no node itself. The options are those of `node`."""
-    return _decorator("record", keys, type, True, shards, lists)
+    return _decorator("record", keys, type, True, shards, lists, mirror, counterpart)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
 def fields(cls: _Class) -> _Class:
     """A base class whose fields are those of every type that inherits it."""
-    return _declare(cls, "fields", (), None, True, None, None, sys._getframe(1))
+    return _declare(cls, "fields", (), None, True, None, None, False, None, sys._getframe(1))
 
 
 def _decorator(
@@ -182,10 +195,13 @@ def _decorator(
     item: bool,
     shards: int | None,
     lists: str | Literal[False] | None,
+    mirror: bool,
+    counterpart: str | None,
 ) -> Callable[[_Class], _Class]:
     def decorate(cls: _Class) -> _Class:
         value = cls.__name__ if type_value is _OWN_NAME else type_value
-        return _declare(cls, kind, keys, value, item, shards, lists, sys._getframe(1))
+        frame = sys._getframe(1)
+        return _declare(cls, kind, keys, value, item, shards, lists, mirror, counterpart, frame)
 
     return decorate
 
@@ -198,6 +214,8 @@ def _declare(
     item: bool,
     shards: int | None,
     lists: str | Literal[False] | None,
+    mirror: bool,
+    counterpart: str | None,
     frame: FrameType,
 ) -> _Class:
     own: dict[str, StoredAs | ListOptions] = {}
@@ -221,6 +239,8 @@ def _declare(
         is_virtual=not item,
         shards=shards,
         lists=lists,
+        mirror=mirror,
+        counterpart=counterpart,
         docstring=cls.__dict__.get("__doc__"),
         own=own,
         # A class in a function sees that function's names, which its annotations may use.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from keygraph.checking import graph_mistakes, table_mistakes
+from keygraph.checking_counterparts import counterpart_mistakes
 from keygraph.errors import BadUserInput, Mistake, ModelError
 from keygraph.model import Model
 from keygraph.names import CASES, camel
@@ -55,6 +56,7 @@ class Graph(Model):
                     f"It is one of {', '.join(CASES)}.",
                 )
             )
+        found += counterpart_mistakes(self)
         return found + graph_mistakes(self) + name_mistakes(self)
 
     # --- Keys -----------------------------------------------------------------------------------------

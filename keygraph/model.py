@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import cast
 
 from keygraph.conditions import Condition, Eq, Exists, Not, Or
+from keygraph.counterparts import Correspondence, Counterpart, correspondences
 from keygraph.formats import Format
-from keygraph.items import Value
+from keygraph.items import Item, Value
 from keygraph.key_text import KeyText
 from keygraph.names import CASES, plural, snake
 from keygraph.paths import AccessPath, best, candidates, is_listable
@@ -108,6 +109,21 @@ class Model:
     def paths(self) -> list[AccessPath]:
         """Every access path that is offered."""
         return [*self.node_lists.values(), *self.root_lists, *self.finders]
+
+    # --- Mirrors and counterparts ---------------------------------------------------------------------
+
+    @cached_property
+    def correspondences(self) -> Mapping[str, Correspondence]:
+        """How each edge type that has a mirror or a counterpart tells its other items, by its name."""
+        return correspondences(self.types)
+
+    def counterpart(self, record: RecordType, item: Item) -> Counterpart | None:
+        """The other item of an edge that is mirrored or has a counterpart; None where it is neither.
+
+        Raises CorruptItem or ValueError where the item does not tell it.
+        """
+        found = self.correspondences.get(record.name)
+        return None if found is None else found.counterpart(item, self.type_attribute)
 
     # --- Telling items apart --------------------------------------------------------------------------
 

@@ -257,8 +257,15 @@ def candidates(name: str, owner: RecordType, record: RecordType, options: ListOp
 
 
 def best(paths: list[AccessPath]) -> list[AccessPath]:
-    """Those of the candidates that none is better than."""
-    return [path for path in paths if _rank(path) == _rank(paths[0])]
+    """Those of the candidates that none is better than; from one of the two ends where both are the same."""
+    tied = [path for path in paths if _rank(path) == _rank(paths[0])]
+    mirrored = [path.end for path in tied if path.end in _same_ends(path.record)]
+    return [path for path in tied if path.end not in mirrored or path.end == mirrored[0]]
+
+
+def _same_ends(record: RecordType) -> tuple[str, ...]:
+    """The ends between which a list need not choose: a mirrored edge is found from both of them alike."""
+    return record.key_ends if record.is_mirrored else ()
 
 
 def _rank(path: AccessPath) -> tuple[int, bool]:
@@ -266,8 +273,10 @@ def _rank(path: AccessPath) -> tuple[int, bool]:
 
 
 def _possible(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> Iterator[AccessPath]:
+    same = _same_ends(record)
+    wanted = same if options.at in same else (options.at,)
     for end in record.ends.values():
-        if end.target is not owner or options.at not in (None, end.name):
+        if end.target is not owner or (options.at is not None and end.name not in wanted):
             continue
         for keys in record.keys.values():
             if options.index is None or keys.index == options.index:

@@ -146,6 +146,10 @@ class RecordType:
     is_virtual: bool
     description: str | None
     table: Table
+    is_mirrored: bool = False
+    """Whether the same edge with its ends exchanged is an item too."""
+    counterpart: str | None = None
+    """The other edge type of which each edge has an item too, as it was declared."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)

@@ -60,4 +60,6 @@ class Resolution:
             is_virtual=declaration.is_virtual,
             description=docstring(declaration.docstring),
             table=table,
+            is_mirrored=declaration.mirror,
+            counterpart=declaration.counterpart,
         )

@@ -195,6 +195,19 @@ class Template:
 
         A slot inside `Maybe` that is absent is not in the answer.
         """
+        # The same key is asked for several fields of one item, one after the other.
+        last, found = self._last[0]
+        if last != key:
+            found = self._parse(key)
+            self._last[0] = (key, found)
+        return None if found is None else dict(found)
+
+    @cached_property
+    def _last(self) -> list[tuple[str | None, dict[str, str] | None]]:
+        """The key that was parsed last, and its texts."""
+        return [(None, None)]
+
+    def _parse(self, key: str) -> dict[str, str] | None:
         texts = self._matched(key)
         # An optional part whose slots stand elsewhere too is there exactly where they are.
         return None if texts is None or (self._repeats_optional and self.render(texts) != key) else texts

@@ -1,6 +1,7 @@
 """The command line: `keygraph` with its commands.
 
-An expected error is one line that says the mend, and exit code 1; a wrong option is exit code 2.
+An expected error is one line that says the mend, and exit code 1; a wrong option is exit code 2; 3 is that `verify`
+has found something.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from server.commands.load import load
 from server.commands.schema import schema
 from server.commands.serve import serve
 from server.commands.table import table_app
+from server.commands.verify import verify
 from server.errors import expected_message
 
 _UsageError: Any = typer.BadParameter.__base__
@@ -73,6 +75,7 @@ def build_app() -> typer.Typer:
     app.command()(describe)
     app.command(context_settings=LOAD_SETTINGS)(load)
     app.command()(export)
+    app.command()(verify)
     app.add_typer(table_app)
     return app
 

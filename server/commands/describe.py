@@ -35,8 +35,7 @@ def describe(model: ModelOption = None, store: StoreOption = None) -> None:
     graph = load_model(read_settings(model=model, store=store).model).graph
     console = out()
     for record in graph.types.values():
-        kind = "virtual node" if record.is_virtual else record.kind
-        console.print(f"{record.name} ({kind})", style="bold")
+        console.print(f"{record.name} ({_kind(graph, record)})", style="bold")
         if record.description:
             console.print(inspect.cleandoc(record.description).partition("\n\n")[0], style="dim")
         typer.echo()
@@ -48,6 +47,15 @@ def describe(model: ModelOption = None, store: StoreOption = None) -> None:
         console.print("At the root", style="bold")
         typer.echo()
         console.print(grid("", ("path", "request"), (_path_row(graph, path) for path in finds)))
+
+
+def _kind(graph: Graph, record: RecordType) -> str:
+    if record.is_virtual:
+        return "virtual node"
+    found = graph.correspondences.get(record.name)
+    if found is None:
+        return record.kind
+    return "mirrored edge" if found.is_mirror else f"edge, counterpart of {found.other.name}"
 
 
 def _tables(graph: Graph, record: RecordType) -> Iterator[Table]:

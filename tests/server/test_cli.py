@@ -100,7 +100,8 @@ class TestErrors:
             run("schema", "--model", "library")
 
     @pytest.mark.parametrize(
-        "command", ["serve", "schema", "describe", "load", "export", "table create", "table describe"]
+        "command",
+        ["serve", "schema", "describe", "load", "export", "verify", "table create", "table describe"],
     )
     def test_every_command_takes_a_model_and_says_its_default(self, command: str) -> None:
         """A command could not be used for another model than the example."""

@@ -56,6 +56,13 @@ def test_every_type_with_its_keys_and_paths() -> None:
     assert "Tag (virtual node)" in found
 
 
+def test_an_edge_that_has_two_items_says_so() -> None:
+    """Whoever writes to the table by other means would leave one of the two alone."""
+    found = lines(run("describe", "--model", "examples.social:graph").stdout)
+    assert "Friendship (mirrored edge)" in found
+    assert "Like (edge)" in found
+
+
 def test_it_reads_well_in_a_pipe() -> None:
     """Piped into a file or a mail it would be cut, too wide, or full of a terminal's colours."""
     result = run("describe")

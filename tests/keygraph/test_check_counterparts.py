@@ -1,0 +1,302 @@
+"""Mistakes of `mirror=` and `counterpart=`. Each says the type and the mend."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+from keygraph import ID, Format, Graph, Index, Many, ModelError, Table, edge, many, node, record, stored
+from tests.keygraph.checked import TABLE, by_date, mistakes
+
+
+@node("USER#{user_id}")
+class User:
+    user_id: ID
+    joined: date
+
+
+@node("CLUB#{club_id}")
+class Club:
+    club_id: ID
+
+
+@edge("{user}", "CLUB#{club.club_id}", counterpart="Member")
+class Membership:
+    user: User
+    club: Club
+    since: date
+
+
+@edge("{club}", "USER#{user.user_id}")
+class Member:
+    user: User
+    club: Club
+    since: date
+    badge: str | None
+
+
+# --- Mirrors ------------------------------------------------------------------------------------------
+
+
+def test_a_right_mirror_and_a_right_counterpart_have_none() -> None:
+    """A table with reciprocal items could not be declared, or only by naming each of two types twice."""
+
+    @edge("{user}", "FRIEND#{friend.user_id}", mirror=True)
+    class Friend:
+        user: User
+        friend: User
+        since: date
+
+    @edge("{club}", "USER#{user.user_id}", counterpart="Membership", type="Member")
+    class Mutual:
+        user: User
+        club: Club
+        since: date
+
+    @edge("{user}", "CLUB#{club.club_id}", counterpart="Mutual", type="Membership")
+    class Membership:
+        user: User
+        club: Club
+        since: date
+
+    assert mistakes(User, Friend) == []
+    assert mistakes(User, Club, Mutual, Membership) == []
+    assert mistakes(User, Club, globals()["Membership"], Member) == []
+
+
+def test_what_is_no_edge_has_neither() -> None:
+    """The word would be read and do nothing."""
+    untyped: Any = node
+    untyped_record: Any = record
+
+    @untyped("TEAM#{team_id}", mirror=True)
+    class Team:
+        team_id: ID
+
+    @untyped_record("{user}", "NOTE#{written}", counterpart="Member")
+    class Note:
+        user: User
+        written: date
+
+    assert mistakes(Team, User, Note) == [
+        "Team: a node has no mirror. Only an edge has one: leave it out, or declare an edge.",
+        "Note: a record has no counterpart. Only an edge has one: leave it out, or declare an edge.",
+    ]
+
+
+def test_a_mirror_between_two_types_of_nodes() -> None:
+    """The ends would be exchanged, and a club stand where a user must."""
+
+    @edge("{user}", "CLUB#{club.club_id}", mirror=True)
+    class Fan:
+        user: User
+        club: Club
+
+    assert mistakes(User, Club, Fan) == [
+        "Fan: its ends are a User and a Club, which cannot be exchanged. A mirror joins two nodes of one type; "
+        'name another edge type: counterpart="…".'
+    ]
+
+
+def test_a_mirror_whose_ends_are_one_attribute() -> None:
+    """Both items would have one key, so that the second replaces the first."""
+
+    @edge("{user}", "FRIEND#{friend.user_id}", mirror=True)
+    class Friend:
+        user: User = stored("who")
+        friend: User = stored("who")
+
+    assert mistakes(User, Friend) == [
+        "Friend: user and friend are stored in the same attributes, so that its key is the same in both orders. "
+        "Give each end attributes of its own: stored()."
+    ]
+
+
+def test_a_mirror_whose_exchanged_key_loses_something() -> None:
+    """The reciprocal of an edge would stand under another node's key."""
+
+    @node("DAY#{at:minute}")
+    class Minute:
+        at: datetime
+
+    @edge("DAY#{first.at:minute}", "NEXT#{second.at:%Y-%m}", mirror=True)
+    class Next:
+        first: Minute
+        second: Minute
+
+    formats = {"minute": Format(lambda value: value.strftime("%H%M"))}
+    graph = Graph(TABLE, Minute, Next, type_attribute="Type", formats=formats)
+    try:
+        graph.check()
+        told = []
+    except ModelError as error:
+        told = [str(mistake) for mistake in error.mistakes]
+    assert (
+        "Next: with its ends exchanged its key cannot be rendered: of second it tells less than the key holds. "
+        "Write both ends in the same format, in one that loses nothing." in told
+    )
+
+
+def test_a_mirror_with_a_counterpart() -> None:
+    """An edge would have three items, of which nothing says who keeps which in step."""
+
+    @edge("{user}", "FRIEND#{friend.user_id}", mirror=True, counterpart="Membership")
+    class Friend:
+        user: User
+        friend: User
+
+    @edge("{club}", "USER#{user.user_id}", counterpart="Friend")
+    class Seat:
+        user: User
+        club: Club
+
+    assert mistakes(User, Club, Membership, Member, Friend, Seat) == [
+        "Friend: it is mirrored, and Membership is named as its counterpart. An edge has one of the two: leave one out.",
+        "Seat: its counterpart Friend is mirrored. An edge has one of the two: leave one out.",
+    ]
+
+
+def test_two_lists_of_a_mirror_that_are_one() -> None:
+    """Somebody would believe that `friendOf` are other people than `friends`."""
+
+    @node("PERSON#{person_id}")
+    class Person:
+        person_id: ID
+        friends: Many[Friend] = many()
+        friend_of: Many[Friend] = many(at="friend")
+
+    @edge("{person}", "FRIEND#{friend.person_id}", mirror=True)
+    class Friend:
+        person: Person
+        friend: Person
+
+    assert mistakes(Person, Friend) == [
+        "Person.friend_of: it is the list friends once more: Friend is mirrored, the same from both ends. "
+        "Leave one of them out."
+    ]
+
+
+# --- Counterparts -------------------------------------------------------------------------------------
+
+
+def named(counterpart: str) -> type:
+    """A seat whose counterpart is called so."""
+
+    @edge("{club}", "SEAT#{user.user_id}", counterpart=counterpart)
+    class Seat:
+        user: User
+        club: Club
+
+    return Seat
+
+
+def test_a_counterpart_that_cannot_be_one() -> None:
+    """A misspelt name would leave the other items alone without a word."""
+    assert mistakes(User, Club, named("Chair")) == [
+        "Seat: its counterpart Chair is not listed in the graph. List it, or name another one."
+    ]
+    assert mistakes(User, Club, named("Seat")) == [
+        "Seat: it is named as its own counterpart. Where the ends are exchanged say mirror=True, "
+        "else name the other edge type."
+    ]
+    assert mistakes(User, Club, named("Club")) == ["Seat: its counterpart Club is a node. Name an edge type."]
+
+
+def test_a_counterpart_that_names_a_third_or_is_named_twice() -> None:
+    """Of three types each two would be kept in step, and the third not."""
+    assert mistakes(User, Club, Membership, Member, named("Membership")) == [
+        "Seat: its counterpart Membership has another one, Member. "
+        "Counterparts go by twos: let both name each other."
+    ]
+    assert mistakes(User, Club, Membership, Member, named("Member")) == [
+        "Membership: Member is the counterpart of Seat too. Counterparts go by twos: leave one out.",
+        "Seat: Member is the counterpart of Membership too. Counterparts go by twos: leave one out.",
+    ]
+
+
+def test_a_counterpart_between_other_nodes() -> None:
+    """The other item would be rendered from a node of another type."""
+
+    @edge("{club}", "RIVAL#{rival.club_id}", counterpart="Membership")
+    class Rivalry:
+        club: Club
+        rival: Club
+
+    @edge("{user}", "FOLLOWS#{followed.user_id}", counterpart="FollowedBy")
+    class Follow:
+        user: User
+        followed: User
+
+    @edge("{user}", "FOLLOWED#{follower.user_id}")
+    class FollowedBy:
+        user: User
+        follower: User
+
+    assert mistakes(User, Club, Membership_without_counterpart(), Rivalry) == [
+        "Rivalry: its ends are club: Club and rival: Club, those of Membership are user: User and club: Club. "
+        "Counterparts join the same two nodes; where both are of one type, name the ends alike."
+    ]
+    # Which of two users is which cannot be told by their type.
+    assert mistakes(User, Follow, FollowedBy) == [
+        "Follow: its ends are user: User and followed: User, those of FollowedBy are user: User and follower: User. "
+        "Counterparts join the same two nodes; where both are of one type, name the ends alike."
+    ]
+
+
+def Membership_without_counterpart() -> type:  # noqa: N802  # it stands for a class
+    @edge("{user}", "CLUB#{club.club_id}")
+    class Membership:
+        user: User
+        club: Club
+
+    return Membership
+
+
+def test_a_counterpart_that_cannot_be_rendered() -> None:
+    """The other item would lack a field that its declaration asks for, or have no key."""
+
+    @edge("{club}", "{since}#{user.user_id}", by_date("{seat}", "{since}"), counterpart="Visit")
+    class Seat:
+        user: User
+        club: Club
+        since: date
+        seat: str
+        note: str | None
+
+    @edge("{user}", "CLUB#{club.club_id}")
+    class Visit:
+        user: User
+        club: Club
+        since: str
+
+    told = mistakes(
+        User, Club, Seat, Visit, table=Table("T", partition_key="PK", sort_key="SK", indexes=[by_date])
+    )
+    assert told == [
+        "Visit: an item of its counterpart Seat cannot be rendered from one of it, which does not tell seat. "
+        "Declare that here too, or make it optional there.",
+        "Seat.since: it is of type date here and of type string in its counterpart Visit. "
+        "Declare it alike in both, or name one of them otherwise.",
+    ]
+
+
+def test_an_index_of_a_list_is_chosen_as_always() -> None:
+    """A mirrored edge could not be listed by an index of its own order."""
+    by_age = Index("ByAge", "AgePK", "AgeSK")
+
+    @node("PERSON#{person_id}")
+    class Person:
+        person_id: ID
+        friends: Many[Friend] = many()
+        oldest_friends: Many[Friend] = many(index=by_age)
+
+    @edge("{person}", "FRIEND#{friend.person_id}", by_age("{person}", "{since}"), mirror=True)
+    class Friend:
+        person: Person
+        friend: Person
+        since: date
+
+    table = Table("T", partition_key="PK", sort_key="SK", indexes=[by_age])
+    graph = Graph(table, Person, Friend, type_attribute="Type").check()
+    paths = [graph.path(graph.types["Person"], name) for name in ("friends", "oldest_friends")]
+    assert [(path.end, path.keys.index_name) for path in paths] == [("person", None), ("person", "ByAge")]

@@ -1,0 +1,477 @@
+"""Verifying whole tables: what is found, what is read for it, and that it can be interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tracemalloc
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Format, Graph, Index, Table, edge, field, node, record
+from keygraph.errors import Unavailable
+from keygraph.findings import Example, Finding, Kind, Report
+from keygraph.items import Item, number
+from keygraph.store import Batch, BatchGet, BatchWrite, Cost, Page, Scan, Store, TracingStore
+from keygraph.verifying import Verification
+from tests.conftest import MakeStore
+
+by_name = Index("ByName", "NamePK", "NameSK")
+
+
+@node("USER#{user_id}", by_name("NAME#{initial}", "{name}", lists=False))
+class User:
+    user_id: ID
+    name: str
+
+    @field(needs=("name",))
+    def initial(self) -> str:
+        return self.name[0]
+
+
+@node("TAG#{tag}", item=False)
+class Tag:
+    tag: ID
+
+
+@node("ROOM#{room_id}#{shard}", "ROOM", shards=3)
+class Room:
+    room_id: ID
+
+
+@edge("{user}", "FRIEND#{friend.user_id}", mirror=True)
+class Friend:
+    user: User
+    friend: User
+    since: date
+
+
+@edge("{user}", "TAGGED#{tag}")
+class Tagged:
+    user: User
+    tag: Tag
+
+
+@edge("{user}", "IN#{room.room_id}", counterpart="Guest")
+class Stay:
+    user: User
+    room: Room
+    since: date
+
+
+@edge("ROOM#{room.room_id}", "GUEST#{user.user_id}")
+class Guest:
+    user: User
+    room: Room
+    since: date
+
+
+@record("{user}", "NOTE#{written}")
+class Note:
+    user: User
+    written: date
+    about: User | None
+    stars: int
+
+
+graph = Graph(
+    Table("Net", partition_key="PK", sort_key="SK", indexes=[by_name]),
+    User,
+    Tag,
+    Room,
+    Friend,
+    Tagged,
+    Stay,
+    Guest,
+    Note,
+    type_attribute="type",
+)
+
+
+def user(name: str) -> Item:
+    key = f"USER#{name}"
+    return {"PK": key, "SK": key, "type": "User", "name": name, "NamePK": f"NAME#{name[0]}", "NameSK": name}
+
+
+def friend(one: str, other: str, since: str = "2024-02-03", **more: Any) -> Item:
+    return {"PK": f"USER#{one}", "SK": f"FRIEND#{other}", "type": "Friend", "since": since, **more}
+
+
+def stay(name: str, room: str, since: str = "2024-02-03") -> list[Item]:
+    return [
+        {"PK": f"USER#{name}", "SK": f"IN#{room}", "type": "Stay", "since": since},
+        {"PK": f"ROOM#{room}", "SK": f"GUEST#{name}", "type": "Guest", "since": since},
+    ]
+
+
+def note(name: str, day: str, **more: Any) -> Item:
+    return {"PK": f"USER#{name}", "SK": f"NOTE#{day}", "type": "Note", "stars": 3, **more}
+
+
+RIGHT: list[Item] = [
+    *map(user, ("ann", "bob", "cid")),
+    friend("ann", "bob"),
+    friend("bob", "ann"),
+    # Somebody who is their own friend is so once.
+    friend("cid", "cid"),
+    {"PK": "USER#ann", "SK": "TAGGED#TAG#new", "type": "Tagged"},
+    {"PK": "ROOM#1#2", "SK": "ROOM", "type": "Room"},
+    *stay("ann", "1"),
+    note("ann", "2024-02-03", about_id="bob"),
+    note("ann", "2024-02-04"),
+]
+
+WRONG: list[Item] = [
+    {"PK": "USER#ann", "SK": "LOGIN", "type": "Login"},
+    {"PK": "USER#ann", "SK": "NOTE#soon", "type": "Note"},
+    {**user("dan"), "NameSK": "Dan", "NamePK": "NAME#D"},
+    {**user("eve"), "name": 5},
+    {**note("bob", "2024-02-03"), "stars": "many"},
+    note("bob", "2024-02-04", about_id="nobody"),
+    note("bob", "2024-02-05", about_id=True),
+    note("nobody", "2024-02-05"),
+    friend("ann", "cid"),
+    friend("bob", "dan", mood="good"),
+    friend("dan", "bob", "2024-02-04"),
+    stay("bob", "1")[0],
+    stay("cid", "1")[1],
+    *stay("cid", "9"),
+    stay("dan", "1")[0],
+    {**stay("dan", "1")[1], "since": "2025-01-01"},
+    {**stay("eve", "1")[0]},
+    {**stay("eve", "1")[1], "type": "Friend"},
+]
+
+
+def typed(items: list[Item]) -> tuple[Item, ...]:
+    """The items with their integers as a table holds them."""
+    return tuple(
+        {n: number(v) if type(v) is int else v for n, v in item.items()}  # type: ignore[misc]  # an int is no Value
+        for item in items
+    )
+
+
+async def verified(store: Store, *, segments: int = 4, examples: int = 5) -> Report:
+    verification = Verification(graph.check(), store, segments=segments, examples=examples)
+    await verification.run(lambda items: None)
+    return verification.report
+
+
+def told(report: Report) -> list[str]:
+    """The findings in lines: problem, type, what, and each example with the other key."""
+    lines = []
+    for kind, found in report.ordered():
+        shown = [
+            "/".join(map(str, key)) + (f" -> {'/'.join(map(str, other))}" if other else "")
+            for key, other in found.examples
+        ]
+        lines.append(f"{kind.problem} {kind.type}: {kind.what} ({found.count}): {', '.join(shown)}")
+    return lines
+
+
+FOUND = [
+    "unknown None: its key fits none of the templates (Note: USER#{user.user_id} / NOTE#{written}) (1): USER#ann/NOTE#soon",
+    "unknown None: no declared type has its type (the declared ones: Friend, Guest, Note, Room, Stay, Tagged, User) (1): "
+    "USER#ann/LOGIN",
+    "unknown None: its key fits none of the templates (Friend: USER#{user.user_id} / FRIEND#{friend.user_id}) (1): "
+    "ROOM#1/GUEST#eve",
+    "unfit Note: Note.about of an item is no key of User (1): USER#bob/NOTE#2024-02-05",
+    "unfit Note: Note.stars of an item is no int: it is a str (1): USER#bob/NOTE#2024-02-03",
+    "unfit User: User.name of an item is no string: it is a Decimal (1): USER#eve/USER#eve",
+    "key User: ByName: NamePK is not rendered from initial (1): USER#dan/USER#dan",
+    "key User: ByName: NameSK is not rendered from name (1): USER#dan/USER#dan",
+    "dangling Guest: room leads to no Room (1): ROOM#9/GUEST#cid -> ROOM#9#0/ROOM",
+    "dangling Note: about leads to no User (1): USER#bob/NOTE#2024-02-04 -> USER#nobody/USER#nobody",
+    "dangling Note: user leads to no User (1): USER#nobody/NOTE#2024-02-05 -> USER#nobody/USER#nobody",
+    "dangling Stay: room leads to no Room (1): USER#cid/IN#9 -> ROOM#9#0/ROOM",
+    "one-sided Friend: its mirror is missing (1): USER#ann/FRIEND#cid -> USER#cid/FRIEND#ann",
+    "one-sided Guest: its counterpart Stay is missing (1): ROOM#1/GUEST#cid -> USER#cid/IN#1",
+    "one-sided Stay: its counterpart Guest is missing (1): USER#bob/IN#1 -> ROOM#1/GUEST#bob",
+    "one-sided Stay: its counterpart Guest is not of its type (1): USER#eve/IN#1 -> ROOM#1/GUEST#eve",
+    "differing Friend: since is not the same in its mirror (1): USER#bob/FRIEND#dan -> USER#dan/FRIEND#bob",
+    "differing Friend: what no field declares is not the same in its mirror (1): USER#bob/FRIEND#dan -> USER#dan/FRIEND#bob",
+    "differing Guest: since is not the same in its counterpart Stay (1): ROOM#1/GUEST#dan -> USER#dan/IN#1",
+]
+
+
+# --- What is found ------------------------------------------------------------------------------------
+
+
+async def test_a_right_table_has_nothing(make_store: MakeStore) -> None:
+    """Whoever verifies every night would be called every night."""
+    store = await make_store(graph.table)
+    await store.send(BatchWrite(typed(RIGHT)))
+    report = await verified(store)
+    assert told(report) == []
+    assert report.items == {"User": 3, "Friend": 3, "Tagged": 1, "Room": 1, "Stay": 1, "Guest": 1, "Note": 2}
+
+
+async def test_everything_that_is_wrong_is_found(make_store: MakeStore) -> None:
+    """A broken item would be served wrongly, or never, and nobody would know of it."""
+    store = await make_store(graph.table)
+    await store.send(BatchWrite(typed(RIGHT + WRONG)))
+    report = await verified(store)
+    assert sorted(told(report)) == sorted(FOUND)
+    assert report.items[None] == 3
+    assert report.total == len(RIGHT) + len(WRONG)
+
+
+async def test_the_report_does_not_depend_on_the_segments(make_store: MakeStore) -> None:
+    """Two reports could not be compared."""
+    store = await make_store(graph.table)
+    await store.send(BatchWrite(typed(RIGHT + WRONG)))
+    reports = [await verified(store, segments=segments) for segments in (1, 3, 7)]
+    assert {str(told(report)) for report in reports} == {str(told(reports[0]))}
+
+
+async def test_the_examples_are_a_few_with_the_smallest_keys(make_store: MakeStore) -> None:
+    """A table that is wrong all over would fill the screen, or the memory."""
+    store = await make_store(graph.table)
+    await store.send(BatchWrite(typed([friend("ann", f"f{n:03}") for n in range(50)])))
+    report = await verified(store, examples=2)
+    assert told(report)[0] == (
+        "dangling Friend: friend leads to no User (50): USER#ann/FRIEND#f000 -> USER#f000/USER#f000, "
+        "USER#ann/FRIEND#f001 -> USER#f001/USER#f001"
+    )
+    assert [found.count for _, found in report.ordered()] == [50, 50, 50]
+    none = await verified(store, examples=0)
+    assert [(found.count, found.examples) for _, found in none.ordered()] == [(50, [])] * 3
+
+
+def test_a_mirror_that_could_have_no_key_is_told() -> None:
+    """The edge would be passed over, though nothing can ever be its reciprocal."""
+
+    @node("P#{name}", "PROFILE")
+    class Person:
+        name: str
+
+    @edge("{one}", "KNOWS#{other.name}", mirror=True)
+    class Knows:
+        one: Person
+        other: Person
+
+    @record("P#chief", "KNOWS#{name}")
+    class Chief:
+        name: str
+
+    people = Graph(Table("Net", partition_key="PK", sort_key="SK"), Person, Knows, Chief).check()
+
+    class One(Pages):
+        def item(self, number: int) -> Item:
+            return {"PK": "P#kim", "SK": "KNOWS#chief"}
+
+    verification = Verification(people, One(people.table, 1, 1), segments=1)
+    asyncio.run(verification.run(lambda items: None))
+    assert "one-sided Knows: its mirror could have no key (1): P#kim/KNOWS#chief" in told(verification.report)
+
+
+def test_one_item_that_the_model_cannot_take_does_not_end_it() -> None:
+    """A table of millions could never be verified because of one item, whose key nobody would learn."""
+
+    @dataclass
+    class Mood:
+        text: str
+
+        def __post_init__(self) -> None:
+            raise LookupError(self.text)
+
+    def strict(value: str) -> str:
+        raise LookupError(value)
+
+    @node("P#{name}", "{nick:strict}")
+    class Person:
+        name: str
+        nick: str
+        mood: Mood | None
+
+    formats = {"strict": Format(strict)}
+    people = Graph(Table("Net", partition_key="PK", sort_key="SK"), Person, formats=formats).check()
+
+    class Two(Pages):
+        def item(self, number: int) -> Item:
+            own: Item = {"nick": "Kim"} if number else {"mood": {"text": "a secret"}}
+            return {"PK": f"P#{number}", "SK": "kim", "name": str(number), **own}
+
+    verification = Verification(people, Two(people.table, 1, 2), segments=1)
+    asyncio.run(verification.run(lambda items: None))
+    assert told(verification.report) == [
+        "unfit Person: Person.nick is missing in an item (1): P#0/kim",
+        "unfit Person: it cannot be looked at: LookupError (1): P#0/kim",
+        "key Person: nick cannot be written in a key (1): P#1/kim",
+    ]
+
+
+# --- What is read -------------------------------------------------------------------------------------
+
+
+async def test_it_writes_nothing_and_reads_each_node_once(make_store: MakeStore) -> None:
+    """A verification would change the table, or cost many times what it must; or read what was true some time ago."""
+    store = await make_store(graph.table)
+    people = [user(f"u{n}") for n in range(12)]
+    notes = [note(f"u{n}", f"2024-02-{day:02}", about_id="ann") for n in range(12) for day in range(1, 9)]
+    await store.send(BatchWrite(typed([user("ann"), *people, *notes])))
+    tracer = TracingStore(store)
+    await verified(tracer, segments=2)
+    kinds = {type(request) for request in tracer.requests}
+    assert kinds <= {Scan, BatchGet}
+    for request in tracer.requests:
+        assert isinstance(request, Scan | BatchGet)
+        assert request.consistent
+        if isinstance(request, BatchGet):
+            assert len(set(request.keys)) == len(request.keys)
+            # The nodes that the window has itself are not read again, and of others keys alone.
+            assert set(request.keys) <= {("USER#ann", "USER#ann")}
+            assert request.projection == (("PK",), ("SK",))
+
+
+class Changing:
+    """A store in which an item is gone by the time that what it leads to is looked for."""
+
+    def __init__(self, store: Store, item: Item) -> None:
+        self.store, self.item = store, item
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Any, /) -> Any:
+        if isinstance(request, BatchGet):
+            await self.store.send(BatchWrite(deletes=(self.table.key_of(self.item),)))
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_an_edge_that_is_deleted_meanwhile_is_not_told(make_store: MakeStore) -> None:
+    """A table that is in use would always seem to be broken."""
+    store = await make_store(graph.table)
+    item = friend("ann", "bob")
+    await store.send(BatchWrite((item,)))
+    assert told(await verified(Changing(store, item))) == []
+
+
+# --- Large tables, and interruptions ------------------------------------------------------------------
+
+
+class Pages:
+    """A table of so many pages, made as they are asked for; what is looked for is there."""
+
+    def __init__(self, table: Table, pages: int, size: int) -> None:
+        self.table, self.pages, self.size = table, pages, size
+        self.under_way = self.most_under_way = 0
+        self.fails_after: int | None = None
+
+    def item(self, number: int) -> Item:
+        return friend(f"a{number:06}", "bob")
+
+    async def send(self, request: Any, /) -> Any:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await asyncio.sleep(0)
+            return self.answer(request)
+        finally:
+            self.under_way -= 1
+
+    def answer(self, request: Any) -> Any:
+        if isinstance(request, BatchGet):
+            return Batch([self.found(key) for key in request.keys], Cost())
+        assert request.limit is not None
+        if self.fails_after is not None:
+            if not self.fails_after:
+                raise Unavailable("no more")
+            self.fails_after -= 1
+        page = 0 if request.start is None else int(str(request.start[1]))
+        first = (request.segment * self.pages + page) * self.size
+        items = [self.item(first + n) for n in range(self.size)]
+        page += 1
+        return Page(items, len(items), None if page == self.pages else ("at", str(page)), Cost())
+
+    def found(self, key: Any) -> Item | None:
+        if key[1].startswith("FRIEND#a"):
+            return friend("bob", key[1].removeprefix("FRIEND#"))
+        return user(key[0].removeprefix("USER#")) if key[1].startswith("USER#") else None
+
+    async def close(self) -> None:
+        pass
+
+
+async def peak(pages: int) -> int:
+    """The most memory that the verification of so many pages takes."""
+    verification = Verification(graph.check(), Pages(graph.table, pages, 100), segments=2)
+    tracemalloc.start()
+    try:
+        await verification.run(lambda items: None)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+async def test_memory_does_not_grow_with_the_table() -> None:
+    """A large table could not be verified on a small machine."""
+    await peak(1)
+    assert await peak(12) < 1.5 * await peak(2)
+
+
+async def test_only_so_many_requests_are_under_way_as_there_are_segments() -> None:
+    """A table in use would be slowed down by whoever verifies it."""
+    store = Pages(graph.table, 3, 20)
+    verification = Verification(graph.check(), store, segments=3)
+    await verification.run(lambda items: None)
+    assert store.most_under_way == 3
+    assert verification.report.total == 3 * 3 * 20
+
+
+@pytest.mark.parametrize("after", [1, 4, 5])
+async def test_an_interrupted_one_goes_on_and_reports_the_same(after: int) -> None:
+    """After an error a large table would be read from the beginning, or parts of it be counted twice or never."""
+
+    class Odd(Pages):
+        def item(self, number: int) -> Item:
+            # In each page something is wrong.
+            return super().item(number) if number % 7 else friend(f"a{number:06}", "nobody", mood="odd")
+
+        def found(self, key: Any) -> Item | None:
+            return None if "nobody" in key[0] else super().found(key)
+
+    whole = Verification(graph.check(), Odd(graph.table, 4, 10), segments=2)
+    await whole.run(lambda items: None)
+
+    store = Odd(graph.table, 4, 10)
+    store.fails_after = after
+    first = Verification(graph.check(), store, segments=2)
+    with pytest.raises(Unavailable):
+        await first.run(lambda items: None)
+    kept = json.loads(json.dumps(first.kept()))
+    store.fails_after = None
+    second = Verification(graph.check(), store, segments=2)
+    second.take_up(kept)
+    assert second.report.total == first.report.total < whole.report.total
+    await second.run(lambda items: None)
+    assert second.report.items == whole.report.items
+    assert told(second.report) == told(whole.report)
+
+
+@pytest.mark.parametrize("kept", [{}, {"reached": []}, {"reached": [None], "ended": [], "report": {}}, []])
+def test_what_was_not_kept_by_it_is_refused(kept: Any) -> None:
+    """A file of something else would make a report of a part of the table look like that of all."""
+    verification = Verification(graph.check(), Pages(graph.table, 1, 1), segments=1)
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        verification.take_up(kept)
+    assert verification.kept() == Verification(graph, Pages(graph.table, 1, 1), segments=1).kept()
+
+
+def test_keys_of_every_kind_are_kept() -> None:
+    """A table whose keys are numbers or bytes could not be taken up again."""
+    report = Report(5)
+    kind = Kind("dangling", "Friend", "friend leads to no User")
+    report.add({"Friend": 1, None: 2}, [Finding(kind, Example((Decimal("1.5"), "a"), (Decimal(2), "b")))])
+    again = Report.of_kept(json.loads(json.dumps(report.kept())), 5)
+    assert again.items == report.items
+    assert again.found == report.found
+    assert again.found[kind].examples == [Example((Decimal("1.5"), "a"), (Decimal(2), "b"))]

@@ -1,0 +1,295 @@
+"""`keygraph verify`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.social import graph as social
+from keygraph.engines import open_store
+from keygraph.errors import Throttled
+from keygraph.items import Item
+from keygraph.store import BatchWrite, CreateTable, DeleteTable, Scan
+from keygraph.table import Table
+from keygraph.verifying import Verification
+from tests.server.command_line import run
+
+STORE = "sqlite:social.db"
+MODEL = ("--model", "examples.social:graph")
+RIGHT: list[Item] = [
+    {"PK": "USER#Ann", "SK": "PROFILE", "name": "Ann"},
+    {"PK": "USER#Ben", "SK": "PROFILE", "name": "Ben"},
+    {"PK": "USER#Ann", "SK": "FRIEND#Ben", "friendship_since": "2024-02-03"},
+    {"PK": "USER#Ben", "SK": "FRIEND#Ann", "friendship_since": "2024-02-03"},
+]
+WRONG: list[Item] = [
+    {"PK": "USER#Ann", "SK": "BLOCKS#\x1b[2J", "reason": "a secret"},
+    {"PK": "USER#Cid", "SK": "PROFILE", "name": ["a secret"]},
+    {"PK": "USER#Cid", "SK": "FRIEND#Dan", "friendship_since": "2024-02-03"},
+    {"PK": "USER#Cid", "SK": "FRIEND#Eve", "friendship_since": "2024-02-03"},
+]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def address(engine: str, request: pytest.FixtureRequest) -> str:
+    return STORE if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
+
+
+def fill(address: str, items: list[Item], table: Table = social.table) -> None:
+    async def filled() -> None:
+        async with open_store(address, table) as store:
+            await store.send(DeleteTable())
+            await store.send(CreateTable())
+            await store.send(BatchWrite(tuple(items)))
+
+    asyncio.run(filled())
+
+
+def stop_after(windows: int, monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
+    """Lets the verification end after so many windows of one item, by an error, or as by Ctrl-C."""
+    monkeypatch.setattr("keygraph.verifying._WINDOW_ITEMS", 1)
+    run_whole = Verification.run
+
+    async def run_part(self: Verification, advance: Callable[[int], None]) -> None:
+        def advanced(items: int) -> None:
+            advance(items)
+            if items == windows and error is not None:
+                raise error
+            if items == windows:
+                signal.raise_signal(signal.SIGINT)
+
+        await run_whole(self, advanced)
+
+    monkeypatch.setattr(Verification, "run", run_part)
+
+
+# --- The report ---------------------------------------------------------------------------------------
+
+
+def test_a_right_table_is_exit_code_0(address: str) -> None:
+    """A nightly check would fail without a reason."""
+    fill(address, RIGHT)
+    result = run("verify", *MODEL, "--store", address)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("Verified 4 items in ")
+    assert result.stderr.endswith(" of Users: no problems.\n")
+    assert [line.split() for line in result.stdout.splitlines()[3:]] == [["User", "2"], ["Friendship", "2"]]
+
+
+def test_what_is_found_is_a_table_and_exit_code_3(address: str) -> None:
+    """Nobody would see what is wrong, or where; or values of items would stand in a log."""
+    fill(address, RIGHT + WRONG)
+    result = run("verify", *MODEL, "--store", address)
+    assert result.exit_code == 3
+    assert result.stderr.endswith(" of Users: 6 problems.\n")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines() if line.strip(" ─")]
+    assert lines[:7] == [
+        "Table Users",
+        "type items problems",
+        "User 3 1",
+        "Friendship 4 4",
+        "no type 1 1",
+        "Items that no type accepts",
+        "type items what, and where",
+    ]
+    assert "USER#Ann / BLOCKS#\\x1b[2J" in lines
+    after = lines.index("Items that do not fit their declaration")
+    assert lines[after:] == [
+        "Items that do not fit their declaration",
+        "type items what, and where",
+        "User 1 User.name of an item is no string: it is a list",
+        "USER#Cid / PROFILE",
+        "Ends whose node is missing",
+        "type items what, and where",
+        "Friendship 2 friend leads to no User",
+        "USER#Cid / FRIEND#Dan → USER#Dan / PROFILE",
+        "USER#Cid / FRIEND#Eve → USER#Eve / PROFILE",
+        "Edges whose mirror or counterpart is missing",
+        "type items what, and where",
+        "Friendship 2 its mirror is missing",
+        "USER#Cid / FRIEND#Dan → USER#Dan / FRIEND#Cid",
+        "USER#Cid / FRIEND#Eve → USER#Eve / FRIEND#Cid",
+    ]
+    assert "secret" not in result.output
+    assert "\x1b" not in result.stdout
+
+
+def test_json_for_a_program(address: str) -> None:
+    """A program would have to read a picture of a table."""
+    fill(address, RIGHT + WRONG)
+    result = run("verify", *MODEL, "--store", address, "--format", "json", "--examples", "1")
+    assert result.exit_code == 3
+    found = json.loads(result.stdout)
+    assert (found["table"], found["items"]) == ("Users", 8)
+    assert found["types"] == [
+        {"type": "User", "items": 3, "problems": 1},
+        {"type": "Friendship", "items": 4, "problems": 4},
+        {"type": None, "items": 1, "problems": 1},
+    ]
+    assert [(each["problem"], each["type"], each["count"]) for each in found["problems"]] == [
+        ("unknown", None, 1),
+        ("unfit", "User", 1),
+        ("dangling", "Friendship", 2),
+        ("one-sided", "Friendship", 2),
+    ]
+    assert found["problems"][2] == {
+        "problem": "dangling",
+        "type": "Friendship",
+        "what": "friend leads to no User",
+        "count": 2,
+        "examples": [
+            {
+                "key": {"PK": "USER#Cid", "SK": "FRIEND#Dan"},
+                "other": {"PK": "USER#Dan", "SK": "PROFILE"},
+            }
+        ],
+    }
+    assert found["problems"][0]["examples"] == [{"key": {"PK": "USER#Ann", "SK": "BLOCKS#\x1b[2J"}}]
+
+
+def test_few_examples_are_shown_with_how_many_more_there_are() -> None:
+    """Somebody would mend the one that is shown, and believe that this was all."""
+    fill(STORE, RIGHT + WRONG)
+    shown = run("verify", *MODEL, "--store", STORE, "--examples", "1").stdout
+    assert shown.count("and 1 more") == 2
+    assert "Eve" not in shown
+    without = run("verify", *MODEL, "--store", STORE, "--examples", "0").stdout
+    assert "more" not in without
+    assert "Cid" not in without
+
+
+def test_it_changes_nothing(address: str) -> None:
+    """What is to be looked into would be gone."""
+    fill(address, RIGHT + WRONG)
+    before = run("export", *MODEL, "--store", address, "--format", "typed").stdout
+    run("verify", *MODEL, "--store", address)
+    assert run("export", *MODEL, "--store", address, "--format", "typed").stdout == before
+
+
+# --- Errors -------------------------------------------------------------------------------------------
+
+
+def test_a_missing_table_and_one_with_other_keys_are_one_line() -> None:
+    """A table that is not there would look like one without problems; every item of another like a wrong one."""
+    result = run("verify", *MODEL, "--store", STORE)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: there is no table Users: create it with `keygraph table create`\n",
+    )
+    fill(STORE, [], Table("Users", partition_key="id", sort_key=("at", "N")))
+    result = run("verify", *MODEL, "--store", STORE)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: the keys of the table Users are id (S) and at (N), the model declares PK (S) and SK (S). "
+        "Mend the model, or name another store.\n",
+    )
+
+
+# --- Interruptions ------------------------------------------------------------------------------------
+
+
+def report_of(*options: str) -> Any:
+    result = run("verify", *MODEL, "--store", STORE, "--format", "json", *options)
+    assert result.exit_code == 3, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("options", [(), ("--state", "state.json")])
+@pytest.mark.parametrize("segments", ["1", "3"])
+def test_an_interrupted_one_goes_on(
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], segments: str
+) -> None:
+    """Hours of reading a large table would be lost, or their findings."""
+    fill(STORE, RIGHT + WRONG)
+    whole = report_of()
+    with monkeypatch.context() as patched:
+        stop_after(5, patched)
+        result = run("verify", *MODEL, "--store", STORE, "--segments", segments, *options)
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        130,
+        "",
+        "keygraph: interrupted. 5 items were verified; verify again with --resume to go on.\n",
+    )
+    assert Path("state.json").exists() == bool(options)
+    resumed = run(
+        "verify", *MODEL, "--store", STORE, "--segments", segments, "--resume", "--format", "json", *options
+    )
+    assert ", 5 were verified before: 6 problems." in resumed.stderr
+    assert json.loads(resumed.stdout) == whole
+    assert resumed.exit_code == 3
+    # What is done is not gone on from.
+    assert not Path("state.json").exists()
+    again = run("verify", *MODEL, "--store", STORE, "--segments", segments, "--resume", *options)
+    assert again.stderr.startswith("No such verification was interrupted: verifying from the beginning.\n")
+
+
+def test_an_error_of_the_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A throttled table could never be read to its end."""
+    fill(STORE, RIGHT + WRONG)
+    with monkeypatch.context() as patched:
+        stop_after(2, patched, Throttled("DynamoDB refuses for load"))
+        result = run("verify", *MODEL, "--store", STORE, "--segments", "1")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "keygraph: DynamoDB refuses for load. 2 items were verified; verify again with --resume to go on.\n",
+    )
+    resumed = run("verify", *MODEL, "--store", STORE, "--segments", "1", "--resume")
+    assert ", 2 were verified before: 6 problems." in resumed.stderr
+    assert resumed.exit_code == 3
+
+
+def test_a_state_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report would be made of two tables, or of two models."""
+    fill(STORE, RIGHT + WRONG)
+    with monkeypatch.context() as patched:
+        stop_after(2, patched)
+        run("verify", *MODEL, "--store", STORE, "--state", "state.json")
+    message = (
+        "keygraph: state.json is not of a verification of this table, with this model and these options. "
+        "Verify without --resume.\n"
+    )
+    for words in (("--segments", "2"), ("--examples", "9")):
+        result = run("verify", *MODEL, "--store", STORE, "--state", "state.json", "--resume", *words)
+        assert (result.exit_code, result.stderr) == (1, message)
+    Path("state.json").write_text("[1]", "utf-8")
+    result = run("verify", *MODEL, "--store", STORE, "--state", "state.json", "--resume")
+    assert (result.exit_code, result.stderr) == (1, message)
+
+
+def test_a_state_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody would wait for `--resume` to go on where nothing was kept."""
+    fill(STORE, RIGHT + WRONG)
+    Path("file").write_text("", "utf-8")
+    stop_after(2, monkeypatch)
+    result = run("verify", *MODEL, "--store", STORE, "--state", "file/state.json")
+    assert (result.exit_code, result.stderr) == (
+        130,
+        "keygraph: interrupted. 2 items were verified; verify again from the beginning.\n",
+    )
+
+
+def test_the_table_is_scanned_in_as_many_segments_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large table would be read through one straw."""
+    fill(STORE, RIGHT)
+    seen: set[tuple[int, int]] = set()
+
+    def scan(*words: Any, **named: Any) -> Scan:
+        made = Scan(*words, **named)
+        seen.add((made.segment, made.segments))
+        return made
+
+    monkeypatch.setattr("keygraph.verifying.Scan", scan)
+    assert run("verify", *MODEL, "--store", STORE, "--segments", "3").exit_code == 0
+    assert seen == {(0, 3), (1, 3), (2, 3)}
+    assert run("verify", *MODEL, "--store", STORE, "--segments", "0").exit_code == 2
