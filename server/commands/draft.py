@@ -1,0 +1,47 @@
+"""`keygraph draft`: a first model file for a table that has none."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from keygraph.drafting import draft as drafted
+from keygraph.items import Item
+from keygraph.sampling import sample
+from keygraph.store import DescribeTable
+from keygraph.table import Table
+from server.errors import CommandError
+from server.options import StoreOption
+from server.settings import Settings, read_settings
+from server.stores import open_configured_store
+
+_DEADLINE = 60.0
+"""The seconds that a page may take at least: nobody waits for one item."""
+
+
+def draft(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The name of the table.")],
+    items: Annotated[int, typer.Option(min=1, help="How many items are read.")] = 1000,
+    store: StoreOption = None,
+) -> None:
+    """Print a first model of an unknown table: its types, fields and lists, and what is not sure of them.
+
+    Reads the table's keys and a sample of its items, in pages from several parts of it at once. Nothing is written.
+    """
+    settings = read_settings(store=store)
+    described, found = asyncio.run(_read(settings, table, items))
+    typer.echo(drafted(described, found), nl=False)
+
+
+async def _read(settings: Settings, name: str, count: int) -> tuple[Table, list[Item]]:
+    """The table as the store describes it, and a sample of its items."""
+    patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
+    # To ask for a table's keys its name is enough.
+    async with open_configured_store(patient, Table(name, partition_key="-")) as asked:
+        described = await asked.send(DescribeTable())
+    if described is None:
+        raise CommandError(f"there is no table {name} in {settings.shown_store}", "Name another one, or --store")
+    async with open_configured_store(patient, described) as found:
+        return described, await sample(found, count)
