@@ -69,8 +69,6 @@ def _mend(drafted: Draft) -> None:
         if not found:
             return
         _take_back(drafted, found[0], tries)
-        if not drafted.types:
-            drafted.types = [_unknown(drafted.table)]
 
 
 def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
@@ -110,10 +108,10 @@ def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
     }:
         gone |= more
     drafted.types = [each for each in drafted.types if each.name not in gone]
+    drafted.types = drafted.types or [_unknown(drafted.table)]
     for each in drafted.types:
         each.lists = {name: list_ for name, list_ in each.lists.items() if list_.of.name not in gone}
-    if drafted.types:
-        drafted.types[0].doubts.append(f"{', '.join(sorted(gone))} left out: {mistake.problem}")
+    drafted.types[0].doubts.append(f"{', '.join(sorted(gone))} left out: {mistake.problem}")
 
 
 # --- What the draft does not read ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -39,7 +40,9 @@ def _common_format(rows: Sequence[tuple[Value, str]]) -> str | None:
     """The format in which a key has all the values; None where it has others."""
     if all(value == text for value, text in rows):
         return ""
-    integers = [(int(value), text) for value, text in rows if _is_integer(value)]
+    integers = [
+        (int(value), text) for value, text in rows if isinstance(value, Decimal) and _is_integer(value)
+    ]
     if len(integers) < len(rows):
         return None
     if all(str(value) == text for value, text in integers):
@@ -51,7 +54,9 @@ def _common_format(rows: Sequence[tuple[Value, str]]) -> str | None:
 
 
 def _is_integer(value: Value) -> bool:
-    return isinstance(value, Decimal) and value == value.to_integral_value() and abs(value) < 10**_EXACT_DIGITS
+    return (
+        isinstance(value, Decimal) and value == value.to_integral_value() and abs(value) < 10**_EXACT_DIGITS
+    )
 
 
 def field_for(
@@ -68,7 +73,9 @@ def field_for(
     if attribute is not None and type_.source is not None:
         guessed = guess([item.get(attribute) for item in type_.source.items], len(type_.source.items))
         if guessed.annotation in _KEY_ANNOTATIONS:
-            annotation = "ID" if _is_identity(type_, guessed.annotation, key, attribute) else guessed.annotation
+            annotation = (
+                "ID" if _is_identity(type_, guessed.annotation, key, attribute) else guessed.annotation
+            )
             made = DraftField(Guess(annotation, guessed.optional), attribute)
             type_.used.add(attribute)
     if made is None:
@@ -84,6 +91,8 @@ def field_for(
     name = type_.names.take(wanted)
     type_.fields[name] = made
     type_.texts[name,] = texts
+    if format_ and made.attribute is not None:
+        type_.formats[name,] = format_
     return name
 
 
@@ -126,8 +135,17 @@ def can_be_end(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> b
     first = [text for text in columns[0] if text is not None]
     if text_annotation(first) != text_annotation(id_[0] for id_ in node.ids):
         return False
+    prefix = _common_word([id_[0] for id_ in node.ids])
+    if not all(text.startswith(prefix) for text in first):
+        return False
     attribute = same_attribute(type_, columns[0])[0]
     return attribute is None or is_id(attribute) or type_name(attribute).startswith(node.name)
+
+
+def _common_word(texts: Sequence[str]) -> str:
+    """What several ids begin with, up to a separator: `cus_` of `cus_17` and `cus_18`."""
+    found = re.match("[A-Za-z]+[_-]", texts[0]) if len(texts) > 1 else None
+    return found[0] if found and all(text.startswith(found[0]) for text in texts) else ""
 
 
 # --- Ends and fields that no table key tells ----------------------------------------------------------
@@ -147,7 +165,7 @@ def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
             continue
         texts = tuple(None if value is None else _text(value) for value in values)
         target, doubt = _target(name, {text for text in texts if text is not None}, nodes)
-        if target is None or not _can_hold(target, given):
+        if target is None or not _can_hold(target, given) or (target is type_ and doubt):
             continue
         wanted = field_name(without_id(name), type_.name)
         end = type_.names.take(wanted, f"{wanted.rstrip('_')}_{snake(target.name)}", beside=("_id",))
@@ -169,7 +187,9 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
     if len(holding) != 1:
         return None, []
     [found] = holding
-    return found, [] if texts <= found.single_ids else [f"some of its ids are of no {found.name} in the sample"]
+    return found, [] if texts <= found.single_ids else [
+        f"some of its ids are of no {found.name} in the sample"
+    ]
 
 
 def _can_hold(target: DraftType, values: Sequence[Value]) -> bool:

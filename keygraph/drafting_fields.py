@@ -27,8 +27,7 @@ class Guess:
     doubts: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        is_any = self.annotation == "JSON"
-        return f"{self.annotation} | None" if self.optional and not is_any else self.annotation
+        return f"{self.annotation} | None" if self.optional else self.annotation
 
 
 def guess(values: Sequence[Value], count: int) -> Guess:

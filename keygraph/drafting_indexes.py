@@ -86,13 +86,15 @@ class _IndexKeys:
             return None
         found = self._patterned(key)
         if found is None:
-            return self._field(key)
+            self._as_field(key)
+            return None
         pattern, columns = found
         if all(isinstance(part, str) for part in pattern):
             return joined([str(part) for part in pattern])
         is_whole = pattern == (HOLE,)
         if is_whole and not says_nothing(key.name) and not self._looks_sharded(key, columns[0]):
-            return self._field(key)
+            self._as_field(key)
+            return None
         self._type.used.add(key.name)
         made: list[TemplatePart] = []
         word, at, column = "", 0, 0
@@ -110,13 +112,14 @@ class _IndexKeys:
             else:
                 placed = self._placeholder(key, part, columns[column], word, call, is_whole=is_whole)
                 if placed is None:
-                    return self._field(key)
+                    self._as_field(key)
+                    return None
                 made.append(placed)
                 column, word = column + 1, ""
             at += 1
         return joined(made)
 
-    def _field(self, key: KeyAttribute) -> None:
+    def _as_field(self, key: KeyAttribute) -> None:
         """The attribute itself is a field, and needs no template."""
         add_field(self._type, key.name)
 
@@ -127,14 +130,12 @@ class _IndexKeys:
             for number, item in enumerate(self._items)
             if key.holds(value := item.get(key.name))
         ]
-        read = [
-            (number, reading or _whole(text or "")) for number, reading, text in readings
-        ]
+        read = [(number, reading or _whole(text or "")) for number, reading, text in readings]
         patterns = {reading[0] for _, reading in read}
         if len(patterns) != 1:
             return None
         [pattern] = patterns
-        texts = dict((number, reading[1]) for number, reading in read)
+        texts = {number: reading[1] for number, reading in read}
         width = len(read[0][1][1])
         columns = [
             tuple(texts[number][place] if number in texts else None for number in range(len(self._items)))
@@ -144,7 +145,9 @@ class _IndexKeys:
 
     def _looks_sharded(self, key: KeyAttribute, column: Texts) -> bool:
         given = [text for text in column if text is not None]
-        is_small = all(text.isdigit() and (text == "0" or text[0] != "0") and int(text) < _MOST_SHARDS for text in given)
+        is_small = all(
+            text.isdigit() and (text == "0" or text[0] != "0") and int(text) < _MOST_SHARDS for text in given
+        )
         return key.type == "S" and key == self._index.partition and is_small
 
     def _placeholder(
@@ -161,11 +164,11 @@ class _IndexKeys:
             return self._shard(column, call)
         known = self._known(column)
         if known is not None:
-            return Placeholder(known)
+            return Placeholder(known, self._type.formats.get(known, ""))
         attribute, format_ = same_attribute(self._type, column)
         if attribute is not None:
             name = field_for(self._type, column, [attribute], key, attribute, format_)
-            return Placeholder((name,), format_)
+            return Placeholder((name,), self._type.formats.get((name,), ""))
         if self._looks_sharded(key, column):
             return self._shard(column, call)
         if is_whole:
@@ -196,7 +199,9 @@ class _IndexKeys:
         for node in self._nodes:
             size = len(node.signature)
             part = tuple(None if isinstance(each, Hole) else each for each in pattern[at : at + size])
-            is_end = at + size == len(pattern) or (at + size < len(pattern) and isinstance(pattern[at + size], str))
+            is_end = at + size == len(pattern) or (
+                at + size < len(pattern) and isinstance(pattern[at + size], str)
+            )
             if node.is_known_by_partition and is_end and part == node.signature:
                 width = sum(each is None for each in node.signature)
                 rows = {row for row in zip(*columns[:width], strict=True) if None not in row}

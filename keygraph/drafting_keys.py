@@ -105,9 +105,7 @@ class KeyReader:
                 pattern.append(seps[number])
         return Reading(tuple(pattern), tuple(texts))
 
-    def _is_literal(
-        self, attribute: str, values: Sequence[str], seps: Sequence[str], number: int
-    ) -> bool:
+    def _is_literal(self, attribute: str, values: Sequence[str], seps: Sequence[str], number: int) -> bool:
         value = values[number]
         given = [each for each in values if each]
         if len(given) == 1:

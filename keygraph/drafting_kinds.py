@@ -12,9 +12,21 @@ from keygraph.items import Item
 from keygraph.names import words
 from keygraph.table import KeyAttribute, Table
 
-_TYPE_WORDS = frozenset(["type", "kind", "entity", "typename", "discriminator", "et"])
-_BESIDE_TYPE_WORDS = _TYPE_WORDS | {"item", "record", "object", "name", "document", "row", "class", "model", "edb", "e"}
+_TYPE_WORDS = frozenset(["type", "kind", "entity", "typename", "discriminator", "et", "edb"])
+_BESIDE_TYPE_WORDS = _TYPE_WORDS | {
+    "item",
+    "record",
+    "object",
+    "name",
+    "document",
+    "row",
+    "class",
+    "model",
+    "e",
+}
 _MOST_TYPES = 60
+_CERTAIN_PARTITIONS = 3
+"""From so many partitions on it is no chance that all have one sort key."""
 _CERTAIN_TEXT = 4
 """From this length on it is no chance that two parts of one key are equal."""
 
@@ -103,7 +115,11 @@ class Kinds:
             values.setdefault(value, set()).add(shape)
             shapes.setdefault(shape, set()).add(value)
         is_type = all(_says_a_type(str(value)) for value in values)
-        return is_type and len(values) > 2 and all(len(each) == 1 for each in (*values.values(), *shapes.values()))
+        return (
+            is_type
+            and len(values) > 2
+            and all(len(each) == 1 for each in (*values.values(), *shapes.values()))
+        )
 
     # --- Kinds ----------------------------------------------------------------------------------------
 
@@ -142,7 +158,7 @@ class Kinds:
             return [Kind(items, value, partition, partition if is_equal else (), is_equal)]
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
         sort = _parts(patterns[1], texts, _repeatable(partition, len(items)))
-        kind = Kind(items, value, partition, sort)
+        kind = Kind(items, value, partition, _without_constants(sort, partition))
         return self._told_by_words(kind, texts) or [kind]
 
     def _told_by_words(self, kind: Kind, texts: list[tuple[str, ...]]) -> list[Kind]:
@@ -152,7 +168,10 @@ class Kinds:
             return []
         column = own[0]
         chosen = dict.fromkeys(column.texts)
-        if not all(is_word(word) and word.isupper() for word in chosen) or len(chosen) * 2 > len(kind.items) + 1:
+        if (
+            not all(is_word(word) and word.isupper() for word in chosen)
+            or len(chosen) * 2 > len(kind.items) + 1
+        ):
             return []
         found = []
         for word in chosen:
@@ -209,6 +228,16 @@ def _parts(
         else:
             made.append(part)
     return tuple(made)
+
+
+def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The sort key with what is the same in many partitions as literal text, if nothing else differs in it."""
+    own = [part for part in sort if isinstance(part, Column) and part not in partition]
+    first = next((part for part in partition if isinstance(part, Column)), None)
+    is_same = first is not None and len(set(first.texts)) >= _CERTAIN_PARTITIONS
+    if not is_same or not all(len(set(part.texts)) == 1 and part.texts[0][0].isalpha() for part in own):
+        return sort
+    return tuple(part.texts[0] if isinstance(part, Column) and part in own else part for part in sort)
 
 
 def _repeatable(partition: Iterable[Part], count: int) -> list[Column]:

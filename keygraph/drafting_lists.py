@@ -44,9 +44,11 @@ def _choice(owner: RecordType, record: RecordType, path: AccessPath) -> tuple[st
 
 
 def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, index: Index | None) -> None:
-    prefix = f"{snake(owner.name)}_"
-    own = plural(snake(of.name).removeprefix(prefix) or snake(of.name))
-    whole = plural(snake(of.name))
+    is_one = path.keys.index is None and not path.rest.tokens
+    whole = snake(of.name)
+    own = whole.removeprefix(f"{snake(owner.name)}_") or whole
+    if not is_one:
+        own, whole = plural(own), plural(whole)
     wanted = [own, whole]
     if path.far_end is not None and not path.far_end.startswith("to_"):
         wanted.insert(0, plural(path.far_end.rstrip("_")))
@@ -57,7 +59,7 @@ def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, inde
     if path.keys.index is not None:
         wanted.append(f"{own}_by_{snake(variable_name(path.keys.index.name)).removeprefix('by_')}")
     name = owner.names.take(*(field_name(each, owner.name) for each in wanted))
-    owner.lists[name] = DraftList(of, at, index)
+    owner.lists[name] = DraftList(of, is_one, at, index)
 
 
 def name_root_lists(draft: Draft, graph: Graph) -> None:
@@ -74,4 +76,3 @@ def name_root_lists(draft: Draft, graph: Graph) -> None:
         usual = plural(snake(path.record.name))
         how = f"by_{snake(variable_name(index)).removeprefix('by_')}" if index else "of_table"
         types[path.record.name].root_lists[index] = names.take(f"{usual}_{how}")
-

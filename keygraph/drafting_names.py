@@ -35,7 +35,7 @@ def field_name(name: str, owner: str) -> str:
         found = f"{snake(owner)}_id"
     if found in _TAKEN:
         found = f"{found}_value"
-    return f"{found}_" if _means_something(found) else found
+    return f"{found}_" if _means_something(found) or found == "l" else found
 
 
 def variable_name(name: str) -> str:
@@ -43,7 +43,7 @@ def variable_name(name: str) -> str:
     found = re.sub("_(?=[0-9])", "", snake(_ascii(name))) or "index"
     if found[0].isdigit():
         found = f"index_{found}"
-    return f"{found}_" if _means_something(found) else found
+    return f"{found}_index" if _means_something(found) or found == "l" else found
 
 
 def _means_something(name: str) -> bool:
@@ -68,13 +68,32 @@ def without_id(name: str) -> str:
 
 
 _GENERIC = frozenset(
-    ["pk", "sk", "hk", "rk", "p", "s", "id", "key", "partition", "sort", "range", "hash", "gsi", "lsi", "index"]
+    [
+        "pk",
+        "sk",
+        "hk",
+        "rk",
+        "p",
+        "s",
+        "id",
+        "key",
+        "partition",
+        "sort",
+        "range",
+        "hash",
+        "gsi",
+        "lsi",
+        "index",
+    ]
 )
 
 
 def says_nothing(name: str) -> bool:
     """Whether the name of a key attribute says no more than that it is a key: `PK`, `gsi1sk`."""
-    return all(re.sub("[0-9]+", "", word) in _GENERIC | {""} or re.fullmatch("(gsi|lsi)[0-9]*[ps]k[0-9]*", word) for word in words(_ascii(name)))
+    return all(
+        re.sub("[0-9]+", "", word) in _GENERIC | {""} or re.fullmatch("(gsi|lsi)[0-9]*[ps]k[0-9]*", word)
+        for word in words(_ascii(name))
+    )
 
 
 def is_id(name: str) -> bool:

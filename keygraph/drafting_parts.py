@@ -62,6 +62,7 @@ class DraftList:
     """A list of a node: of what, and how its path is chosen."""
 
     of: DraftType
+    is_one: bool = False
     at: str | None = None
     index: Index | None = None
 
@@ -84,6 +85,8 @@ class DraftType:
     root_lists: dict[str | None, str | Literal[False]] = field(default_factory=dict)
     """How lists at the root are called, by index; the table's own is under None."""
     doubts: list[str] = field(default_factory=list)
+    formats: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """The formats that fields have in keys, by path."""
     texts: dict[tuple[str, ...], Texts] = field(default_factory=dict)
     """The texts of fields and of ends' key fields, by path."""
     used: set[str] = field(default_factory=set)
@@ -107,7 +110,9 @@ class DraftType:
     def is_known_by_partition(self) -> bool:
         """Of a node: whether its partition key identifies it, so that it can be an end."""
         inside = {part.path for part in self.partition if isinstance(part, Placeholder)}
-        return bool(inside) and all(part.path in inside for part in self.sort if isinstance(part, Placeholder))
+        return bool(inside) and all(
+            part.path in inside for part in self.sort if isinstance(part, Placeholder)
+        )
 
     @property
     def single_ids(self) -> frozenset[str]:

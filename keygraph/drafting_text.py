@@ -38,10 +38,13 @@ class Draft:
     @property
     def _attributes(self) -> list[tuple[DraftType, str, str]]:
         return [
-            (type_, name, each.attribute)
+            (type_, name, attribute)
             for type_ in self.types
-            for name, each in (*type_.fields.items(), *type_.ends.items())
-            if each.attribute is not None
+            for name, attribute in (
+                *((name, field.attribute) for name, field in type_.fields.items()),
+                *((name, end.attribute) for name, end in type_.ends.items()),
+            )
+            if attribute is not None
         ]
 
 
@@ -199,7 +202,11 @@ def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str)
 
 def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Call:
     arguments: list[_Call | str] = [_template(type_.partition)]
-    if draft.table.sort is not None and type_.sort and (type_.kind != "node" or type_.sort != type_.partition):
+    if (
+        draft.table.sort is not None
+        and type_.sort
+        and (type_.kind != "node" or type_.sort != type_.partition)
+    ):
         arguments.append(_template(type_.sort))
     for index in draft.table.indexes:
         call, named = type_.calls.get(index.name), type_.root_lists.get(index.name)
@@ -244,4 +251,5 @@ def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:
     arguments = [f"at={quoted(list_.at)}"] if list_.at else []
     if list_.index is not None:
         arguments.append(f"index={variables[list_.index.name]}")
-    return _prefixed(f"{name}: Many[{list_.of.name}] = ", _Call("many", arguments), 4)
+    annotation, function = ("One", "one") if list_.is_one else ("Many", "many")
+    return _prefixed(f"{name}: {annotation}[{list_.of.name}] = ", _Call(function, arguments), 4)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-from keygraph.drafting_attributes import add_end_attributes, add_fields, can_be_end, end_attribute, field_for, same_attribute
+from keygraph.drafting_attributes import (
+    add_end_attributes,
+    add_fields,
+    can_be_end,
+    end_attribute,
+    field_for,
+    same_attribute,
+)
 from keygraph.drafting_fields import text_annotation
 from keygraph.drafting_indexes import add_index_keys
-from keygraph.drafting_kinds import Column, Kind, Kinds, Part
 from keygraph.drafting_keys import is_word
+from keygraph.drafting_kinds import Column, Kind, Kinds, Part
 from keygraph.drafting_names import Names, field_name, is_id, says_nothing, type_name, without_id
 from keygraph.drafting_parts import (
     SHARD_PLACEHOLDER,
@@ -18,10 +26,13 @@ from keygraph.drafting_parts import (
     TemplatePart,
     joined,
 )
-from keygraph.names import snake
+from keygraph.names import snake, words
 
-_MAIN = frozenset(["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"])
+_MAIN = frozenset(
+    ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
+)
 """What the sort key of an entity's own item says, where an entity has several items."""
+_ENDINGS = {"date": "date", "datetime": "time"}
 _DIGITS = 4
 """Numbers with fewer digits are in two places by chance."""
 _MOST_KINDS = 60
@@ -63,7 +74,9 @@ class Drafter:
         name = self._names.take(type_name(self._node_word(kind)))
         node = DraftType(name, "node", kind, type_value=kind.type_value, used=set(self._not_fields))
         node.names.take("id")
-        columns = dict.fromkeys(part for part in kind.partition if isinstance(part, Column) and not part.shard)
+        columns = dict.fromkeys(
+            part for part in kind.partition if isinstance(part, Column) and not part.shard
+        )
         node.partition = self._written(node, kind.partition, 0)
         node.sort = () if kind.has_equal_keys else self._written(node, kind.sort, 1)
         node.signature = tuple(None if isinstance(part, Column) else part for part in kind.partition)
@@ -76,19 +89,25 @@ class Drafter:
             return kind.type_value
         named = [part for part in kind.partition if isinstance(part, str) and is_word(part)]
         own = [word for word in kind.literals if word.lower() not in _MAIN]
-        return (named or own[-1:] or [self._plain_word(0)])[-1]
+        return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
 
-    def _plain_word(self, number: int) -> str:
+    def _plain_word(self, number: int, *, is_node: bool = False) -> str:
         """What is in a key without words, by the name of its attribute or of the table."""
         name = self.table.keys[number].name
         if not says_nothing(name) and without_id(name):
             return without_id(name)
-        return "owner" if number == 0 and self.table.sort is not None else "item"
+        whole = self.table.name
+        word = (words(whole) or [""])[-1]
+        if is_node and re.search("[a-z]s$", word) and not word.endswith("ss"):
+            return re.sub("s$", "", re.sub("ies$", "ys", word))
+        return "item" if is_node or number or self.table.sort is None else "owner"
 
     def _add_virtual_owner(self, kind: Kind) -> None:
         """A node for a partition of which the sample has no item that is a node's own."""
         whole = kind.partition
-        last = max((n for n, part in enumerate(whole) if isinstance(part, Column) and not part.shard), default=-1)
+        last = max(
+            (n for n, part in enumerate(whole) if isinstance(part, Column) and not part.shard), default=-1
+        )
         if last >= 0 and self._owner(kind.partition) is None:
             self._virtual(whole[: last + 1], 0)
 
@@ -113,7 +132,9 @@ class Drafter:
                 made.append(part)
                 continue
             if part not in seen:
-                seen[part] = field_for(node, part.texts, [f"{word or name}_id"], self.table.keys[number], None)
+                seen[part] = field_for(
+                    node, part.texts, [f"{word or name}_id"], self.table.keys[number], None
+                )
             made.append(Placeholder((seen[part],)))
         node.partition = joined(made)
         node.doubts.append("the sample has no item of its own for it")
@@ -132,8 +153,8 @@ class Drafter:
         in_key = [name for name in type_.ends if name in targets]
         if len(in_key) == 2:
             type_.kind = "edge"
-        words = self._other_words(kind, type_)
-        type_.name = self._names.take(*map(type_name, [kind.type_value, words] if kind.type_value else [words]))
+        said = self._other_words(kind, type_)
+        type_.name = self._names.take(*map(type_name, [kind.type_value, said] if kind.type_value else [said]))
         return type_
 
     def _other_words(self, kind: Kind, type_: DraftType) -> str:
@@ -142,11 +163,13 @@ class Drafter:
         said = [word for word in kind.literals if type_name(word) not in targets]
         is_said = said and said[-1:] == [word for word in said if field_name(word, "") in type_.ends][-1:]
         far = targets[1:2] if type_.kind == "edge" and not is_said else []
-        return "_".join([*targets[:1], *said, *far]) or kind.type_value or self._plain_word(0)
+        if not said and not far:
+            return "_".join([*targets[:1], "item"])
+        return "_".join([*targets[:1], *said, *far])
 
     def _owner(self, parts: Sequence[Part]) -> DraftType | None:
         """The node to whose partition the items belong: of those whose key begins so, the one with these ids."""
-        fitting = []
+        fitting: list[tuple[int, int, bool, int, DraftType]] = []
         for node in self.nodes:
             size = len(node.signature)
             begins = _signature(parts[:size]) == node.signature and node.is_known_by_partition
@@ -183,7 +206,7 @@ class Drafter:
             elif part.shard:
                 made.append(SHARD_PLACEHOLDER)
             elif part.texts in known:
-                made.append(Placeholder(known[part.texts]))
+                made.append(Placeholder(known[part.texts], type_.formats.get(known[part.texts], "")))
             else:
                 made.append(self._placeholder(type_, part, word, number, is_whole=len(parts) == 1))
                 known = {texts: path for path, texts in type_.texts.items()}
@@ -202,14 +225,15 @@ class Drafter:
         key = self.table.keys[number]
         says = not says_nothing(key.name)
         if word:
-            wanted = f"{word}_id"
+            wanted = f"{word}_{_ENDINGS.get(text_annotation(column.texts), 'id')}"
         elif is_whole and says and type_.kind != "node":
             wanted = key.name
         elif type_.kind == "node" and (is_whole or number == 0):
             wanted = key.name if is_whole and says and is_id(key.name) else f"{type_.name}_id"
         else:
             wanted = "label" if all(map(is_word, column.texts)) else f"{'sort' if number else 'key'}_part"
-        return Placeholder((field_for(type_, column.texts, [wanted], key, attribute, format_),), format_)
+        name = field_for(type_, column.texts, [wanted], key, attribute, format_)
+        return Placeholder((name,), type_.formats.get((name,), ""))
 
     def _end(
         self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str, number: int
@@ -229,10 +253,12 @@ class Drafter:
         type_.ends[name] = DraftEnd(node, attribute)
         if attribute is not None:
             type_.used.add(attribute)
-        fields = [path for path in node.key_paths]
+        fields = list(node.key_paths)
         for path, column in zip(dict.fromkeys(fields), dict.fromkeys(columns), strict=True):
             type_.texts[name, path] = column.texts
-        missing = node.is_virtual is False and not node.ids.intersection(zip(*(c.texts for c in columns), strict=True))
+        missing = node.is_virtual is False and not node.ids.intersection(
+            zip(*(c.texts for c in columns), strict=True)
+        )
         if missing:
             type_.ends[name].doubts.append(f"the sample has no {node.name} with these ids")
         return Placeholder((name,))
@@ -241,11 +267,17 @@ class Drafter:
         """The node whose whole key stands in a sort key from there on, made if it has to be."""
         for node in sorted(self.nodes, key=lambda node: -len(node.signature)):
             size = len(node.signature)
-            is_told = isinstance(node.signature[0] if node.signature else None, str) and node.is_known_by_partition
-            follows = at + size == len(parts) or (at + size < len(parts) and isinstance(parts[at + size], str))
+            is_told = (
+                isinstance(node.signature[0] if node.signature else None, str) and node.is_known_by_partition
+            )
+            follows = at + size == len(parts) or (
+                at + size < len(parts) and isinstance(parts[at + size], str)
+            )
             if not is_told or not follows or _signature(parts[at : at + size]) != node.signature:
                 continue
-            if can_be_end(type_, node, [part.texts for part in parts[at : at + size] if isinstance(part, Column)]):
+            if can_be_end(
+                type_, node, [part.texts for part in parts[at : at + size] if isinstance(part, Column)]
+            ):
                 return node
         own = parts[at : at + 3]
         if len(own) < 3 or at + 3 != len(parts) or not isinstance(own[0], str) or not is_word(own[0]):
@@ -307,14 +339,20 @@ def _split(found: Sequence[Kind]) -> tuple[list[Kind], list[Kind]]:
     for kind in found:
         in_partition = any(isinstance(part, Column) and not part.shard for part in kind.partition)
         if kind.columns and (not kind.own_columns or not in_partition):
-            nodes.setdefault(_signature(kind.partition) if in_partition else (str(id(kind)),), []).append(kind)
+            nodes.setdefault(_signature(kind.partition) if in_partition else (str(id(kind)),), []).append(
+                kind
+            )
     chosen: list[Kind] = []
     for group in nodes.values():
-        ranked = sorted(group, key=lambda kind: (not kind.has_equal_keys, not _is_main(kind), -len(kind.items)))
+        ranked = sorted(
+            group, key=lambda kind: (not kind.has_equal_keys, not _is_main(kind), -len(kind.items))
+        )
         taken: set[tuple[str, ...]] = set()
         for kind in ranked:
             ids = set(zip(*(part.texts for part in kind.partition if isinstance(part, Column)), strict=True))
-            is_small = len(kind.items) < 3 and any(isinstance(part, str) and is_word(part) for part in kind.partition)
+            is_small = len(kind.items) < 3 and any(
+                isinstance(part, str) and is_word(part) for part in kind.partition
+            )
             if not taken or (not ids & taken and not is_small):
                 chosen.append(kind)
                 taken |= ids or {("",)}

@@ -49,11 +49,12 @@ class KeyResolution:
     def _make_table_keys(self, record: RecordType) -> None:
         declaration = self._declarations[record.name]
         try:
+            made = self._templates.table_templates(record)
+            # No item has a virtual node's sort key, so that its partition template need not fit there too.
+            has_one = record.is_virtual and made[-1] == made[0]
             templates = [
-                self._fitted(record, attribute, template)
-                for attribute, template in zip(
-                    self._table.keys, self._templates.table_templates(record), strict=True
-                )
+                template if number and has_one else self._fitted(record, attribute, template)
+                for number, (attribute, template) in enumerate(zip(self._table.keys, made, strict=True))
             ]
         except BrokenTemplate:
             self._mistakes.break_silently(record)

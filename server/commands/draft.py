@@ -42,6 +42,8 @@ async def _read(settings: Settings, name: str, count: int) -> tuple[Table, list[
     async with open_configured_store(patient, Table(name, partition_key="-")) as asked:
         described = await asked.send(DescribeTable())
     if described is None:
-        raise CommandError(f"there is no table {name} in {settings.shown_store}", "Name another one, or --store")
+        raise CommandError(
+            f"there is no table {name} in {settings.shown_store}", "Name another one, or --store"
+        )
     async with open_configured_store(patient, described) as found:
         return described, await sample(found, count)
