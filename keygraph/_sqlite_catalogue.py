@@ -106,8 +106,18 @@ def _difference(stored: Table, declared: Table) -> str | None:
     for index in declared.indexes:
         if index.name not in kept:
             return f"it has no index {index.name}"
-        if _index_schema(kept[index.name]) != _index_schema(index):
-            return f"its index {index.name} has other keys or another projection"
+        stored_index, declared_index = _index_schema(kept[index.name]), _index_schema(index)
+        if stored_index["keys"] != declared_index["keys"]:
+            return f"its index {index.name} has the key {_shown(kept[index.name].keys)}, not {_shown(index.keys)}"
+        if stored_index["projection"] != declared_index["projection"]:
+            shown = [
+                each if isinstance(each, str) else ", ".join(each)
+                for each in (stored_index["projection"], declared_index["projection"])
+            ]
+            return f"its index {index.name} projects {shown[0]}, not {shown[1]}"
+        if stored_index != declared_index:
+            kinds = ("global", "local")
+            return f"its index {index.name} is {kinds[kept[index.name].local]}, not {kinds[index.local]}"
     return None
 
 
