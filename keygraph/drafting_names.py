@@ -17,6 +17,8 @@ _DECLARATION = frozenset(
 """What a model file means by these names."""
 _CLASSES = frozenset(["Graph", "Index", "Table", "Many", "One", "Enum", "Format"])
 _TAKEN = frozenset(["id", "shard", *LIST_ARGUMENTS, *EDGE_FIELDS])
+_FIELD_LETTERS, _TYPE_LETTERS = 30, 36
+"""Longer names are cut, so that a list of such a type is one line."""
 _ENDINGS = ("Connection", "Condition", "Edge", "Where", "Range", "Equals")
 
 
@@ -24,9 +26,16 @@ def _ascii(name: str) -> str:
     return "_".join(re.findall(r"[A-Za-z0-9]+", name))
 
 
+def _cut(name: str, letters: int) -> str:
+    """The name, without its last words where it is too long."""
+    if len(name) <= letters:
+        return name
+    return re.sub("_[^_]*$|(?<=[a-z0-9])[A-Z][^A-Z]*$", "", name[: letters + 1])[:letters].rstrip("_")
+
+
 def field_name(name: str, owner: str) -> str:
     """A name for a field of a type of that name, made of an attribute's or a key's."""
-    found = snake(_ascii(name)) or "field"
+    found = _cut(snake(_ascii(name)), _FIELD_LETTERS) or "field"
     if says_nothing(name):
         found = re.sub("_(?=[0-9])", "", found)
     if found[0].isdigit():
@@ -40,7 +49,7 @@ def field_name(name: str, owner: str) -> str:
 
 def variable_name(name: str) -> str:
     """A name for a variable of the module."""
-    found = re.sub("_(?=[0-9])", "", snake(_ascii(name))) or "index"
+    found = _cut(re.sub("_(?=[0-9])", "", snake(_ascii(name))), _FIELD_LETTERS) or "index"
     if found[0].isdigit():
         found = f"index_{found}"
     return f"{found}_index" if _means_something(found) or found == "l" else found
@@ -52,7 +61,7 @@ def _means_something(name: str) -> bool:
 
 def type_name(name: str) -> str:
     """A name for a type, made of a word of a key or a value of the type attribute."""
-    found = pascal(_ascii(name)) or "Item"
+    found = _cut(pascal(_ascii(name)), _TYPE_LETTERS) or "Item"
     if found.isupper():
         found = found.capitalize()
     if found[0].isdigit():

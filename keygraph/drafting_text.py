@@ -70,26 +70,27 @@ def comment(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call with its arguments, which are calls or texts of Python."""
+    """A call, or a list, with what is in its brackets: calls, lists or texts of Python."""
 
     name: str
     arguments: Sequence[_Call | str]
+    brackets: str = "()"
 
     @property
     def on_one_line(self) -> str:
         shown = (each if isinstance(each, str) else each.on_one_line for each in self.arguments)
-        return f"{self.name}({', '.join(shown)})"
+        return f"{self.name}{self.brackets[0]}{', '.join(shown)}{self.brackets[1]}"
 
     def lines(self, indent: int = 0, before: int = 0, after: int = 0) -> list[str]:
         """Its lines; `before` and `after` are what else stands on the first and the last one."""
         one = self.on_one_line
         if indent + before + len(one) + after <= _LINE or not self.arguments:
             return [" " * indent + one]
-        found = [" " * indent + f"{self.name}("]
+        found = [" " * indent + f"{self.name}{self.brackets[0]}"]
         for each in self.arguments:
             inner = [" " * (indent + 4) + each] if isinstance(each, str) else each.lines(indent + 4, after=1)
             found += [*inner[:-1], inner[-1] + ","]
-        return [*found, " " * indent + ")"]
+        return [*found, " " * indent + self.brackets[1]]
 
 
 def _prefixed(prefix: str, call: _Call, indent: int = 0) -> list[str]:
@@ -153,9 +154,9 @@ def _key(key: KeyAttribute) -> str:
 
 
 def _index(index: Index, variable: str) -> list[str]:
-    arguments = [quoted(index.name), *map(_key, index.keys)]
+    arguments: list[_Call | str] = [quoted(index.name), *map(_key, index.keys)]
     if isinstance(index.projection, tuple):
-        arguments.append(f"projection=[{', '.join(map(quoted, index.projection))}]")
+        arguments.append(_Call("projection=", [quoted(name) for name in index.projection], "[]"))
     elif index.projection != "ALL":
         arguments.append(f"projection={quoted(index.projection)}")
     if index.local:
@@ -165,11 +166,11 @@ def _index(index: Index, variable: str) -> list[str]:
 
 def _graph(draft: Draft, variables: dict[str, str], case: str) -> list[str]:
     table = draft.table
-    arguments = [quoted(table.name), f"partition_key={_key(table.partition)}"]
+    arguments: list[_Call | str] = [quoted(table.name), f"partition_key={_key(table.partition)}"]
     if table.sort is not None:
         arguments.append(f"sort_key={_key(table.sort)}")
     if table.indexes:
-        arguments.append(f"indexes=[{', '.join(variables[index.name] for index in table.indexes)}]")
+        arguments.append(_Call("indexes=", [variables[index.name] for index in table.indexes], "[]"))
     rest = [type_.name for type_ in draft.types]
     if case != CASES[0]:
         rest.append(f"attribute_case={quoted(case)}")
