@@ -84,7 +84,7 @@ def field_for(
         made = DraftField(Guess(annotation, len(given) < len(texts), doubts))
     own = type_.name or "item"
     wanted = field_name(made.attribute or names[0], own)
-    attributes = {field_name(each, own) for each in _attributes(type_) if each not in type_.used}
+    attributes = {snake(each) for each in _attributes(type_) if each not in type_.used}
     if made.attribute is None and wanted in attributes:
         # An attribute says something else under that name.
         wanted = f"key_{wanted}"

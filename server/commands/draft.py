@@ -10,12 +10,11 @@ import typer
 from keygraph.drafting import draft as drafted
 from keygraph.items import Item
 from keygraph.sampling import sample
-from keygraph.store import DescribeTable
 from keygraph.table import Table
 from server.errors import CommandError
 from server.options import StoreOption
 from server.settings import Settings, read_settings
-from server.stores import open_configured_store
+from server.stores import live_table, open_configured_store
 
 _DEADLINE = 60.0
 """The seconds that a page may take at least: nobody waits for one item."""
@@ -39,8 +38,7 @@ async def _read(settings: Settings, name: str, count: int) -> tuple[Table, list[
     """The table as the store describes it, and a sample of its items."""
     patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
     # To ask for a table's keys its name is enough.
-    async with open_configured_store(patient, Table(name, partition_key="-")) as asked:
-        described = await asked.send(DescribeTable())
+    described = await live_table(patient, Table(name, partition_key="-"))
     if described is None:
         raise CommandError(
             f"there is no table {name} in {settings.shown_store}", "Name another one, or --store"

@@ -265,7 +265,7 @@ def test_names_that_mean_something_else(tmp_path: Path) -> None:
             "    l_: str\n",
             '    lambda_id_2: str = stored("id")\n',
             "    many_: str\n",
-            '    x1st: str = stored("1st")\n',
+            '    field_1st: str = stored("1st")\n',
         ):
             assert line in text, line
 
