@@ -66,6 +66,8 @@ def field_for(
     key: KeyAttribute,
     attribute: str | None,
     format_: str = "",
+    *,
+    identifies: bool = False,
 ) -> str:
     """The name of a new field for what stands in a key: that of the attribute which says it too, or one of these."""
     given = [text for text in texts if text is not None]
@@ -73,9 +75,8 @@ def field_for(
     if attribute is not None and type_.source is not None:
         guessed = guess([item.get(attribute) for item in type_.source.items], len(type_.source.items))
         if guessed.annotation in _KEY_ANNOTATIONS:
-            annotation = (
-                "ID" if _is_identity(type_, guessed.annotation, key, attribute) else guessed.annotation
-            )
+            is_text = guessed.annotation == "str" and key.type == "S"
+            annotation = "ID" if is_text and (identifies or is_id(attribute)) else guessed.annotation
             made = DraftField(Guess(annotation, guessed.optional), attribute)
             type_.used.add(attribute)
     if made is None:
@@ -96,10 +97,6 @@ def field_for(
     return name
 
 
-def _is_identity(type_: DraftType, annotation: str, key: KeyAttribute, name: str) -> bool:
-    return annotation == "str" and key.type == "S" and (type_.kind == "node" or is_id(name))
-
-
 def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
     """The type of a field that stands in a key alone."""
     if key.type == "B":
@@ -116,15 +113,18 @@ def _number_annotation(numbers: Sequence[Decimal]) -> str:
     return "int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"
 
 
-def end_attribute(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> str | None:
-    """The attribute that says an end which stands in a key, as values of the node's key field."""
-    if len(columns) != 1 or type_.source is None:
-        return None
-    attribute, format_ = same_attribute(type_, columns[0])
-    if attribute is None or format_:
-        return None
-    given = [value for item in type_.source.items if (value := item.get(attribute)) is not None]
-    return attribute if _can_hold(node, given) else None
+def end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> dict[str, str]:
+    """The attributes that say an end which stands in a key, by the node's key fields; nothing unless all are said."""
+    found: dict[str, str] = {}
+    for path, column in zip(dict.fromkeys(node.key_paths), columns, strict=True):
+        attribute, format_ = same_attribute(type_, column)
+        if attribute is None or format_ or attribute in found.values() or type_.source is None:
+            return {}
+        given = [value for item in type_.source.items if (value := item.get(attribute)) is not None]
+        if not _can_hold(node, path, given):
+            return {}
+        found[path] = attribute
+    return found
 
 
 def can_be_end(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> bool:
@@ -165,11 +165,11 @@ def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
             continue
         texts = tuple(None if value is None else _text(value) for value in values)
         target, doubt = _target(name, {text for text in texts if text is not None}, nodes)
-        if target is None or not _can_hold(target, given) or (target is type_ and doubt):
+        if target is None or not _can_hold(target, target.key_paths[0], given) or (target is type_ and doubt):
             continue
         wanted = field_name(without_id(name), type_.name)
-        end = type_.names.take(wanted, f"{wanted.rstrip('_')}_{snake(target.name)}", beside=("_id",))
-        type_.ends[end] = DraftEnd(target, name, len(given) < len(items), doubt)
+        end = type_.names.take(wanted, f"{wanted.rstrip('_')}_{snake(target.name)}", beside=target.endings)
+        type_.ends[end] = DraftEnd(target, {target.key_paths[0]: name}, len(given) < len(items), doubt)
         type_.used.add(name)
         type_.texts[end, target.key_paths[0]] = texts
 
@@ -192,9 +192,9 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
     ]
 
 
-def _can_hold(target: DraftType, values: Sequence[Value]) -> bool:
+def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:
     """Whether the values can be those of the node's key field."""
-    annotation = target.fields[target.key_paths[0]].guess.annotation
+    annotation = target.fields[path].guess.annotation
     if annotation in ("int", "Long"):
         return all(_is_integer(value) for value in values)
     return all(isinstance(value, str) for value in values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keygraph.drafting_attributes import add_field, can_be_end, end_attribute, field_for, same_attribute
+from keygraph.drafting_attributes import add_field, can_be_end, end_attributes, field_for, same_attribute
 from keygraph.drafting_keys import HOLE, Hole, KeyReader, Pattern, is_word
 from keygraph.drafting_names import field_name, is_id, says_nothing, without_id
 from keygraph.drafting_parts import (
@@ -234,16 +234,16 @@ class _IndexKeys:
             is_same((field,), column) for field, column in zip(fields, columns, strict=True)
         ):
             return node.partition
-        attribute = end_attribute(self._type, node, columns)
-        if attribute is not None and not is_id(attribute):
-            attribute = None
+        attributes = end_attributes(self._type, node, columns)
+        if not all(map(is_id, attributes.values())):
+            attributes = {}
+        attribute = next(iter(attributes.values())) if len(attributes) == 1 else None
         own = field_name(snake(node.name), node.name)
         wanted = [field_name(without_id(attribute), node.name)] if attribute and without_id(attribute) else []
-        name = self._type.names.take(*wanted, own, f"to_{own.rstrip('_')}", beside=("_id",))
+        name = self._type.names.take(*wanted, own, f"to_{own.rstrip('_')}", beside=node.endings)
         optional = len(rows) < len(self._items)
-        self._type.ends[name] = DraftEnd(node, attribute, optional)
-        if attribute is not None:
-            self._type.used.add(attribute)
+        self._type.ends[name] = DraftEnd(node, attributes, optional)
+        self._type.used.update(attributes.values())
         for field, column in zip(fields, columns, strict=True):
             self._type.texts[name, field] = column
         return (Placeholder((name,)),)

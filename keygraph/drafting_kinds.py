@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from keygraph.drafting_keys import HOLE, Hole, KeyReader, Pattern, Reading, is_word
-from keygraph.items import Item
+from keygraph.items import Item, Value
 from keygraph.names import words
 from keygraph.table import KeyAttribute, Table
 
@@ -154,10 +155,11 @@ class Kinds:
         self, value: str | None, patterns: tuple[Pattern, ...], is_equal: bool, items: list[Item]
     ) -> list[Kind]:
         partition = _parts(patterns[0], [self._read(item, self.table.keys[0]).texts for item in items])
+        partition = _without_prefixes(partition, items)
         if is_equal or len(patterns) == 1:
             return [Kind(items, value, partition, partition if is_equal else (), is_equal)]
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
-        sort = _parts(patterns[1], texts, _repeatable(partition, len(items)))
+        sort = _without_prefixes(_parts(patterns[1], texts, _repeatable(partition, len(items))), items)
         kind = Kind(items, value, partition, _without_constants(sort, partition))
         return self._told_by_words(kind, texts) or [kind]
 
@@ -228,6 +230,40 @@ def _parts(
         else:
             made.append(part)
     return tuple(made)
+
+
+def _without_prefixes(parts: tuple[Part, ...], items: Sequence[Item]) -> tuple[Part, ...]:
+    """The parts with a word before a value as literal text, where an attribute has the value alone: `v3` of 3."""
+    found: list[Part] = []
+    for part in parts:
+        prefix = _prefix(part.texts, items) if isinstance(part, Column) and not part.shard else ""
+        if prefix and isinstance(part, Column):
+            found += [prefix, Column(tuple(text.removeprefix(prefix) for text in part.texts))]
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def _prefix(texts: Sequence[str], items: Sequence[Item]) -> str:
+    match = re.match("[A-Za-z]+[_-]?(?=.)", texts[0])
+    if match is None or len(set(texts)) < 2 or not all(len(text) > len(match[0]) for text in texts):
+        return ""
+    if not all(text.startswith(match[0]) for text in texts):
+        return ""
+
+    def is_said(values: Sequence[str]) -> bool:
+        return any(
+            all(_says(item.get(name), text) for item, text in zip(items, values, strict=True))
+            for name, first in items[0].items()
+            if isinstance(first, str | Decimal)
+        )
+
+    rests = [text.removeprefix(match[0]) for text in texts]
+    return match[0] if is_said(rests) and not is_said(texts) else ""
+
+
+def _says(value: Value, text: str) -> bool:
+    return value == text or (isinstance(value, Decimal) and text.isdecimal() and value == int(text))
 
 
 def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> tuple[Part, ...]:

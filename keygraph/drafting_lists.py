@@ -25,13 +25,19 @@ def add_lists(draft: Draft, graph: Graph) -> None:
 
 
 def _paths(owner: RecordType, record: RecordType) -> list[AccessPath]:
-    """The best paths from the node by each end, without arguments that a reader must give."""
-    return [
-        path
-        for end in record.ends
-        for path in best(candidates("_", owner, record, ListOptions(end, None)))
-        if not any(not argument.optional for argument in path.required)
-    ]
+    """The best paths from the node by each end, and those of other indexes that need no argument."""
+    found = []
+    for end in record.ends:
+        paths = [
+            path
+            for path in candidates("_", owner, record, ListOptions(end, None))
+            # Where the node does not stand in the partition, a reader would have to know all that does.
+            if any(slot.name in path.known for slot in path.keys.partition.slots) or not path.required
+        ]
+        chosen = best(paths)
+        found += chosen
+        found += [path for path in paths if path not in chosen and path.keys.index and not path.required]
+    return found
 
 
 def _choice(owner: RecordType, record: RecordType, path: AccessPath) -> tuple[str | None, Index | None]:

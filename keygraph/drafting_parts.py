@@ -40,10 +40,10 @@ class DraftField:
 
 @dataclass
 class DraftEnd:
-    """An end, and the attribute that says it, if one does."""
+    """An end, and the attributes that say it, by the node's key fields."""
 
     target: DraftType
-    attribute: str | None = None
+    attributes: dict[str, str] = field(default_factory=dict)
     optional: bool = False
     doubts: list[str] = field(default_factory=list)
 
@@ -105,6 +105,12 @@ class DraftType:
     def key_paths(self) -> list[str]:
         """Of a node: the names of the key fields in its partition key."""
         return [part.path[0] for part in self.partition if isinstance(part, Placeholder)]
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Of a node: what is put behind an end's name to say its key fields."""
+        fields = tuple(dict.fromkeys(self.key_paths))
+        return ("_id",) if len(fields) == 1 else tuple(f"_{name}" for name in fields)
 
     @property
     def is_known_by_partition(self) -> bool:

@@ -31,25 +31,25 @@ class Draft:
         """The case that explains the most attributes' names."""
 
         def explained(case: str) -> int:
-            return sum(_cased(type_, name, case) == attribute for type_, name, attribute in self._attributes)
+            return sum(cased(name, case) == attribute for name, attribute in self._attributes)
 
         return max(CASES, key=explained)
 
     @property
-    def _attributes(self) -> list[tuple[DraftType, str, str]]:
-        return [
-            (type_, name, attribute)
-            for type_ in self.types
-            for name, attribute in (
-                *((name, field.attribute) for name, field in type_.fields.items()),
-                *((name, end.attribute) for name, end in type_.ends.items()),
-            )
-            if attribute is not None
-        ]
+    def _attributes(self) -> list[tuple[str, str]]:
+        """The attributes of fields and ends, with what they are called in Python."""
+        found: list[tuple[str, str]] = []
+        for type_ in self.types:
+            found += [(name, field.attribute) for name, field in type_.fields.items() if field.attribute]
+            for name, end in type_.ends.items():
+                found += _named_attributes(name, end).items()
+        return found
 
 
-def _cased(type_: DraftType, name: str, case: str) -> str:
-    return cased(f"{name}_id" if name in type_.ends else name, case)
+def _named_attributes(name: str, end: DraftEnd) -> dict[str, str]:
+    """An end's attributes, by what each is called in Python."""
+    is_one = len(end.attributes) == 1
+    return {f"{name}_{'id' if is_one else path}": attribute for path, attribute in end.attributes.items()}
 
 
 # --- Python texts -------------------------------------------------------------------------------------
@@ -233,19 +233,23 @@ def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Ca
 
 def _field(name: str, field: DraftField, case: str) -> list[str]:
     doubts = [f"    {comment(f'doubt: {doubt}')}" for doubt in field.guess.doubts]
-    return [*doubts, *_annotated(name, str(field.guess), field.attribute, cased(name, case))]
+    line = f"{name}: {field.guess}"
+    if field.attribute is None or field.attribute == cased(name, case):
+        return [*doubts, f"    {line}"]
+    return [*doubts, *_prefixed(f"{line} = ", _Call("stored", [quoted(field.attribute)]), 4)]
 
 
 def _end(name: str, end: DraftEnd, case: str) -> list[str]:
     doubts = [f"    {comment(f'doubt: {doubt}')}" for doubt in end.doubts]
     annotation = f"{end.target.name} | None" if end.optional else end.target.name
-    return [*doubts, *_annotated(name, annotation, end.attribute, cased(f"{name}_id", case))]
-
-
-def _annotated(name: str, annotation: str, attribute: str | None, usual: str) -> list[str]:
-    if attribute is None or attribute == usual:
-        return [f"    {name}: {annotation}"]
-    return _prefixed(f"{name}: {annotation} = ", _Call("stored", [quoted(attribute)]), 4)
+    line = f"{name}: {annotation}"
+    if all(cased(usual, case) == attribute for usual, attribute in _named_attributes(name, end).items()):
+        return [*doubts, f"    {line}"]
+    if len(end.attributes) == 1:
+        arguments = [quoted(attribute) for attribute in end.attributes.values()]
+    else:
+        arguments = [f"{path}={quoted(attribute)}" for path, attribute in end.attributes.items()]
+    return [*doubts, *_prefixed(f"{line} = ", _Call("stored", arguments), 4)]
 
 
 def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:

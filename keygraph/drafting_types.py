@@ -9,7 +9,7 @@ from keygraph.drafting_attributes import (
     add_end_attributes,
     add_fields,
     can_be_end,
-    end_attribute,
+    end_attributes,
     field_for,
     same_attribute,
 )
@@ -232,7 +232,9 @@ class Drafter:
             wanted = key.name if is_whole and says and is_id(key.name) else f"{type_.name}_id"
         else:
             wanted = "label" if all(map(is_word, column.texts)) else f"{'sort' if number else 'key'}_part"
-        name = field_for(type_, column.texts, [wanted], key, attribute, format_)
+        name = field_for(
+            type_, column.texts, [wanted], key, attribute, format_, identifies=type_.kind == "node"
+        )
         return Placeholder((name,), type_.formats.get((name,), ""))
 
     def _end(
@@ -240,7 +242,8 @@ class Drafter:
     ) -> Placeholder:
         """The placeholder of a whole node, with the end that it is."""
         columns = [part for part in parts if isinstance(part, Column)]
-        attribute = end_attribute(type_, node, [column.texts for column in columns])
+        attributes = end_attributes(type_, node, [column.texts for column in dict.fromkeys(columns)])
+        attribute = next(iter(attributes.values())) if len(attributes) == 1 else None
         wanted = []
         if attribute is not None and is_id(attribute) and without_id(attribute):
             wanted.append(field_name(without_id(attribute), node.name))
@@ -249,10 +252,9 @@ class Drafter:
         if is_verb and len(parts) == 1:
             wanted.append(field_name(word, node.name))
         wanted += [own, f"to_{own.rstrip('_')}"]
-        name = type_.names.take(*wanted, beside=("_id",))
-        type_.ends[name] = DraftEnd(node, attribute)
-        if attribute is not None:
-            type_.used.add(attribute)
+        name = type_.names.take(*wanted, beside=node.endings)
+        type_.ends[name] = DraftEnd(node, attributes)
+        type_.used.update(attributes.values())
         fields = list(node.key_paths)
         for path, column in zip(dict.fromkeys(fields), dict.fromkeys(columns), strict=True):
             type_.texts[name, path] = column.texts
