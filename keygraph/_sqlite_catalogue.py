@@ -49,6 +49,11 @@ class Catalogue:
         self._declared = table
         self._found: tuple[int, Layout] | None = None
 
+    def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
+        """The names of all tables in the file, in order."""
+        rows = connection.execute("SELECT name FROM keygraph_tables ORDER BY name")
+        return tuple(str(name) for (name,) in rows)
+
     def find(self, connection: sqlite3.Connection) -> Layout | None:
         """The table's layout, or None where the file has no such table."""
         row = connection.execute(

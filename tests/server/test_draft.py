@@ -10,7 +10,7 @@ import pytest
 
 from keygraph.engines import open_store
 from keygraph.items import Item
-from keygraph.store import BatchWrite, CreateTable, DeleteTable
+from keygraph.store import BatchWrite, CreateTable, DeleteTable, ListTables
 from keygraph.table import Index, Table
 from tests.server.command_line import run
 
@@ -64,3 +64,33 @@ def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
     )
     if engine == "sqlite":
         assert not Path("l.db").exists()
+
+
+def test_the_only_table_need_not_be_named(engine: str, address: str) -> None:
+    """Whoever does not know what is in a file, or in a new DynamoDB Local, would have to find out otherwise."""
+    if engine != "sqlite":
+        # The other tests' tables are there too.
+        return
+    assert run("draft", "--store", address).stderr == (
+        "keygraph: there is no file l.db. Name another store: --store ADDRESS.\n"
+    )
+    make(address, TABLE, ITEMS)
+    assert run("draft", "--store", address).stdout == run("draft", "Library", "--store", address).stdout
+    make(address, Table("Other", partition_key="id"), [])
+    result = run("draft", "--store", address)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"keygraph: {address} has several tables: Library, Other. Name one: keygraph draft TABLE.\n"
+    )
+
+
+def test_tables_are_found_wherever_they_are(address: str) -> None:
+    """On DynamoDB it would be said that there is no table."""
+    make(address, TABLE, [])
+    make(address, Table("Other", partition_key="id"), [])
+
+    async def names() -> tuple[str, ...]:
+        async with open_store(address, Table("-", partition_key="-")) as store:
+            return await store.send(ListTables())
+
+    assert {"Library", "Other"} <= set(asyncio.run(names()))
