@@ -116,7 +116,7 @@ def _number_annotation(numbers: Sequence[Decimal]) -> str:
 def end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> dict[str, str]:
     """The attributes that say an end which stands in a key, by the node's key fields; nothing unless all are said."""
     found: dict[str, str] = {}
-    for path, column in zip(dict.fromkeys(node.key_paths), columns, strict=True):
+    for path, column in zip(node.key_paths, columns, strict=True):
         attribute, format_ = same_attribute(type_, column)
         if attribute is None or format_ or attribute in found.values() or type_.source is None:
             return {}

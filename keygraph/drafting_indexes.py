@@ -225,7 +225,7 @@ class _IndexKeys:
             texts = self._type.texts.get(path)
             return texts is not None and all(texts[number] == column[number] for number in rows)
 
-        fields = list(dict.fromkeys(node.key_paths))
+        fields = node.key_paths
         for name, end in self._type.ends.items():
             pairs = zip(fields, columns, strict=True)
             if end.target is node and all(is_same((name, field), column) for field, column in pairs):

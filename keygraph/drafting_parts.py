@@ -104,20 +104,26 @@ class DraftType:
     @property
     def key_paths(self) -> list[str]:
         """Of a node: the names of the key fields in its partition key."""
-        return [part.path[0] for part in self.partition if isinstance(part, Placeholder)]
+        return [
+            part.path[0]
+            for part in self.partition
+            if isinstance(part, Placeholder) and part != SHARD_PLACEHOLDER
+        ]
 
     @property
     def endings(self) -> tuple[str, ...]:
         """Of a node: what is put behind an end's name to say its key fields."""
-        fields = tuple(dict.fromkeys(self.key_paths))
+        fields = self.key_paths
         return ("_id",) if len(fields) == 1 else tuple(f"_{name}" for name in fields)
 
     @property
     def is_known_by_partition(self) -> bool:
         """Of a node: whether its partition key identifies it, so that it can be an end."""
         inside = {part.path for part in self.partition if isinstance(part, Placeholder)}
-        return bool(inside) and all(
-            part.path in inside for part in self.sort if isinstance(part, Placeholder)
+        return (
+            bool(inside)
+            and self.shards is None
+            and all(part.path in inside for part in self.sort if isinstance(part, Placeholder))
         )
 
     @property

@@ -74,14 +74,12 @@ class Drafter:
         name = self._names.take(type_name(self._node_word(kind)))
         node = DraftType(name, "node", kind, type_value=kind.type_value, used=set(self._not_fields))
         node.names.take("id")
-        columns = dict.fromkeys(
-            part for part in kind.partition if isinstance(part, Column) and not part.shard
-        )
+        columns = [part for part in kind.partition if isinstance(part, Column) and not part.shard]
         node.partition = self._written(node, kind.partition, 0)
         node.sort = () if kind.has_equal_keys else self._written(node, kind.sort, 1)
         node.signature = tuple(None if isinstance(part, Column) else part for part in kind.partition)
         node.ids = frozenset(zip(*(column.texts for column in columns), strict=True))
-        node.shards = _shards(kind.partition)
+        node.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in node.partition else None
         self.nodes.append(node)
 
     def _node_word(self, kind: Kind) -> str:
@@ -113,7 +111,7 @@ class Drafter:
 
     def _virtual(self, parts: Sequence[Part], number: int) -> DraftType:
         signature = tuple(None if isinstance(part, Column) else part for part in parts)
-        columns = list(dict.fromkeys(part for part in parts if isinstance(part, Column)))
+        columns = [part for part in parts if isinstance(part, Column)]
         ids = frozenset(zip(*(column.texts for column in columns), strict=True))
         for node in self.nodes:
             if node.is_virtual and node.signature == signature:
@@ -125,17 +123,13 @@ class Drafter:
         node.names.take("id")
         made: list[TemplatePart] = []
         word = ""
-        seen: dict[Column, str] = {}
         for part in parts:
             if isinstance(part, str):
                 word = part if is_word(part) else word
                 made.append(part)
                 continue
-            if part not in seen:
-                seen[part] = field_for(
-                    node, part.texts, [f"{word or name}_id"], self.table.keys[number], None
-                )
-            made.append(Placeholder((seen[part],)))
+            field = field_for(node, part.texts, [f"{word or name}_id"], self.table.keys[number], None)
+            made.append(Placeholder((field,)))
         node.partition = joined(made)
         node.doubts.append("the sample has no item of its own for it")
         self.nodes.append(node)
@@ -148,7 +142,7 @@ class Drafter:
         type_ = DraftType("", "record", kind, type_value=kind.type_value, used=set(self._not_fields))
         type_.partition = self._written(type_, kind.partition, 0, owner)
         type_.sort = self._written(type_, kind.sort, 1, owner)
-        type_.shards = _shards(kind.partition)
+        type_.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in type_.partition else None
         targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Placeholder)}
         in_key = [name for name in type_.ends if name in targets]
         if len(in_key) == 2:
@@ -205,7 +199,7 @@ class Drafter:
                 made.append(part)
             elif part.shard:
                 made.append(SHARD_PLACEHOLDER)
-            elif part.texts in known:
+            elif number == 1 and part.texts in known:
                 made.append(Placeholder(known[part.texts], type_.formats.get(known[part.texts], "")))
             else:
                 made.append(self._placeholder(type_, part, word, number, is_whole=len(parts) == 1))
@@ -242,7 +236,7 @@ class Drafter:
     ) -> Placeholder:
         """The placeholder of a whole node, with the end that it is."""
         columns = [part for part in parts if isinstance(part, Column)]
-        attributes = end_attributes(type_, node, [column.texts for column in dict.fromkeys(columns)])
+        attributes = end_attributes(type_, node, [column.texts for column in columns])
         attribute = next(iter(attributes.values())) if len(attributes) == 1 else None
         wanted = []
         if attribute is not None and is_id(attribute) and without_id(attribute):
@@ -255,8 +249,7 @@ class Drafter:
         name = type_.names.take(*wanted, beside=node.endings)
         type_.ends[name] = DraftEnd(node, attributes)
         type_.used.update(attributes.values())
-        fields = list(node.key_paths)
-        for path, column in zip(dict.fromkeys(fields), dict.fromkeys(columns), strict=True):
+        for path, column in zip(node.key_paths, columns, strict=True):
             type_.texts[name, path] = column.texts
         missing = node.is_virtual is False and not node.ids.intersection(
             zip(*(c.texts for c in columns), strict=True)

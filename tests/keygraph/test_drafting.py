@@ -314,6 +314,20 @@ def test_the_types_of_attributes(values: Sequence[Any], annotation: str, tmp_pat
         assert f"    v: {annotation.removesuffix(' | None')} | None\n" in f"{body(text)}\n"
 
 
+def test_parts_of_a_key_that_are_alike_by_chance(tmp_path: Path) -> None:
+    """Two parts of a node's key that are equal in a sample would be taken for one, and the draft would end there."""
+    items = [
+        both("1#1"),
+        under("1#1", "A"),
+        under("1#2", "A"),
+        both("A"),
+        under("A#1", "A"),
+        both("B#SHARD1"),
+    ]
+    with drafted(table(), items, tmp_path) as (_, graph):
+        build_schema(graph)
+
+
 def test_what_the_draft_does_not_read_is_named(tmp_path: Path) -> None:
     """Items would be missing in every list, and nobody would know."""
     items = [both(f"USER#{n}", name="n") for n in range(4)] + [under("USER#", "x")]
