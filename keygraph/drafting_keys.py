@@ -61,6 +61,7 @@ class KeyReader:
         """`columns` are the texts that each key attribute has in the sample, `partitions` the names of partition
         keys among them."""
         self._partitions = partitions
+        self._known: dict[tuple[str, str], Reading] = {}
         texts = [text for column in columns.values() for text in column]
         self._strong = _strong_separators(texts)
         self._weak = {} if self._strong else _weak_heads(texts)
@@ -77,6 +78,12 @@ class KeyReader:
 
     def read(self, attribute: str, text: str) -> Reading:
         """What the text of that key attribute says."""
+        known = self._known.get((attribute, text))
+        if known is None:
+            known = self._known[attribute, text] = self._found(attribute, text)
+        return known
+
+    def _found(self, attribute: str, text: str) -> Reading:
         found = self._read(attribute, text)
         head = _beginning(found.pattern)
         if head not in self._collapsed.get(attribute, ()):

@@ -44,7 +44,7 @@ Part = str | Column
 """A part of a kind's key: what is always there, or what differs. Equal columns are one that is repeated."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Kind:
     """Items that look like one record type."""
 

@@ -67,7 +67,7 @@ class DraftList:
     index: Index | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class DraftType:
     """A record type of the draft. Its items are those of its kind; a virtual node has none."""
 
