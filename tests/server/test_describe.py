@@ -118,8 +118,8 @@ def test_the_table_of_a_store_is_compared(
             await store.send(CreateTable())
 
     asyncio.run(make())
-    Path("library.py").write_text(LIBRARY, "utf-8")
-    result = run("describe", "--model", "library", "--store", address)
+    Path("compared_library.py").write_text(LIBRARY, "utf-8")
+    result = run("describe", "--model", "compared_library", "--store", address)
     found = lines(result.stdout)
     assert found[-len(expected) :] == [line.format(address) for line in expected]
     assert result.exit_code == 0
