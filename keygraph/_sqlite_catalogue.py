@@ -49,6 +49,11 @@ class Catalogue:
         self._declared = table
         self._found: tuple[int, Layout] | None = None
 
+    def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
+        """The names of all tables in the file, in order."""
+        rows = connection.execute("SELECT name FROM keygraph_tables ORDER BY name")
+        return tuple(str(name) for (name,) in rows)
+
     def find(self, connection: sqlite3.Connection) -> Layout | None:
         """The table's layout, or None where the file has no such table."""
         row = connection.execute(
@@ -106,8 +111,18 @@ def _difference(stored: Table, declared: Table) -> str | None:
     for index in declared.indexes:
         if index.name not in kept:
             return f"it has no index {index.name}"
-        if _index_schema(kept[index.name]) != _index_schema(index):
-            return f"its index {index.name} has other keys or another projection"
+        stored_index, declared_index = _index_schema(kept[index.name]), _index_schema(index)
+        if stored_index["keys"] != declared_index["keys"]:
+            return f"its index {index.name} has the key {_shown(kept[index.name].keys)}, not {_shown(index.keys)}"
+        if stored_index["projection"] != declared_index["projection"]:
+            shown = [
+                each if isinstance(each, str) else ", ".join(each)
+                for each in (stored_index["projection"], declared_index["projection"])
+            ]
+            return f"its index {index.name} projects {shown[0]}, not {shown[1]}"
+        if stored_index != declared_index:
+            kinds = ("global", "local")
+            return f"its index {index.name} is {kinds[kept[index.name].local]}, not {kinds[index.local]}"
     return None
 
 

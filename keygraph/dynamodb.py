@@ -37,6 +37,7 @@ from keygraph.store import (
     CreateTable,
     DeleteTable,
     DescribeTable,
+    ListTables,
     Page,
     Query,
     Request,
@@ -99,6 +100,8 @@ class DynamoDBStore:
             case DescribeTable():
                 described = await self._description()
                 return None if described is None else described_table(described)
+            case ListTables():
+                return await self._names(wires[0])
         async with self._sender.sending() as sending:
             match request:
                 case Query() | Scan():
@@ -197,6 +200,15 @@ class DynamoDBStore:
                 return False
             raise
         return True
+
+    async def _names(self, wire: Wire) -> tuple[str, ...]:
+        """The names of all tables, of which an answer has 100."""
+        answer = await self._sender.call(wire)
+        names = list(answer["TableNames"])
+        while (last := answer.get("LastEvaluatedTableName")) is not None:
+            answer = await self._sender.call(Wire(wire.operation, {"ExclusiveStartTableName": last}))
+            names += answer["TableNames"]
+        return tuple(names)
 
     async def _description(self) -> Body | None:
         """What DynamoDB says of the table; None where there is none."""

@@ -90,6 +90,10 @@ class Graph(Model):
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
         keys = record.table_keys
         texts = {**_texts(record, identity), **_shard_texts(keys, 0)}
+        if record.is_virtual and keys.sort == keys.partition:
+            # No item has its sort key.
+            self.render(record, keys, 0, texts)
+            return
         key = [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
         item = {a.name: a.value(text) for a, text in zip(keys.attributes, key, strict=True)}
         for rival in self._whole_rivals(record):

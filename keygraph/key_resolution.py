@@ -49,11 +49,12 @@ class KeyResolution:
     def _make_table_keys(self, record: RecordType) -> None:
         declaration = self._declarations[record.name]
         try:
+            made = self._templates.table_templates(record)
+            # No item has a virtual node's sort key, so that its partition template need not fit there too.
+            has_one = record.is_virtual and made[-1] == made[0]
             templates = [
-                self._fitted(record, attribute, template)
-                for attribute, template in zip(
-                    self._table.keys, self._templates.table_templates(record), strict=True
-                )
+                template if number and has_one else self._fitted(record, attribute, template)
+                for number, (attribute, template) in enumerate(zip(self._table.keys, made, strict=True))
             ]
         except BrokenTemplate:
             self._mistakes.break_silently(record)
@@ -145,7 +146,15 @@ class KeyResolution:
         for call in self._declarations[record.name].keys:
             if not isinstance(call, IndexKey):
                 continue
-            if call.index not in self._table.indexes:
+            named = next((index for index in self._table.indexes if index.name == call.index.name), None)
+            if named is not None and named != call.index:
+                self._mistakes.add(
+                    "other-index",
+                    record.name,
+                    f"the index {call.index.name} that it calls has {_difference(call.index, named)}.",
+                    "Declare the index once, and use it on the table and on the types.",
+                )
+            elif named is None:
                 self._mistakes.add(
                     "unknown-index",
                     record.name,
@@ -285,3 +294,17 @@ class KeyResolution:
             else:
                 placed[path] = (cased(record.leaf_name((end.name, *path)), self._case),)
         return placed
+
+
+def _difference(called: Index, listed: Index) -> str:
+    """In what an index that a type calls is another one than that of its name on the table."""
+    names = [" and ".join(f"{key.name} ({key.type})" for key in index.keys) for index in (called, listed)]
+    if called.keys != listed.keys:
+        return f"the keys {names[0]}, and the table's has {names[1]}"
+    if called.projection != listed.projection:
+        shown = [
+            index.projection if isinstance(index.projection, str) else ", ".join(index.projection)
+            for index in (called, listed)
+        ]
+        return f"the projection {shown[0]}, and the table's has {shown[1]}"
+    return f"local={called.local}, and the table's has local={listed.local}"

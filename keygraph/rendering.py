@@ -41,6 +41,7 @@ from keygraph.store import (
     CreateTable,
     DeleteTable,
     DescribeTable,
+    ListTables,
     Prefix,
     Query,
     Range,
@@ -83,6 +84,8 @@ def render(request: Request[Any], table: Table) -> tuple[Wire, ...]:
             return (Wire("CreateTable", {"TableName": table.name, **_declaration(table)}),)
         case DescribeTable():
             return (Wire("DescribeTable", {"TableName": table.name}),)
+        case ListTables():
+            return (Wire("ListTables", {}),)
         case DeleteTable():
             return (Wire("DeleteTable", {"TableName": table.name}),)
     raise TypeError(f"{type(request).__name__} is no request to a store")

@@ -21,6 +21,7 @@ _METHODS = {
     "CreateTable": "create_table",
     "DeleteTable": "delete_table",
     "DescribeTable": "describe_table",
+    "ListTables": "list_tables",
     "GetItem": "get_item",
     "Query": "query",
     "Scan": "scan",

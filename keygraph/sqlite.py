@@ -27,6 +27,7 @@ from keygraph.store import (
     CreateTable,
     DeleteTable,
     DescribeTable,
+    ListTables,
     Query,
     Request,
     Scan,
@@ -143,6 +144,8 @@ class SQLiteStore:
                 return scan(connection, self._catalogue.layout(connection), request)
             case BatchWrite():
                 return batch_write(connection, self._catalogue.layout(connection), request)
+            case ListTables():
+                return self._catalogue.names(connection)
             case DescribeTable():
                 layout = self._catalogue.find(connection)
                 return None if layout is None else layout.table

@@ -200,6 +200,11 @@ class DescribeTable(Request["Table | None"]):
 
 
 @dataclass(frozen=True, slots=True)
+class ListTables(Request[tuple[str, ...]]):
+    """The names of all tables that the store has, the one that it was opened for or not."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTable(Request[None]):
     """Deletes the table with everything in it. Nothing happens where there is none."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import AbstractAsyncContextManager
 
-from keygraph import open_store
-from keygraph.store import Store
+from keygraph import StoreError, open_store
+from keygraph.store import DescribeTable, Store
 from keygraph.table import Index, KeyAttribute, Table
 from server.errors import CommandError
 from server.settings import Settings
@@ -22,6 +23,44 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
         )
     except ValueError as error:
         raise CommandError(str(error), "Write it as --store, or as KEYGRAPH_STORE") from None
+
+
+async def live_table(settings: Settings, table: Table) -> Table | None:
+    """The table of that name as the store has it, None where there is none; a SQLite file is not made by looking.
+
+    Raises a StoreError where the store does not answer.
+    """
+    file = settings.sqlite_file
+    if file is not None and not file.exists():
+        return None
+    async with open_configured_store(settings, table) as store:
+        return await store.send(DescribeTable())
+
+
+def create_command(settings: Settings) -> str:
+    """The command that creates the table, with the model and the store that were given."""
+    given = {"model": settings.model, "store": settings.shown_store}
+    words = [
+        f" --{name} {shlex.quote(value)}"
+        for name, value in given.items()
+        if name in settings.model_fields_set
+    ]
+    return f"keygraph table create{''.join(words)}"
+
+
+async def comparison(settings: Settings, declared: Table) -> str:
+    """In what the store's table differs from the declared one, in words for people."""
+    address = settings.shown_store
+    try:
+        live = await live_table(settings, declared)
+    except StoreError as error:
+        return f"{address} does not answer ({error}), so nothing is compared."
+    if live is None:
+        return f"In {address} there is no table {declared.name}: create it with `{create_command(settings)}`."
+    differing = table_differences(declared, live)
+    if not differing:
+        return f"The table in {address} is as declared."
+    return "\n".join((f"The table in {address} differs:", *(f"  - {each}" for each in differing)))
 
 
 def table_differences(declared: Table, found: Table) -> list[str]:
@@ -54,7 +93,10 @@ def _index_differences(table: Table, declared: Index, found: Index) -> list[str]
         )
     keys = {key.name for key in (*table.keys, *declared.keys)}
     if not _projects(found, declared, keys):
-        differences.append(f"its index {declared.name} projects less than is declared")
+        differences.append(
+            f"its index {declared.name} projects {_shown_projection(found)}, "
+            f"declared is {_shown_projection(declared)}"
+        )
     return differences
 
 
@@ -68,6 +110,15 @@ def _projects(found: Index, declared: Index, keys: set[str]) -> bool:
 def _listed(index: Index) -> set[str]:
     """The attributes that an index projects by name."""
     return set() if isinstance(index.projection, str) else set(index.projection)
+
+
+def _shown_projection(index: Index) -> str:
+    match index.projection:
+        case "ALL":
+            return "ALL"
+        case "KEYS_ONLY":
+            return "keys alone (KEYS_ONLY)"
+    return ", ".join(index.projection)
 
 
 def _shown(keys: tuple[KeyAttribute, ...]) -> str:

@@ -1,7 +1,11 @@
-"""`keygraph describe`: every type's keys and access paths, and the DynamoDB request that each path becomes."""
+"""`keygraph describe`: every type's keys and access paths, and the DynamoDB request that each path becomes.
+
+With a store it says, too, in what the table there differs from the declared one.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Iterator
 
@@ -22,6 +26,7 @@ from server.commands.drawing import grid, out
 from server.models import load_model
 from server.options import ModelOption, StoreOption
 from server.settings import read_settings
+from server.stores import comparison
 
 _LINE = 70
 """A longer condition is broken where it has an AND."""
@@ -30,9 +35,10 @@ _LINE = 70
 def describe(model: ModelOption = None, store: StoreOption = None) -> None:
     """Show every type: its keys, its access paths, and the DynamoDB request that each becomes.
 
-    Nothing is read: `keygraph table describe` compares with the table in the store.
+    With a store, in what the table there differs from the model's is said at the end. No item is read.
     """
-    graph = load_model(read_settings(model=model, store=store).model).graph
+    settings = read_settings(model=model, store=store)
+    graph = load_model(settings.model).graph
     console = out()
     for record in graph.types.values():
         console.print(f"{record.name} ({_kind(graph, record)})", style="bold")
@@ -47,6 +53,9 @@ def describe(model: ModelOption = None, store: StoreOption = None) -> None:
         console.print("At the root", style="bold")
         typer.echo()
         console.print(grid("", ("path", "request"), (_path_row(graph, path) for path in finds)))
+    if settings.store is not None:
+        typer.echo()
+        typer.echo(asyncio.run(comparison(settings, graph.table)))
 
 
 def _kind(graph: Graph, record: RecordType) -> str:

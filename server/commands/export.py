@@ -28,7 +28,7 @@ from server.errors import CommandError
 from server.models import load_model
 from server.options import ModelOption, StoreOption
 from server.settings import Settings, read_settings
-from server.stores import open_configured_store
+from server.stores import create_command, open_configured_store
 
 _DEADLINE = 60.0
 """The seconds that a page may take at least: an export waits while DynamoDB makes room."""
@@ -86,7 +86,7 @@ async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: L
     async with open_configured_store(patient, graph.table) as store:
         if await store.send(DescribeTable()) is None:
             raise TableMissing(
-                f"there is no table {graph.table.name}: create it with `keygraph table create`"
+                f"there is no table {graph.table.name}: create it with `{create_command(settings)}`"
             )
         with progress("Exporting") as advance:
             async with aclosing(whole_table(store)) as items:

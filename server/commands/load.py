@@ -28,7 +28,7 @@ from server.errors import CommandError
 from server.models import load_model
 from server.options import ModelOption, StoreOption
 from server.settings import Settings, read_settings
-from server.stores import open_configured_store
+from server.stores import create_command, open_configured_store
 
 SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 """Of the command: the options of a sample are not known before the sample is."""
@@ -246,7 +246,9 @@ class _Job:
         patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
         async with open_configured_store(patient, table) as store:
             if await store.send(DescribeTable()) is None:
-                raise TableMissing(f"there is no table {table.name}: create it with `keygraph table create`")
+                raise TableMissing(
+                    f"there is no table {table.name}: create it with `{create_command(settings)}`"
+                )
             if resume:
                 await self._take_up(store)
             with progress("Loading", self._reading.source.total) as advance:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import signal
 import socket
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ import uvicorn
 from uvicorn.supervisors import ChangeReload, Multiprocess
 
 from keygraph import StoreError
-from keygraph.store import DescribeTable
 from keygraph.table import Table
 from server.errors import CommandError
 from server.first_start import make_sample_file
@@ -28,7 +26,7 @@ from server.options import ModelOption, StoreOption
 from server.queries import document_to_try, queries_to_try
 from server.settings import LogLevel, Settings, read_settings
 from server.signing import with_secret
-from server.stores import open_configured_store, table_differences
+from server.stores import create_command, live_table, table_differences
 
 _GRACE_SECONDS = 8
 """How long requests under way may go on when the server is stopped; Docker kills after 10 seconds."""
@@ -89,15 +87,14 @@ async def check_table(settings: Settings, table: Table) -> None:
     """Raises CommandError unless the store answers and has the table with the declared keys and indexes."""
     address = settings.shown_store
     try:
-        live = await _live_table(settings, table)
+        live = await live_table(settings, table)
     except StoreError as error:
         problem = f"the store {address} does not answer: {error}"
         raise CommandError(problem, "Mend that, or name another store: --store ADDRESS") from None
     if live is None:
-        options = f"--model {shlex.quote(settings.model)} --store {shlex.quote(address)}"
         raise CommandError(
             f"there is no table {table.name} in {address}",
-            f"Create it with `keygraph table create {options}`",
+            f"Create it with `{create_command(settings)}`",
         )
     differing = table_differences(table, live)
     if differing:
@@ -105,15 +102,6 @@ async def check_table(settings: Settings, table: Table) -> None:
             f"the table {table.name} in {address} is not as declared: {'; '.join(differing)}",
             "Change the model or the table; `keygraph table describe` shows both",
         )
-
-
-async def _live_table(settings: Settings, table: Table) -> Table | None:
-    """The table as the store has it; a SQLite file is not made by looking."""
-    file = settings.sqlite_file
-    if file is not None and not file.exists():
-        return None
-    async with open_configured_store(settings, table) as store:
-        return await store.send(DescribeTable())
 
 
 def _greeting(model: Model, settings: Settings, address: str, document: str) -> str:

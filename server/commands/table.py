@@ -9,7 +9,6 @@ import orjson
 import typer
 from rich.table import Table as Drawn
 
-from keygraph.errors import StoreError
 from keygraph.rendering import cloudformation
 from keygraph.store import CreateTable, DescribeTable
 from keygraph.table import Index, Table
@@ -18,7 +17,7 @@ from server.errors import CommandError
 from server.models import load_model
 from server.options import ModelOption, StoreOption
 from server.settings import Settings, read_settings
-from server.stores import open_configured_store, table_differences
+from server.stores import comparison, open_configured_store, table_differences
 
 table_app = typer.Typer(name="table", help="Create or describe the table.", no_args_is_help=True)
 
@@ -58,26 +57,7 @@ def describe(
         return
     out().print(_drawn(table))
     typer.echo()
-    try:
-        live = asyncio.run(_live(settings, table))
-    except StoreError as error:
-        typer.echo(f"{settings.shown_store} does not answer ({error}), so nothing is compared.")
-        return
-    typer.echo(_comparison(settings.shown_store, table, live))
-
-
-def _comparison(address: str, declared: Table, live: Table | None) -> str:
-    if live is None:
-        return f"In {address} there is no table {declared.name}: create it with `keygraph table create`."
-    differing = table_differences(declared, live)
-    if not differing:
-        return f"The table in {address} is as declared."
-    return "\n".join((f"The table in {address} differs:", *(f"  - {each}" for each in differing)))
-
-
-async def _live(settings: Settings, table: Table) -> Table | None:
-    async with open_configured_store(settings, table) as store:
-        return await store.send(DescribeTable())
+    typer.echo(asyncio.run(comparison(settings, table)))
 
 
 async def _created(settings: Settings, table: Table) -> Table | None:

@@ -287,6 +287,30 @@ def test_an_index_that_the_table_lacks() -> None:
     ]
 
 
+def test_an_index_of_the_name_of_another() -> None:
+    """It would be said that the table lacks an index which it has, and nobody would see what is wrong."""
+    keys_alone = Index("ByState", "State", "PK", projection="KEYS_ONLY")
+    other_keys = Index("ByState", "State", ("Number", "N"))
+    listed = Index("ByState", "State", "PK")
+    table = Table("T", partition_key="PK", sort_key="SK", indexes=[listed])
+
+    @node("A#{a_id}", keys_alone("OPEN"))
+    class A:
+        a_id: ID
+
+    @node("B#{b_id}", other_keys("OPEN", "{number}"))
+    class B:
+        b_id: ID
+        number: int
+
+    mend = "Declare the index once, and use it on the table and on the types."
+    assert mistakes(A, B, table=table) == [
+        f"A: the index ByState that it calls has the projection KEYS_ONLY, and the table's has ALL. {mend}",
+        "B: the index ByState that it calls has the keys State (S) and Number (N), "
+        f"and the table's has State (S) and PK (S). {mend}",
+    ]
+
+
 def test_an_index_that_is_called_wrongly() -> None:
     """Keys would be put into the wrong attributes."""
 

@@ -39,6 +39,7 @@ from keygraph.store import (
     DeleteTable,
     DescribeTable,
     Equals,
+    ListTables,
     Prefix,
     Query,
     Range,
@@ -229,6 +230,7 @@ def _key(number: int) -> dict[str, Any]:
             },
             id="put-and-delete-of-one-key",
         ),
+        pytest.param(ListTables(), "ListTables", {}, id="list"),
         pytest.param(DescribeTable(), "DescribeTable", {"TableName": "Shop"}, id="describe"),
         pytest.param(DeleteTable(), "DeleteTable", {"TableName": "Shop"}, id="delete"),
         pytest.param(

@@ -173,7 +173,7 @@ class TestServe:
             "keygraph: the table Library in sqlite:library.sqlite is not as declared: "
             "its keys are pk (S) and sk (N), declared are pk (S) and sk (S); "
             "the keys of its index by_kind are kind (S) and isbn (S), declared are kind (S) and title (S); "
-            "its index by_kind projects less than is declared. "
+            "its index by_kind projects keys alone (KEYS_ONLY), declared is ALL. "
             "Change the model or the table; `keygraph table describe` shows both.\n"
         )
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from keygraph.engines import open_store
+from keygraph.store import CreateTable, DeleteTable
+from keygraph.table import Index, Table
 from tests.server.command_line import run
 
 
@@ -14,13 +19,17 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
 
 
+BY_KIND = Index("by_kind", "kind", "title")
+BY_PRICE = Index("by_price", "pk", "price", local=True)
+
+
 def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip(" ─")]
 
 
 def test_every_type_with_its_keys_and_paths() -> None:
     """Whoever declares a table could not see which request each list becomes."""
-    result = run("describe", "--model", "examples.commerce:graph", "--store", "http://127.0.0.1:9")
+    result = run("describe", "--model", "examples.commerce:graph")
     assert (result.exit_code, result.stderr) == (0, "")
     found = lines(result.stdout)
     start = found.index("User (node)")
@@ -61,6 +70,83 @@ def test_an_edge_that_has_two_items_says_so() -> None:
     found = lines(run("describe", "--model", "examples.social:graph").stdout)
     assert "Friendship (mirrored edge)" in found
     assert "Like (edge)" in found
+
+
+LIBRARY = """
+from __future__ import annotations
+from keygraph import ID, Graph, Index, Table, node
+by_kind = Index("by_kind", "kind", "title")
+by_price = Index("by_price", "pk", "price", local=True)
+@node("BOOK#{isbn}")
+class Book:
+    isbn: ID
+    kind: str
+    title: str
+    price: str
+graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_kind, by_price]), Book)
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "indexes", "expected"),
+    [
+        (("pk", "sk"), [BY_KIND, BY_PRICE], ["The table in {} is as declared."]),
+        (
+            ("pk", ("sk", "N")),
+            [BY_PRICE],
+            [
+                "The table in {} differs:",
+                "  - its keys are pk (S) and sk (N), declared are pk (S) and sk (S)",
+                "  - it lacks the index by_kind",
+            ],
+        ),
+        (
+            ("pk", "sk"),
+            [Index("by_kind", "kind", "price", projection=["title"]), Index("by_price", "pk", "price")],
+            [
+                "The table in {} differs:",
+                "  - the keys of its index by_kind are kind (S) and price (S), declared are kind (S) and title (S)",
+                "  - its index by_kind projects title, declared is ALL",
+                "  - its index by_price is global, declared is a local one",
+            ],
+        ),
+    ],
+)
+def test_the_table_of_a_store_is_compared(
+    engine: str, request: pytest.FixtureRequest, keys: Any, indexes: list[Index], expected: list[str]
+) -> None:
+    """A wrong index would be found out by the first query that reads it."""
+    address = "sqlite:l.db" if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
+    live = Table("Library", partition_key=keys[0], sort_key=keys[1], indexes=indexes)
+
+    async def make() -> None:
+        async with open_store(address, live) as store:
+            await store.send(DeleteTable())
+            await store.send(CreateTable())
+
+    asyncio.run(make())
+    Path("compared_library.py").write_text(LIBRARY, "utf-8")
+    result = run("describe", "--model", "compared_library", "--store", address)
+    found = lines(result.stdout)
+    assert found[-len(expected) :] == [line.format(address) for line in expected]
+    assert result.exit_code == 0
+    asyncio.run(_deleted(address, live))
+
+
+async def _deleted(address: str, table: Table) -> None:
+    async with open_store(address, table) as store:
+        await store.send(DeleteTable())
+
+
+def test_a_store_without_the_table_is_not_made() -> None:
+    """Looking at a model would leave an empty file behind, or say nothing of the missing table."""
+    words = ("--model", "examples.social", "--store", "sqlite:none.db")
+    assert lines(run("describe", *words).stdout)[-1] == (
+        f"In sqlite:none.db there is no table Users: create it with `keygraph table create {' '.join(words)}`."
+    )
+    assert not Path("none.db").exists()
+    told = lines(run("describe", "--store", "http://127.0.0.1:9").stdout)[-1]
+    assert told.startswith("http://127.0.0.1:9 does not answer (")
 
 
 def test_it_reads_well_in_a_pipe() -> None:

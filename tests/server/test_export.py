@@ -117,8 +117,11 @@ def test_what_cannot_be_written_is_one_line(file: str, message: str) -> None:
 
 def test_a_missing_table_is_one_line() -> None:
     """An export of nothing would look like an empty table."""
-    result = run("export", "shop.jsonl", "--store", SHOP)
-    message = "keygraph: there is no table EcommerceData: create it with `keygraph table create`\n"
+    result = run("export", "shop.jsonl", "--model", "examples.commerce", "--store", "sqlite:my shop.db")
+    message = (
+        "keygraph: there is no table EcommerceData: create it with "
+        "`keygraph table create --model examples.commerce --store 'sqlite:my shop.db'`\n"
+    )
     assert (result.exit_code, result.stderr) == (1, message)
     assert not Path("shop.jsonl").exists()
 

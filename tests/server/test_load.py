@@ -307,7 +307,10 @@ def test_a_missing_table_is_one_line(engine: str, request: pytest.FixtureRequest
 
         asyncio.run(delete())
     result = run("load", "--sample", "commerce", "--store", address)
-    message = "keygraph: there is no table EcommerceData: create it with `keygraph table create`\n"
+    message = (
+        "keygraph: there is no table EcommerceData: "
+        f"create it with `keygraph table create --store {address}`\n"
+    )
     assert (result.exit_code, result.stderr) == (1, message)
 
 

@@ -13,6 +13,7 @@ from keygraph.engines import open_store
 from keygraph.rendering import cloudformation
 from keygraph.store import CreateTable, DeleteTable
 from keygraph.table import Index, Table
+from server.stores import table_differences
 from tests.server.command_line import run
 
 SHOP = "sqlite:shop.db"
@@ -80,7 +81,8 @@ def test_describe_shows_the_declared_table(address: str) -> None:
     assert missing.exit_code == 0
     assert lines(missing.stdout) == [
         *DECLARED,
-        f"In {address} there is no table EcommerceData: create it with `keygraph table create`.",
+        f"In {address} there is no table EcommerceData: create it with "
+        f"`keygraph table create --store {address}`.",
     ]
     make(address, commerce.table)
     there = run("table", "describe", "--store", address)
@@ -100,7 +102,20 @@ def test_describe_says_what_differs(address: str) -> None:
     found = lines(run("table", "describe", "--store", address).stdout)[4:]
     assert found[0] == f"The table in {address} differs:"
     assert any("GSI1PK (S) and Other (S)" in line for line in found)
-    assert any("index GSI1 projects less" in line for line in found)
+    assert "  - its index GSI1 projects keys alone (KEYS_ONLY), declared is ALL" in found
+
+
+def test_describe_says_which_attributes_an_index_projects(address: str) -> None:
+    """Whoever mends an index would have to find out which attribute it lacks; one of its name would be taken for it."""
+    declared = Index("GSI1", "GSI1PK", "GSI1SK", projection=["name", "price"])
+    found = Index("GSI1", "GSI1PK", "GSI1SK", projection=["name"])
+    table = Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[declared])
+    other = Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[found])
+    assert table_differences(table, other) == ["its index GSI1 projects name, declared is name, price"]
+    make(address, other)
+    assert "  - its index GSI1 projects name, declared is ALL" in lines(
+        run("table", "describe", "--store", address).stdout
+    )
 
 
 def test_describe_needs_no_store(monkeypatch: pytest.MonkeyPatch) -> None:

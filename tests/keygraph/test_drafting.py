@@ -1,0 +1,458 @@
+"""Drafts of tables with other conventions than the documents' have, and of tables without any."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keygraph.drafting import draft
+from keygraph.drafting_trial import mistakes_of, tried, why_not_read
+from keygraph.items import Item
+from keygraph.table import Index, Table
+from resolvers import build_schema
+from tests.conftest import MakeStore
+from tests.documents.served import Served
+from tests.keygraph.drafts import drafted, ruff
+
+UUIDS = [str(uuid.UUID(int=number * 7919 + 12345678901234567890)) for number in range(20)]
+GSI1 = Index("GSI1", "GSI1PK", "GSI1SK")
+
+
+def table(*indexes: Index) -> Table:
+    return Table("Things", partition_key="PK", sort_key="SK", indexes=indexes)
+
+
+def body(text: str) -> str:
+    """What a draft declares: the classes, without what stands around them."""
+    return text[text.index("\n\n\n") :].partition("\n\n\ngraph = ")[0].strip()
+
+
+def class_of(text: str, name: str) -> str:
+    """One class with its decorator."""
+    blocks = body(text).split("\n\n\n")
+    [found] = [block for block in blocks if f"\nclass {name}:" in block]
+    return found
+
+
+def both(key: str, **more: Any) -> Item:
+    return {"PK": key, "SK": key, **more}
+
+
+def under(partition: str, sort: str, **more: Any) -> Item:
+    return {"PK": partition, "SK": sort, **more}
+
+
+def test_a_table_without_a_sort_key(tmp_path: Path) -> None:
+    """Plain tables, one item for each id, could not be drafted."""
+    items: list[Item] = [{"id": id_, "name": f"n{id_[-2:]}", "age": Decimal(7)} for id_ in UUIDS]
+    with drafted(Table("Customers", partition_key="id"), items, tmp_path) as (text, _):
+        assert body(text) == (
+            '@node("{customer_id}")\nclass Customer:\n    customer_id: ID\n    name: str\n    age: int'
+        )
+
+
+def test_ids_without_a_prefix(tmp_path: Path) -> None:
+    """A node and what joins two of them would be one type, since nothing in their keys says what they are."""
+    nodes = [both(id_, title="t") for id_ in UUIDS]
+    edges = [under(UUIDS[n], UUIDS[n + 1], since="2024-01-01") for n in range(9)]
+    with drafted(table(), [*nodes, *edges], tmp_path) as (text, graph):
+        assert class_of(text, "ThingThing") == (
+            '@edge("{thing}", "{to_thing.thing_id}")\n'
+            "class ThingThing:\n    thing: Thing\n    to_thing: Thing\n    since: date"
+        )
+        assert graph.recognise(edges[0]) is graph.types["ThingThing"]
+        assert graph.recognise(nodes[0]) is graph.types["Thing"]
+
+
+def test_types_that_only_an_attribute_tells_apart(tmp_path: Path) -> None:
+    """Items of all types would be one type, although each says what it is."""
+    posts: list[Item] = [{"id": id_, "__typename": "Post", "title": "t"} for id_ in UUIDS[:8]]
+    comments: list[Item] = [
+        {"id": UUIDS[8 + n], "__typename": "Comment", "postId": UUIDS[n % 3]} for n in range(8)
+    ]
+    by_post = Index("byPost", "postId", "id")
+    declared = Table("Blog", partition_key="id", indexes=[by_post])
+    with drafted(declared, [*posts, *comments], tmp_path) as (text, _):
+        assert 'type_attribute="__typename"' in text
+        assert class_of(text, "Post").endswith("    title: str\n\n    comments: Many[Comment] = many()")
+        assert "    post: Post" in class_of(text, "Comment")
+
+
+@pytest.mark.parametrize(
+    ("partition", "sort", "expected"),
+    [
+        ("id", ("ts", "N"), ["class Item", "    item_id: ID"]),
+        ("deviceId", ("ts", "N"), ['@node("{device_id}", item=False)', '@record("{device}", "{ts}")']),
+    ],
+)
+async def test_number_sort_keys(
+    partition: str, sort: tuple[str, Any], expected: list[str], make_store: MakeStore, tmp_path: Path
+) -> None:
+    """Readings by time, of things that have no item of their own, could not be listed."""
+    declared = Table("Readings", partition_key=partition, sort_key=sort)
+    items: list[Item] = [
+        {partition: str(n % 3), "ts": Decimal(1700000000000 + n), "value": Decimal(n) / 2} for n in range(9)
+    ]
+    with drafted(declared, items, tmp_path) as (text, graph):
+        if partition != "deviceId":
+            return
+        assert all(line in text for line in expected)
+        served = Served(graph, await make_store(declared))
+        await served.load(
+            *(f'{{"deviceId": "{i["deviceId"]}", "ts": {i["ts"]}, "value": 1.5}}' for i in items)
+        )
+        answer = await served.ask(
+            '{ device(deviceId: "2") { items(ts: { from: 1700000000003 }) { nodes { ts value } } } }'
+        )
+        assert answer == {
+            "device": {
+                "items": {
+                    "nodes": [
+                        {"ts": 1700000000005, "value": "1.5"},
+                        {"ts": 1700000000008, "value": "1.5"},
+                    ]
+                }
+            }
+        }
+
+
+def test_binary_keys(tmp_path: Path) -> None:
+    """A table with bytes in its keys would end in a traceback."""
+    items: list[Item] = [{"k": bytes([n, 255]), "s": Decimal(n), "x": b"a"} for n in range(4)]
+    with drafted(Table("B", partition_key=("k", "B"), sort_key=("s", "N")), items, tmp_path) as (text, _):
+        assert 'Table("B", partition_key=("k", "B"), sort_key=("s", "N"))' in text
+        assert "    k_id: bytes" in text
+        assert "cannot be read" not in text
+
+
+def test_heads_of_one_character(tmp_path: Path) -> None:
+    """Short prefixes, which save space in every item, would be taken for values."""
+    users = [both(f"U#{n}") for n in range(5)]
+    orders = [under(f"U#{n}", f"O#{n}{m}", amount=Decimal(m)) for n in range(5) for m in range(3)]
+    with drafted(table(), [*users, *orders], tmp_path) as (text, _):
+        assert '@node("U#{u_id}")' in text
+        assert '@record("{u}", "O#{o_id}")' in text
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [table(Index("g", "a", "b")), Table("T", partition_key=("n", "N"), sort_key=("b", "B"))],
+)
+def test_an_empty_table(declared: Table, tmp_path: Path) -> None:
+    """Somebody who begins with a new table would get no model to begin with."""
+    with drafted(declared, [], tmp_path) as (text, graph):
+        build_schema(graph)
+        assert graph.table == declared
+        assert "# doubt: the sample has no item: say here what there is" in text
+
+
+def test_one_item_of_a_kind_among_thousands(tmp_path: Path) -> None:
+    """What is rare would be left out, or taken for something else."""
+    items = [both(f"USER#{n}", n=Decimal(n)) for n in range(3000)] + [both("ORG#1", x="y")]
+    with drafted(table(), items, tmp_path) as (text, _):
+        assert class_of(text, "Org") == (
+            '@node("ORG#{org_id}")\nclass Org:\n    # doubt: the sample has one item of it\n'
+            "    org_id: ID\n    x: str"
+        )
+
+
+def test_several_items_of_one_node(tmp_path: Path) -> None:
+    """A user's settings would be another user."""
+    items = [under(f"USER#{n}", sort, a="b") for n in range(4) for sort in ("PROFILE", "SETTINGS")]
+    with drafted(table(), items, tmp_path) as (text, _):
+        assert '@node("USER#{user_id}", "PROFILE")' in text
+        assert "    settings: One[UserSettings] = one()" in text
+        assert '@record("{user}", "SETTINGS")' in text
+
+
+def test_nodes_of_several_key_fields(tmp_path: Path) -> None:
+    """A tenant's users would be known by half of their key."""
+    items = [
+        under(f"TENANT#t{t}#USER#u{u}", sort, email=f"{u}@x.y")
+        for t in range(2)
+        for u in range(3)
+        for sort in ("PROFILE", f"DOC#d{u}")
+    ]
+    with drafted(table(), [*items, both("TENANT#t0"), both("TENANT#t1")], tmp_path) as (text, _):
+        assert '@node("TENANT#{tenant_id}#USER#{user_id}", "PROFILE")' in text
+        assert '@record("{user}", "DOC#{doc_id}")' in text
+        assert '@node("TENANT#{tenant_id}")' in text
+
+
+def test_keys_in_indexes_are_unified_with_fields(tmp_path: Path) -> None:
+    """An index would have fields of its own for what the item says already, and lists would not find it."""
+    repos = [
+        both(
+            f"REPO#o{n}#r{n}",
+            owner=f"o{n}",
+            repo=f"r{n}",
+            GSI1PK=f"ACCOUNT#o{n}",
+            GSI1SK=f"#REPO#r{n}",
+        )
+        for n in range(3)
+    ]
+    issues = [
+        under(
+            f"REPO#o{n}#r{n}",
+            f"ISSUE#{m:07d}",
+            number=Decimal(m),
+            state="open",
+            GSI1PK=f"REPO#o{n}#r{n}",
+            GSI1SK=f"ISSUE#open#{m:07d}",
+        )
+        for n in range(3)
+        for m in range(3)
+    ]
+    accounts = [both(f"ACCOUNT#o{n}") for n in range(3)]
+    with drafted(table(GSI1), [*repos, *issues, *accounts], tmp_path) as (text, _):
+        assert '@node("REPO#{owner}#{repo}", gsi1("{account}", "#REPO#{repo}"))' in text
+        assert '@record("{repo}", "ISSUE#{number:07d}", gsi1("{repo}", "ISSUE#{state}#{number:07d}"))' in text
+        assert "    repos: Many[Repo] = many()" in class_of(text, "Account")
+
+
+def test_indexes_are_declared_as_they_are(tmp_path: Path) -> None:
+    """The draft would be of another table, and serve would refuse it."""
+    declared = table(
+        GSI1,
+        Index("by-score", ("Score", "N"), projection=["a", "b"]),
+        Index("l", "PK", "CreatedAt", local=True, projection="KEYS_ONLY"),
+    )
+    with drafted(declared, [both("A#1", CreatedAt="2024-01-01", Score=Decimal(3))], tmp_path) as (
+        text,
+        graph,
+    ):
+        assert graph.table == declared
+        assert "    created_at: date\n" in text
+
+
+def test_names_that_mean_something_else(tmp_path: Path) -> None:
+    """The file would not be imported, or no schema be made of it, for an attribute's name."""
+    names = [
+        *(
+            "class",
+            "import",
+            "id",
+            "shard",
+            "first",
+            "to",
+            "many",
+            "stored",
+            "date",
+            "a b",
+            "a.b",
+            "a-b",
+            "ünï",
+        ),
+        *("__typename2", "1st", "userID", "user_id", "user-id", "$", "l", "cursor", "node", "from", "None"),
+    ]
+    items = [both(f"lambda#{n}", **dict.fromkeys(names, "x")) for n in range(3)]
+    with drafted(table(), items, tmp_path) as (text, graph):
+        build_schema(graph)
+        [record] = graph.types.values()
+        read = {record.fields[name].attribute[0] for name in record.fields}
+        assert read >= set(names)
+        for line in (
+            "    class_: str\n",
+            "    date_: str\n",
+            '    first_value: str = stored("first")\n',
+            "    l_: str\n",
+            '    lambda_id_2: str = stored("id")\n',
+            "    many_: str\n",
+            '    field_1st: str = stored("1st")\n',
+        ):
+            assert line in text, line
+
+
+@pytest.mark.parametrize(
+    "word", ["Query", "Node", "Date", "Graph", "ID", "UserConnection", "True", "Enum", "Many", "String"]
+)
+def test_types_that_are_called_as_something_else(word: str, tmp_path: Path) -> None:
+    """A type of a table would take the place of one of GraphQL's or of the model file's."""
+    items = [both(f"{word}#{n}", Type=word, query="x") for n in range(3)]
+    with drafted(table(), items, tmp_path) as (_, graph):
+        build_schema(graph)
+        assert [record.type_value for record in graph.types.values()] == [word]
+
+
+@pytest.mark.parametrize(
+    ("values", "annotation"),
+    [
+        (["x", "y"], "str"),
+        (["2024-01-31", "2024-02-01"], "date"),
+        (["2024-01-31T10:00:00Z", "2024-02-01T00:00:00.5+02:00"], "datetime"),
+        (["2024-01-31", "2024-02-31"], "str"),
+        ([Decimal(1), Decimal(2**31 - 1)], "int"),
+        ([Decimal(1), Decimal(2**31)], "Long"),
+        ([Decimal(1), Decimal("1.5")], "Decimal"),
+        ([Decimal("0.30000000000000004"), Decimal(1)], "float"),
+        ([True, False], "bool"),
+        ([b"x", b"y"], "bytes"),
+        ([["a"], []], "list[str]"),
+        ([[Decimal(1), None], [Decimal(2)]], "list[int | None]"),
+        ([["a", Decimal(1)], []], "JSON"),
+        ([frozenset(["a"]), frozenset(["b"])], "set[str]"),
+        ([frozenset([Decimal("1.5")])] * 2, "set[Decimal]"),
+        ([{"a": "b"}, {}], "JSON"),
+        (["x", Decimal(1)], "JSON"),
+        (["x", None], "str | None"),
+    ],
+)
+def test_the_types_of_attributes(values: Sequence[Any], annotation: str, tmp_path: Path) -> None:
+    """A field would be of a type that its own items do not fit."""
+    items = [both(f"A#{n}", v=value) for n, value in enumerate(values)]
+    with drafted(table(), items, tmp_path) as (text, _):
+        assert f"    v: {annotation}\n" in f"{body(text)}\n"
+        assert "cannot be read" not in text
+    with drafted(table(), [*items, both("A#9")], tmp_path) as (text, _):
+        assert f"    v: {annotation.removesuffix(' | None')} | None\n" in f"{body(text)}\n"
+
+
+def test_parts_of_a_key_that_are_alike_by_chance(tmp_path: Path) -> None:
+    """Two parts of a node's key that are equal in a sample would be taken for one, and the draft would end there."""
+    items = [
+        both("1#1"),
+        under("1#1", "A"),
+        under("1#2", "A"),
+        both("A"),
+        under("A#1", "A"),
+        both("B#SHARD1"),
+    ]
+    with drafted(table(), items, tmp_path) as (_, graph):
+        build_schema(graph)
+
+
+def test_what_the_draft_does_not_read_is_named(tmp_path: Path) -> None:
+    """Items would be missing in every list, and nobody would know."""
+    items = [both(f"USER#{n}", name="n") for n in range(4)] + [under("USER#", "x")]
+    with drafted(table(), items, tmp_path) as (text, graph):
+        refused = [item for item in items if why_not_read(graph, item)]
+        assert ("doubt: 1 item of the sample cannot be read by these types:" in text) == bool(refused)
+
+
+# --- Whatever a table holds ---------------------------------------------------------------------------
+
+WORDS = st.sampled_from(
+    [
+        *(
+            "A",
+            "USER",
+            "ORDER",
+            "user",
+            "x",
+            "1",
+            "22",
+            "META",
+            "a b",
+            "é",
+            "{x}",
+            "NAME",
+            "SHARD1",
+            "l",
+            "id",
+        ),
+        *("2024-01-01", "2024-01-01T00:00:00Z", "Query", "\n", '"', "'", "\\"),
+    ]
+)
+KEYS = st.builds(
+    lambda words, separator: separator.join(words),
+    st.lists(WORDS, min_size=1, max_size=4),
+    st.sampled_from(["#", "|", "_", "-", "/", ":"]),
+)
+NUMBERS = st.integers(-5, 10**12).map(Decimal)
+VALUES = st.one_of(
+    *(KEYS, NUMBERS, st.booleans(), st.none(), st.binary(max_size=2), st.just({"a": Decimal(1)})),
+    st.lists(st.one_of(KEYS, NUMBERS), max_size=2),
+    st.sets(KEYS, min_size=1, max_size=2).map(frozenset),
+    st.decimals(-5, 5, places=2),
+)
+ATTRIBUTES = st.sampled_from(
+    [
+        *(
+            "id",
+            "Id",
+            "userId",
+            "user_id",
+            "orderId",
+            "name",
+            "type",
+            "Type",
+            "class",
+            "first",
+            "status",
+            "date",
+        ),
+        *("GSI1PK", "GSI1SK", "x", "X", "é", "$", "shard", "node", "to", "a.b", "1"),
+    ]
+)
+TABLES = [
+    table(),
+    table(
+        GSI1,
+        Index("inverted", "SK", "PK"),
+        Index("by-status", "status"),
+        Index("local", "PK", "x", local=True, projection="KEYS_ONLY"),
+    ),
+    Table("Things", partition_key="PK"),
+    Table(
+        "Things",
+        partition_key="userId",
+        sort_key=("n", "N"),
+        indexes=[Index("i", "orderId", ("m", "N"), projection=["name"])],
+    ),
+    Table("Things", partition_key=("b", "B"), sort_key="SK"),
+]
+KEYS_BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
+    "S": KEYS,
+    "N": st.integers(-3, 99).map(Decimal),
+    "B": st.binary(min_size=1, max_size=2),
+}
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> tuple[Table, list[Item]]:
+    """A table and some items that DynamoDB would hold in it."""
+    declared = draw(st.sampled_from(TABLES))
+    items: dict[Any, Item] = {}
+    for attributes in draw(st.lists(st.dictionaries(ATTRIBUTES, VALUES, max_size=6), max_size=12)):
+        item = {**attributes, **{key.name: draw(KEYS_BY_TYPE[key.type]) for key in declared.keys}}
+        if declared.sort and declared.sort.type == declared.partition.type and draw(st.booleans()):
+            item[declared.sort.name] = item[declared.partition.name]
+        for key in declared.key_attributes():
+            if key.name in item and not key.holds(item[key.name]):
+                del item[key.name]
+        items[declared.key_of(item)] = item
+    return declared, list(items.values())
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(samples())
+def test_every_draft_can_be_served_and_reads_what_it_does_not_name(sample: tuple[Table, list[Item]]) -> None:
+    """A table of somebody's would give a file that does not import, or hides some of its items."""
+    declared, items = sample
+    text = draft(declared, items)
+    with tried(text) as graph:
+        assert mistakes_of(graph) == ()
+        build_schema(graph)
+        refused = [item for item in items if why_not_read(graph, item) is not None]
+    noun = "item" if len(refused) == 1 else "items"
+    assert (f"{len(refused)} {noun} of the sample cannot be read" in text) == bool(refused)
+
+
+def test_a_draft_of_anything_is_formatted() -> None:
+    """Long names and texts with quotes would be written otherwise than a formatter writes them."""
+    long = "a-very-long-word-in-a-key-" * 4
+    items = [
+        both(f"{long}#{n}", **{long: "x", "it's": 'a "quote"', "GSI1PK": long * 2, "GSI1SK": f'"{n}"'})
+        for n in range(4)
+    ]
+    items += [under(f"{long}#{n}", f"\"{n}'#\\{n}", GSI1PK="{}", GSI1SK="\t") for n in range(4)]
+    for length in (88, 110):
+        text = draft(table(GSI1, Index(long, "SK", long, projection=[long, "it's"])), items)
+        assert ruff("format", f"--line-length={length}", text=text) == text

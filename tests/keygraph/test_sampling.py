@@ -1,0 +1,46 @@
+"""A sample of a table, on each engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from keygraph.sampling import sample
+from keygraph.store import BatchWrite, Scan, TracingStore
+from keygraph.table import Table
+from tests.conftest import MakeStore
+
+TABLE = Table("Sampled", partition_key="PK", sort_key="SK")
+
+
+async def filled(make_store: MakeStore, partitions: int, each: int) -> TracingStore:
+    store = await make_store(TABLE)
+    for partition in range(partitions):
+        items = [{"PK": f"P{partition}", "SK": f"S{n}"} for n in range(each)]
+        await store.send(BatchWrite(tuple(items)))
+    return TracingStore(store)
+
+
+@pytest.mark.parametrize("count", [1, 7, 40, 200])
+async def test_it_is_as_large_as_was_asked_for(count: int, make_store: MakeStore) -> None:
+    """Somebody would pay for reading more than they asked for, or get less although there is more."""
+    store = await filled(make_store, 20, 5)
+    found = await sample(store, count)
+    assert len(found) == min(count, 100)
+    assert len({(item["PK"], item["SK"]) for item in found}) == len(found)
+    scans = [request for request in store.requests if isinstance(request, Scan)]
+    assert len(scans) == len(store.requests)
+    assert all(scan.limit is not None and scan.limit <= count for scan in scans)
+
+
+async def test_a_large_partition_is_not_all_of_it(make_store: MakeStore) -> None:
+    """One popular partition would be taken for the whole table."""
+    store = await filled(make_store, 1, 300)
+    small = [{"PK": f"Q{n}", "SK": "S"} for n in range(30)]
+    await store.send(BatchWrite(tuple(small)))
+    found = await sample(store, 160)
+    assert len({item["PK"] for item in found}) > 15
+
+
+async def test_an_empty_table_has_an_empty_sample(make_store: MakeStore) -> None:
+    """A draft of a new table would never end."""
+    assert await sample(await make_store(TABLE), 100) == []

@@ -1,0 +1,96 @@
+"""`keygraph draft`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from keygraph.engines import open_store
+from keygraph.items import Item
+from keygraph.store import BatchWrite, CreateTable, DeleteTable, ListTables
+from keygraph.table import Index, Table
+from tests.server.command_line import run
+
+INDEX = Index("by-name", "name", "SK")
+TABLE = Table("Library", partition_key="PK", sort_key="SK", indexes=[INDEX])
+ITEMS: list[Item] = [{"PK": f"BOOK#{n}", "SK": f"BOOK#{n}", "name": "It"} for n in range(30)]
+ITEMS += [{"PK": f"BOOK#{n}", "SK": f"LOAN#2024-01-{n + 1:02d}", "to": "me"} for n in range(30)]
+
+
+@pytest.fixture
+def address(engine: str, folder: Path, request: pytest.FixtureRequest) -> str:
+    return "sqlite:l.db" if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
+
+
+def make(address: str, table: Table, items: list[Item]) -> None:
+    async def made() -> None:
+        async with open_store(address, table) as store:
+            await store.send(DeleteTable())
+            await store.send(CreateTable())
+            await store.send(BatchWrite(tuple(items)))
+
+    asyncio.run(made())
+
+
+def test_what_is_printed_is_a_model_that_is_served(address: str) -> None:
+    """Somebody with a table and no model could not begin with one command."""
+    make(address, TABLE, ITEMS)
+    result = run("draft", "Library", "--store", address)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert '@record("{book}", "LOAN#{loan_date}")\nclass BookLoan:\n' in result.stdout
+    Path("drafted_library.py").write_text(result.stdout, "utf-8")
+    words = ("--model", "drafted_library", "--store", address)
+    assert f"The table in {address} is as declared." in run("describe", *words).stdout
+    assert "loans(" in run("schema", *words).stdout
+
+
+def test_it_reads_as_many_items_as_is_said(address: str) -> None:
+    """A large table would be read whole."""
+    make(address, TABLE, ITEMS)
+    found = run("draft", "Library", "--items", "20", "--store", address).stdout
+    assert re.search("drafted from ([0-9,]+) items", found.replace("\n", " ")) is not None
+    assert "drafted from 20 items of it" in found
+
+
+def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
+    """A misspelt name would give an empty draft, or make a file."""
+    result = run("draft", "Libary", "--store", address)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert (
+        result.stderr == f"keygraph: there is no table Libary in {address}. Name another one, or --store.\n"
+    )
+    if engine == "sqlite":
+        assert not Path("l.db").exists()
+
+
+def test_the_only_table_need_not_be_named(engine: str, address: str) -> None:
+    """Whoever does not know what is in a file, or in a new DynamoDB Local, would have to find out otherwise."""
+    if engine != "sqlite":
+        # The other tests' tables are there too.
+        return
+    assert run("draft", "--store", address).stderr == (
+        "keygraph: there is no file l.db. Name another store: --store ADDRESS.\n"
+    )
+    make(address, TABLE, ITEMS)
+    assert run("draft", "--store", address).stdout == run("draft", "Library", "--store", address).stdout
+    make(address, Table("Other", partition_key="id"), [])
+    result = run("draft", "--store", address)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"keygraph: {address} has several tables: Library, Other. Name one: keygraph draft TABLE.\n"
+    )
+
+
+def test_tables_are_found_wherever_they_are(address: str) -> None:
+    """On DynamoDB it would be said that there is no table."""
+    make(address, TABLE, [])
+    make(address, Table("Other", partition_key="id"), [])
+
+    async def names() -> tuple[str, ...]:
+        async with open_store(address, Table("-", partition_key="-")) as store:
+            return await store.send(ListTables())
+
+    assert {"Library", "Other"} <= set(asyncio.run(names()))
