@@ -9,7 +9,7 @@ from keygraph.errors import Mistake
 from keygraph.model import Model
 from keygraph.paths import AccessPath
 from keygraph.records import DeclaredList, RecordType
-from keygraph.shapes import are_disjoint, is_special_case, shape
+from keygraph.shapes import are_disjoint, goes_before, shape
 from keygraph.table import Index, Table
 
 
@@ -65,7 +65,7 @@ def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
 
 def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
     of, chosen = declared.of, declared.options
-    ends = [end.name for end in of.ends.values() if end.target is owner]
+    ends = [end.name for end in of.ends.values() if owner in end.members]
     if chosen.at is not None and chosen.at not in ends:
         return Mistake(
             "no-path",
@@ -109,7 +109,7 @@ def _several_paths(owner: RecordType, declared: DeclaredList, paths: list[Access
 def _are_told_apart(one: RecordType, other: RecordType) -> bool:
     """Whether keys alone tell the items of the two types apart."""
     mine, theirs = (shape(*record.table_keys.templates) for record in (one, other))
-    return is_special_case(mine, theirs) != is_special_case(theirs, mine) or are_disjoint(mine, theirs)
+    return goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs)
 
 
 def _types_not_told_apart(model: Model) -> Iterator[Mistake]:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from keygraph.key_text import KeyText
 from keygraph.templates import Maybe, Slot, Template, Token
+from keygraph.unions import written_out
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,23 @@ class _Border:
 _BORDER = _Border()
 _Unit: TypeAlias = "str | Hole | _Border"
 Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
-"""The alternatives of a shape (an optional part makes two), each a sequence of characters and holes."""
+"""The alternatives of a shape (an optional part makes two, a union one for each member's key), each a sequence of
+characters and holes."""
 
 
 @cache
 def shape(*templates: Template | None) -> Shape:
-    """The shape of a key: of one template, or of a partition template and a sort template together."""
-    alternatives: list[tuple[_Unit, ...]] = [()]
-    for number, template in enumerate(templates):
-        if number:
-            alternatives = [(*units, _BORDER) for units in alternatives]
-        if template is not None:
-            alternatives = [(*units, *more) for units in alternatives for more in _units(template.tokens)]
+    """The shape of a key: of one template, or of a partition template and a sort template together.
+
+    A placeholder of a union makes as many alternatives as its members have keys.
+    """
+    alternatives: list[tuple[_Unit, ...]] = []
+    for written in written_out(tuple(each or Template(()) for each in templates)):
+        made: list[tuple[_Unit, ...]] = [()]
+        for number, template in enumerate(written):
+            border = (_BORDER,) if number else ()
+            made = [(*units, *border, *more) for units in made for more in _units(template.tokens)]
+        alternatives.extend(made)
     return tuple(alternatives)
 
 
@@ -121,6 +127,20 @@ def _is_narrower(narrow: KeyText, wide: KeyText) -> bool:
         return False
     order = {("int", "long"), ("long", "int"), ("int", "decimal"), ("long", "decimal"), ("date", "datetime")}
     return (narrow.type.kind, wide.type.kind) in order
+
+
+def goes_before(special: Shape, general: Shape) -> bool:
+    """Whether a key that is of both shapes is the first one's: the first is a special case of the second, or each of
+    its alternatives is of those that it meets."""
+    if is_special_case(special, general):
+        return not is_special_case(general, special)
+    meeting = [
+        (narrow, wide) for narrow in special for wide in general if not are_disjoint((narrow,), (wide,))
+    ]
+    return bool(meeting) and all(
+        is_special_case((narrow,), (wide,)) and not is_special_case((wide,), (narrow,))
+        for narrow, wide in meeting
+    )
 
 
 # --- Disjoint shapes ----------------------------------------------------------------------------------

@@ -260,7 +260,7 @@ def _bound(
         owner.identity if owner else None,
         required_texts(context.graph, path, given),
         narrowings(context.graph, path, given),
-        condition(path, given.get("where")),
+        condition(context.graph, path, given.get("where")),
     )
 
 
@@ -318,9 +318,10 @@ def _named(
     found: dict[tuple[str, ...], None] = {}
     for text in ids:
         record, identity = read_global_id(context.graph, text)
-        if record is not path.node:
-            raise BadUserInput(f"to: ids of {path.node.name} are wanted")
-        found[identity] = None
+        if record not in path.nodes:
+            raise BadUserInput(f"to: ids of {' or '.join(node.name for node in path.nodes)} are wanted")
+        end = path.record.ends[path.far_end] if path.far_end else None
+        found[identity if end is None else end.identity_of(record, identity)] = None
     return EdgesTo(neighbours, owner.identity if owner else (), tuple(found))
 
 
@@ -336,10 +337,15 @@ async def resolve_nodes(connection: Connection, info: Info, arguments: Mapping[s
     """The nodes of the page; those that do not exist are left out where they are read."""
     edges, _ = await connection.page()
     nodes = [node for edge in edges if (node := edge.node) is not None]
-    if not needs_item(info, connection.neighbours.path.node):
+    if not any(needs_item(info, node) for node in nodes):
         return nodes
-    read = await asyncio.gather(*(read_source(connection.context, node) for node in nodes))
+    read = await asyncio.gather(*(_read_as_selected(connection.context, info, node) for node in nodes))
     return [node for node in read if node is not None]
+
+
+async def _read_as_selected(context: RequestContext, info: Info, node: Source) -> Source | None:
+    """The node, with its item where something is selected that its key does not tell."""
+    return await read_source(context, node) if needs_item(info, node) else node
 
 
 async def resolve_page_info(connection: Connection, info: Info, arguments: Mapping[str, Any]) -> PageInfo:
@@ -354,6 +360,4 @@ async def resolve_total(connection: Connection, info: Info, arguments: Mapping[s
 async def resolve_node(edge: Edge, info: Info, arguments: Mapping[str, Any]) -> Source | None:
     """The edge's node; None where it is read and does not exist."""
     node = edge.node
-    if node is None or not needs_item(info, node.record):
-        return node
-    return await read_source(edge.connection.context, node)
+    return None if node is None else await _read_as_selected(edge.connection.context, info, node)

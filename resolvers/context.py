@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,12 +46,18 @@ class RequestContext:
         self.nodes = NodeLoader(self.store)
         self.neighbours = NeighbourLoader(self.store, self.limits.concurrency)
 
-    async def item_of(self, record: RecordType, identity: tuple[str, ...]) -> Item | None:
-        """The item of a node, wherever it stands; None where there is none of that type."""
-        keys = self.graph.table_keys(record, identity)
+    async def item_of(
+        self, records: Sequence[RecordType], identity: tuple[str, ...]
+    ) -> tuple[RecordType, Item] | None:
+        """The item of a node of one of these types, whose keys are alike, wherever it stands, and which it is of.
+
+        None where there is none.
+        """
+        keys = self.graph.table_keys(records[0], identity)
         items = await asyncio.gather(*map(self.nodes.get, keys))
+        found = ((self.graph.recognise(item), item) for item in items if item is not None)
         return next(
-            (item for item in items if item is not None and self.graph.recognise(item) is record), None
+            ((record, item) for record, item in found if record in records and record is not None), None
         )
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 from strawberry.types.info import Info
 
-from keygraph.declaration import declaration_of
 from keygraph.graph import Graph
 from keygraph.names import camel
-from keygraph.records import Method, RecordType
+from keygraph.records import Method, RecordType, partition_text
 from keygraph.types import Writing, field_type, is_optional
+from keygraph.unions import NodeText
 from resolvers.context import context_of
 from resolvers.definitions import Arguments, OutputType, ServedField, argument, nullable
 from resolvers.sources import Source, needs_item, read_source
@@ -27,16 +27,15 @@ class MethodFields:
         self,
         graph: Graph,
         output: Callable[[Any], OutputType],
-        object_of: Callable[[RecordType], type],
+        node: Callable[[Sequence[RecordType]], OutputType],
     ) -> None:
-        """`output` gives the GraphQL type of a field's type, `object_of` that of a record type."""
+        """`output` gives the GraphQL type of a field's type, `node` that of a node of one of some types."""
         self._graph = graph
         self._output = output
-        self._object_of = object_of
+        self._node = node
 
     def field(self, method: Method, source_of: Callable[[Any], Source]) -> StrawberryField:
         """The field of a method, on objects of which `source_of` gives the source."""
-        record = self._record(is_optional(method.hints["return"])[0])
         arguments = self._arguments(method)
         names = {name: python for python, name in arguments.items()}
 
@@ -48,23 +47,28 @@ class MethodFields:
             answer = call(source, info, given)
             if inspect.isawaitable(answer):
                 answer = await answer
-            if answer is None or record is None:
+            if answer is None:
                 return None
-            found = Source(record, self._identity_of(record, answer))
-            return await read_source(context_of(info), found) if needs_item(info, record) else found
+            found = self._source_of(method.nodes, answer)
+            return await read_source(context_of(info), found) if needs_item(info, found) else found
 
         return ServedField(
             camel(method.name),
-            self._type(method.hints["return"]),
-            resolve_node if record is not None else call,
+            # Whether a node exists is known only when it is read.
+            nullable(self._node(method.nodes)) if method.nodes else self._type(method.hints["return"]),
+            resolve_node if method.nodes else call,
             self._shown_arguments(method),
             method.description,
         )
 
-    def _record(self, annotation: object) -> RecordType | None:
-        if not inspect.isclass(annotation) or declaration_of(annotation) is None:
-            return None
-        return next((record for record in self._graph.nodes if record.cls is annotation), None)
+    def _source_of(self, records: Sequence[RecordType], instance: Any) -> Source:
+        """What an object of the model's class stands for; one that has a key alone can be of several types."""
+        own = [record for record in records if isinstance(instance, record.cls)]
+        if not own:
+            fitting = [record for record in records if _has_key(record, instance)]
+            alike = fitting[0].table_keys.templates if fitting else ()
+            own = [record for record in fitting if record.table_keys.templates == alike] or list(records)
+        return Source(own[0], self._identity_of(own[0], instance), others=tuple(own[1:]))
 
     def _identity_of(self, record: RecordType, instance: Any) -> tuple[str, ...]:
         """The identity of an object of the model's class."""
@@ -73,15 +77,15 @@ class MethodFields:
             value = instance
             for name in slot.path:
                 value = getattr(value, name)
+            if isinstance(slot.text, NodeText):
+                members = [self._graph.types[name] for each in slot.text.variants for name in each.members]
+                source = self._source_of(members, value)
+                value = partition_text(source.record, source.identity)
             values[record.leaf_name(slot.path)] = value
         return self._graph.identity(record, values)
 
     def _type(self, annotation: object) -> OutputType:
         annotation, optional = is_optional(annotation)
-        record = self._record(annotation)
-        if record is not None:
-            # Whether a node exists is known only when it is read.
-            return nullable(self._object_of(record))
         type_ = self._output(field_type(annotation, Writing()))
         return nullable(type_) if optional else type_
 
@@ -103,3 +107,7 @@ class MethodFields:
             else:
                 shown.append(argument(graphql_name, type_ if is_optional(hint)[1] else nullable(type_)))
         return shown
+
+
+def _has_key(record: RecordType, instance: Any) -> bool:
+    return all(hasattr(instance, slot.path[0]) for slot in record.identity)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from strawberry.types.info import Info
 from keygraph.docstrings import docstring, member_docstrings
 from keygraph.graph import Graph
 from keygraph.names import camel, plural, snake
-from keygraph.naming import connection_prefix, field_name
+from keygraph.naming import connection_prefix, field_name, union_name
 from keygraph.paths import AccessPath
 from keygraph.records import End, Field, RecordType
 from keygraph.types import FieldType
@@ -39,6 +39,7 @@ from resolvers.definitions import (
     OutputType,
     Resolver,
     ServedField,
+    UnionType,
     add_fields,
     argument,
     definition_of,
@@ -48,7 +49,7 @@ from resolvers.definitions import (
     object_type,
 )
 from resolvers.global_ids import read_global_id
-from resolvers.inputs import InputTypes
+from resolvers.inputs import InputTypes, key_value
 from resolvers.methods import MethodFields
 from resolvers.scalars import SCALAR_MAP, SCALARS
 from resolvers.sources import Source, checked, needs_item, read_source
@@ -96,9 +97,10 @@ class _Types:
         self._objects: dict[str, type] = {}
         self._enums: dict[type, OutputType] = {}
         self._structs: dict[type, type] = {}
+        self._unions: dict[str, UnionType] = {}
         self._direction = enum_type(SortDirection, docstring(SortDirection.__doc__), {})
         self._inputs = InputTypes(self.scalar)
-        self._methods = MethodFields(graph, self.output, self.object)
+        self._methods = MethodFields(graph, self.output, self.node)
         self._node = object_type(
             "Node",
             "Something with an id of its own, whatever its type.",
@@ -170,6 +172,16 @@ class _Types:
             add_fields(made, fields)
         return self._objects[record.name]
 
+    def node(self, members: Sequence[RecordType]) -> OutputType:
+        """The type of a node that is of one of these types: the object type, or a union."""
+        if len(members) == 1:
+            return self.object(members[0])
+        ordered = self._graph.unions[frozenset(members)]
+        name = union_name(ordered)
+        if name not in self._unions:
+            self._unions[name] = UnionType(name, [self.object(each) for each in ordered], _type_of_source)
+        return self._unions[name]
+
     def _stored_field(self, field: Field, source_of: Callable[[Any], Source]) -> StrawberryField:
         def resolve(source: Any, info: Info, arguments: Arguments) -> Any:
             value = source_of(source).value(field)
@@ -186,10 +198,10 @@ class _Types:
                 return None
             context = context_of(info)
             checked(context, found, record, end.name)
-            return await read_source(context, found) if needs_item(info, found.record) else found
+            return await read_source(context, found) if needs_item(info, found) else found
 
         return ServedField(
-            camel(end.name), nullable(self.object(end.target)), resolve, description=end.description
+            camel(end.name), nullable(self.node(end.members)), resolve, description=end.description
         )
 
     def _member_fields(
@@ -264,7 +276,7 @@ class _Types:
         name = f"{connection_prefix(path)}Connection"
         if name not in self._objects:
             made = self._objects[name] = object_type(name)
-            edge, node = self._edge(path), self.object(path.node)
+            edge, node = self._edge(path), self.node(path.nodes)
             add_fields(
                 made,
                 [
@@ -286,7 +298,7 @@ class _Types:
         if name not in self._objects:
             record = path.record
             made = self._objects[name] = object_type(name, record.description if path.far_end else None)
-            node = nullable(self.object(path.node))
+            node = nullable(self.node(path.nodes))
             source_of = _itself if path.is_one else _of_edge
             fields: list[StrawberryField]
             if path.is_one:
@@ -317,7 +329,10 @@ class _Types:
         graph = self._graph
 
         async def resolve(source: Any, info: Info, given: Arguments) -> Source | None:
-            values = {record.leaf_name(slot.path): given.get(name) for name, slot in names.items()}
+            values = {
+                record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
+                for name, slot in names.items()
+            }
             identity = graph.identity(record, values)
             return await read_source(context_of(info), Source(record, identity))
 
@@ -385,7 +400,7 @@ def _attribute(name: str) -> Resolver:
 def _resolve_only_node(path: AccessPath) -> Resolver:
     async def resolve(source: Source, info: Info, arguments: Arguments) -> Source | None:
         node = far_source(path, source)
-        if node is None or not needs_item(info, node.record):
+        if node is None or not needs_item(info, node):
             return node
         return await read_source(context_of(info), node)
 

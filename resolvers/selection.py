@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from graphql import (
     FieldNode,
@@ -11,24 +11,26 @@ from graphql import (
     FragmentSpreadNode,
     InlineFragmentNode,
     SelectionSetNode,
+    is_abstract_type,
 )
 from strawberry.types.info import Info
 
 
-def selected_paths(info: Info, *path: str) -> frozenset[str]:
+def selected_paths(info: Info, *path: str, of: str | None = None) -> frozenset[str]:
     """The names of the fields selected under the field being resolved, at that path of names below it.
 
-    `selected_paths(info, "edges", "node")` has the fields that are selected of the nodes. Fragments are followed
-    whatever their type; what `@skip` and `@include` leave out is not there.
+    `selected_paths(info, "edges", "node")` has the fields that are selected of the nodes. `of` names the object's type:
+    fragments on others are passed over; without it all are followed. What `@skip` and `@include` leave out is not
+    there.
     """
     raw: Any = info._raw_info
     nodes: Sequence[FieldNode] = raw.field_nodes
     for name in path:
-        nodes = [field for field in _fields(nodes, raw) if field.name.value == name]
-    return frozenset(field.name.value for field in _fields(nodes, raw))
+        nodes = [field for field in _fields(nodes, raw, None) if field.name.value == name]
+    return frozenset(field.name.value for field in _fields(nodes, raw, of))
 
 
-def _fields(nodes: Sequence[FieldNode], raw: Any) -> Iterator[FieldNode]:
+def _fields(nodes: Sequence[FieldNode], raw: Any, of: str | None) -> Iterator[FieldNode]:
     seen: set[str] = set()
     waiting: list[SelectionSetNode] = [node.selection_set for node in nodes if node.selection_set]
     while waiting:
@@ -38,20 +40,30 @@ def _fields(nodes: Sequence[FieldNode], raw: Any) -> Iterator[FieldNode]:
             match selection:
                 case FieldNode():
                     yield selection
-                case InlineFragmentNode():
+                case InlineFragmentNode() if _applies(selection, raw, of):
                     waiting.append(selection.selection_set)
                 case FragmentSpreadNode():
                     name = selection.name.value
                     fragment = raw.fragments.get(name)
                     if name not in seen and fragment is not None:
                         seen.add(name)
-                        waiting.append(_selections_of(fragment))
+                        definition = _definition_of(fragment)
+                        if _applies(definition, raw, of):
+                            waiting.append(definition.selection_set)
 
 
-def _selections_of(fragment: Any) -> SelectionSetNode:
+def _definition_of(fragment: Any) -> FragmentDefinitionNode:
     """graphql-core hands out fragments with or without details around their definition."""
-    definition: FragmentDefinitionNode = getattr(fragment, "definition", fragment)
-    return definition.selection_set
+    return cast(FragmentDefinitionNode, getattr(fragment, "definition", fragment))
+
+
+def _applies(fragment: InlineFragmentNode | FragmentDefinitionNode, raw: Any, of: str | None) -> bool:
+    """Whether the fragment is on the type of that name, or on one that it is of."""
+    if of is None or fragment.type_condition is None:
+        return True
+    name = fragment.type_condition.name.value
+    on = raw.schema.get_type(name)
+    return name == of or (is_abstract_type(on) and raw.schema.is_sub_type(on, raw.schema.get_type(of)))
 
 
 def _is_included(selection: Any, variables: dict[str, Any]) -> bool:

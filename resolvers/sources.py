@@ -27,6 +27,8 @@ class Source:
     record: RecordType
     identity: tuple[str, ...]
     item: Item | None = None
+    others: tuple[RecordType, ...] = ()
+    """Of which other types a node with this key can be, as long as it was not read."""
 
     @property
     def id(self) -> str:
@@ -42,9 +44,18 @@ class Source:
     def end(self, end: End) -> Source | None:
         """The node at an end; None where there is none. Raises CorruptItem where what stands there is no key."""
         if end.name in self.record.key_fields:
-            return Source(end.target, self.record.identity_end(self.identity, end))
-        identity = self.record.end_identity(self._read_item(end.name), end)
-        return None if identity is None else Source(end.target, identity)
+            identity: tuple[str, ...] | None = self.record.identity_end(self.identity, end)
+        else:
+            identity = self.record.end_identity(self._read_item(end.name), end)
+        if identity is None:
+            return None
+        try:
+            (record, *others), own = end.nodes(identity)
+        except ValueError:
+            raise CorruptItem(
+                f"{self.record.name}.{end.name} of an item is no key of {end.type_name}"
+            ) from None
+        return Source(record, own, others=tuple(others))
 
     def instance(self, method: Method) -> Any:
         """What a method of the model is called on."""
@@ -69,24 +80,29 @@ def answered_by_key(record: RecordType) -> frozenset[str]:
     return frozenset({"id", "__typename", *map(camel, names)})
 
 
-def needs_item(info: Info, record: RecordType, *path: str) -> bool:
-    """Whether what is selected at that path below the field cannot be answered by the node's key alone."""
+def needs_item(info: Info, source: Source) -> bool:
+    """Whether what is selected below the field cannot be answered by the node's key alone."""
+    record = source.record
+    if source.others:
+        return True
     if record.is_virtual:
         return False
     context = context_of(info)
-    key = (tuple(map(id, info._raw_info.field_nodes)), path)
+    key = (tuple(map(id, info._raw_info.field_nodes)), record.name)
     selected = context.selections.get(key)
     if selected is None:
-        selected = context.selections[key] = selected_paths(info, *path)
+        selected = context.selections[key] = selected_paths(info, of=record.name)
     return not selected <= answered_by_key(record)
 
 
 async def read_source(context: RequestContext, source: Source) -> Source | None:
     """The source with its item; None where the node does not exist. A virtual node always does."""
     if source.item is None and not source.record.is_virtual:
-        source.item = await context.item_of(source.record, source.identity)
-        if source.item is None:
+        found = await context.item_of((source.record, *source.others), source.identity)
+        if found is None:
             return None
+        source.record, source.item = found
+        source.others = ()
     return source
 
 
