@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import TypeAlias
 
 from keygraph.key_text import KeyText
@@ -134,13 +135,15 @@ def goes_before(special: Shape, general: Shape) -> bool:
     its alternatives is of those that it meets."""
     if is_special_case(special, general):
         return not is_special_case(general, special)
-    meeting = [
-        (narrow, wide) for narrow in special for wide in general if not are_disjoint((narrow,), (wide,))
-    ]
-    return bool(meeting) and all(
-        is_special_case((narrow,), (wide,)) and not is_special_case((wide,), (narrow,))
-        for narrow, wide in meeting
-    )
+    if len(special) == len(general) == 1:
+        return False
+    is_met = False
+    for narrow, wide in product(special, general):
+        if is_special_case((narrow,), (wide,)) and not is_special_case((wide,), (narrow,)):
+            is_met = True
+        elif not are_disjoint((narrow,), (wide,)):
+            return False
+    return is_met
 
 
 # --- Disjoint shapes ----------------------------------------------------------------------------------
@@ -152,6 +155,7 @@ _Step: TypeAlias = "tuple[_Chars | _Border, bool, bool]"
 """Characters, whether they may be absent, whether they may repeat."""
 
 
+@cache
 def are_disjoint(one: Shape, other: Shape) -> bool:
     """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
     return not any(
