@@ -18,6 +18,7 @@ def graph_mistakes(model: Model) -> list[Mistake]:
     return [
         *_lists_without_one_path(model),
         *_types_not_told_apart(model),
+        *_members_without_item(model),
         *_types_not_projected(model),
         *_fields_without_item(model),
     ]
@@ -125,6 +126,22 @@ def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
                     f"({one.table_keys} and {other.table_keys}).",
                     "Give one of them a type value or a literal prefix of its own.",
                 )
+
+
+def _members_without_item(model: Model) -> Iterator[Mistake]:
+    """Members of a union with keys alike, which only reading tells apart, of which the table holds no item."""
+    for record in model.types.values():
+        for end in record.ends.values():
+            for alike in end.alike:
+                virtual = next((member for member in alike if member.is_virtual), None)
+                if virtual is not None and len(alike) > 1:
+                    names = " and ".join(member.name for member in alike)
+                    yield Mistake(
+                        "union-end",
+                        f"{record.name}.{end.name}",
+                        f"the keys of {names} are alike, and there is no item of {virtual.name} that tells its type.",
+                        f"Give {virtual.name} a key of its own.",
+                    )
 
 
 def _types_not_projected(model: Model) -> Iterator[Mistake]:

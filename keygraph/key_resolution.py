@@ -40,7 +40,7 @@ class KeyResolution:
     def resolve(self) -> None:
         for record in self._types.values():
             self._make_table_keys(record)
-        for record in self._mistakes.without_broken(self._types.values()):
+        for record in self._types.values():
             self._find_texts_of_ends(record)
         for record in self._mistakes.without_broken(self._types.values()):
             self._place_ends(record)

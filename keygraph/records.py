@@ -63,6 +63,14 @@ class End:
         """The types in words, for messages."""
         return " or ".join(member.name for member in self.members)
 
+    @property
+    def alike(self) -> list[tuple[RecordType, ...]]:
+        """The members in groups, of which each has one key."""
+        if self.text is None:
+            return [self.members]
+        names = (variant.members for variant in self.text.variants)
+        return [tuple(member for member in self.members if member.name in group) for group in names]
+
     @cached_property
     def identity(self) -> tuple[Slot, ...]:
         """The slots of the end's identity, as the node's type sees them; the node itself is at the empty path."""

@@ -233,9 +233,8 @@ class TemplateResolution:
                 self._refuse_end(
                     record,
                     end,
-                    f"the partition key of {members[0].name} does not identify it, and so not tell it from another "
-                    "type's node.",
-                    "Put all its key fields into its partition template, or name another type's end apart.",
+                    f"the partition key of {members[0].name} does not identify it, and so does not tell which node it is.",
+                    "Put all its key fields into its partition template.",
                 )
         # The order in which the members are named makes no other text of them.
         special_first = sorted(
