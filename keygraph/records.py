@@ -354,16 +354,16 @@ class RecordType:
                 return slot.text.value(text) if text else None
         raise KeyError(field)
 
-    def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...]:
-        """The identity of the node at an end that stands in the key, of an identity's texts."""
+    def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...] | None:
+        """The identity of the node at an end that stands in the key, of an identity's texts; None for none."""
         texts = dict(zip(self.identity, identity, strict=True))
         by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
         found = []
         for slot in end.identity:
             own = slot.under(end.name)
             source = own if own in texts else by_path[own.path]
-            found.append(source.rewritten(texts[source], own))
-        return tuple(found)
+            found.append(source.rewritten(texts[source], own) if texts[source] else "")
+        return tuple(found) if any(found) else None
 
     def completed(self, item: Item) -> Item:
         """The item with the attributes that it has in keys alone, so that a condition can be decided."""
@@ -410,7 +410,7 @@ class RecordType:
             else:
                 end = self.ends[name]
                 identity = self.end_identity(item, end)
-                setattr(made, name, None if identity is None else self._bare_node(end, identity))
+                setattr(made, name, self._bare_node(end, identity))
         return made
 
     def bare_instance(self, identity: Iterable[str]) -> Any:
@@ -425,7 +425,9 @@ class RecordType:
                 setattr(made, name, self.identity_value(texts, name))
         return made
 
-    def _bare_node(self, end: End, identity: tuple[str, ...]) -> Any:
+    def _bare_node(self, end: End, identity: tuple[str, ...] | None) -> Any:
+        if identity is None:
+            return None
         try:
             members, own = end.nodes(identity)
         except ValueError:

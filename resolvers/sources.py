@@ -44,7 +44,7 @@ class Source:
     def end(self, end: End) -> Source | None:
         """The node at an end; None where there is none. Raises CorruptItem where what stands there is no key."""
         if end.name in self.record.key_fields:
-            identity: tuple[str, ...] | None = self.record.identity_end(self.identity, end)
+            identity = self.record.identity_end(self.identity, end)
         else:
             identity = self.record.end_identity(self._read_item(end.name), end)
         if identity is None:

@@ -6,9 +6,11 @@ from datetime import date
 from typing import Optional, Union
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keygraph import ID, Graph, Index, Many, ModelError, Table, edge, field, many, node, record, stored
-from keygraph.errors import CorruptItem
+from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.items import Item
 from keygraph.listing import bind
 from keygraph.naming import union_name
@@ -301,6 +303,77 @@ def test_ids_under_a_union_keep_the_law_of_ids() -> None:
     graph = Graph(TABLE, User, Organization, Deed, Title).check()
     item: Item = {"PK": "ORG#1", "SK": "DEED#A#x"}
     assert graph.recognise(item) is graph.types["Title"]
+
+
+def test_a_union_inside_the_key_of_a_node() -> None:
+    """A node whose own key is made of another one's, of several types, could stand in no key."""
+
+    @node("BADGE#{owner}")
+    class Badge:
+        owner: User | Organization
+        worn: Many[Wear] = many()
+
+    @record("{badge}#WORN", "{day}", by_date("{seen?}", "{badge}"))
+    class Wear:
+        badge: Badge
+        day: date
+        seen: User | Badge | None
+
+    graph = Graph(TABLE, User, Organization, Badge, Wear, type_attribute="Type").check()
+    badge, wear = graph.types["Badge"], graph.types["Wear"]
+    worn = bind(graph, graph.path(badge, "worn"), ("ORG#IS#007",))
+    assert worn.partitions == ("BADGE#ORG#IS#007#WORN",)
+    item: Item = {
+        "PK": "BADGE#ORG#IS#007#WORN",
+        "SK": "2024-01-01",
+        "DatePK": "BADGE#USER#ann",
+        "DateSK": "BADGE#ORG#IS#007",
+    }
+    assert _end(wear, "badge", item) == (["Badge"], ("ORG#IS#007",))
+    assert _end(wear, "seen", item) == (["Badge"], ("USER#ann",))
+    assert _end(wear, "seen", {**item, "DatePK": "BADGE#ann"}) is None
+    seen = wear.instance(item).seen
+    assert (type(seen.owner), seen.owner.user_id) == (User, "ann")
+
+
+# --- Laws ---------------------------------------------------------------------------------------------
+
+
+@node("U{user_id}")
+class Short:
+    user_id: ID
+
+
+@node("{number}")
+class Numbered:
+    number: int
+
+
+@node("{owner}-{name}", "{owner}/{name}")
+class Owned:
+    owner: Short | Numbered
+    name: ID
+
+
+LAWFUL = Graph(TABLE, Short, Numbered, Owned, type_attribute="Type").check()
+
+
+@given(st.text("U1-a", min_size=1, max_size=4), st.text("U1-a", min_size=1, max_size=3))
+def test_what_is_rendered_is_parsed_alike_or_refused(owner: str, name: str) -> None:
+    """The owner that was written would not be the owner that is read."""
+    owned = LAWFUL.types["Owned"]
+    try:
+        LAWFUL.check_identity(owned, (owner, name))
+    except BadUserInput:
+        return
+    [(partition, sort)] = LAWFUL.table_keys(owned, (owner, name))
+    item: Item = {"PK": partition, "SK": sort, "Type": "Owned"}
+    assert LAWFUL.recognise(item) is owned
+    assert owned.identity_of(item) == (owner, name)
+    identity = owned.end_identity(item, owned.ends["owner"])
+    assert identity == (owner,)
+    [member], own = owned.ends["owner"].nodes(identity)
+    assert owned.ends["owner"].identity_of(member, own) == identity
 
 
 # --- Mistakes -----------------------------------------------------------------------------------------

@@ -185,6 +185,17 @@ async def test_along_a_sort_key(owned: World) -> None:
     assert found["user"]["notes"]["nodes"] == []
 
 
+async def test_an_end_that_the_key_has_not(owned: World) -> None:
+    """A note about nobody would be an item that cannot be read."""
+    found = await owned.ask("{ allNotes { nodes { day about { __typename ... on User { name } } } } }")
+    assert [(each["day"], each["about"]) for each in found["allNotes"]["nodes"]] == [
+        ("2024-01-04", None),
+        ("2024-01-03", {"__typename": "User", "name": "Name of bob"}),
+        ("2024-01-01", {"__typename": "Organization"}),
+        ("2024-01-02", None),
+    ]
+
+
 async def test_where_compares_nodes(owned: World) -> None:
     """The projects that somebody reviews could not be told from the others."""
     document = """query ($where: ProjectWhere) {
