@@ -9,7 +9,7 @@ from keygraph.errors import Mistake
 from keygraph.model import Model
 from keygraph.paths import AccessPath
 from keygraph.records import DeclaredList, RecordType
-from keygraph.shapes import are_disjoint, is_special_case, shape
+from keygraph.shapes import are_disjoint, goes_before, shape
 from keygraph.table import Index, Table
 
 
@@ -18,6 +18,7 @@ def graph_mistakes(model: Model) -> list[Mistake]:
     return [
         *_lists_without_one_path(model),
         *_types_not_told_apart(model),
+        *_members_without_item(model),
         *_types_not_projected(model),
         *_fields_without_item(model),
         *_lists_twice(model),
@@ -66,7 +67,7 @@ def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
 
 def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
     of, chosen = declared.of, declared.options
-    ends = [end.name for end in of.ends.values() if end.target is owner]
+    ends = [end.name for end in of.ends.values() if owner in end.members]
     if chosen.at is not None and chosen.at not in ends:
         return Mistake(
             "no-path",
@@ -110,7 +111,7 @@ def _several_paths(owner: RecordType, declared: DeclaredList, paths: list[Access
 def _are_told_apart(one: RecordType, other: RecordType) -> bool:
     """Whether keys alone tell the items of the two types apart."""
     mine, theirs = (shape(*record.table_keys.templates) for record in (one, other))
-    return is_special_case(mine, theirs) != is_special_case(theirs, mine) or are_disjoint(mine, theirs)
+    return goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs)
 
 
 def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
@@ -126,6 +127,22 @@ def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
                     f"({one.table_keys} and {other.table_keys}).",
                     "Give one of them a type value or a literal prefix of its own.",
                 )
+
+
+def _members_without_item(model: Model) -> Iterator[Mistake]:
+    """Members of a union with keys alike, which only reading tells apart, of which the table holds no item."""
+    for record in model.types.values():
+        for end in record.ends.values():
+            for alike in end.alike:
+                virtual = next((member for member in alike if member.is_virtual), None)
+                if virtual is not None and len(alike) > 1:
+                    names = " and ".join(member.name for member in alike)
+                    yield Mistake(
+                        "union-end",
+                        f"{record.name}.{end.name}",
+                        f"the keys of {names} are alike, and there is no item of {virtual.name} that tells its type.",
+                        f"Give {virtual.name} a key of its own.",
+                    )
 
 
 def _types_not_projected(model: Model) -> Iterator[Mistake]:

@@ -43,7 +43,7 @@ def _of_mirror(model: Model, record: RecordType) -> Iterator[Mistake]:
         yield Mistake(
             "mirror",
             record.name,
-            f"its ends are a {first.target.name} and a {second.target.name}, which cannot be exchanged.",
+            f"its ends are a {first.type_name} and a {second.type_name}, which cannot be exchanged.",
             'A mirror joins two nodes of one type; name another edge type: counterpart="…".',
         )
     elif is_one_attribute(record):
@@ -137,4 +137,4 @@ def _of_types(found: Correspondence) -> Iterator[Mistake]:
 
 
 def _shown_ends(record: RecordType) -> str:
-    return " and ".join(f"{name}: {record.ends[name].target.name}" for name in record.key_ends)
+    return " and ".join(f"{name}: {record.ends[name].type_name}" for name in record.key_ends)

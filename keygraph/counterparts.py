@@ -14,7 +14,7 @@ from typing import cast
 
 from keygraph.conditions import Path, at_path
 from keygraph.items import Item, Value
-from keygraph.records import Field, RecordType
+from keygraph.records import End, Field, RecordType
 from keygraph.templates import Slot
 from keygraph.types import encode
 
@@ -85,7 +85,7 @@ class Correspondence:
     def _source(self, slot: Slot) -> tuple[int, Slot] | None:
         """The slot of the node's identity, and its number there, that can be written as this one of an end."""
         end, *inner = slot.path
-        own = self.one.ends[self.ends[end]].target.identity
+        own = self.one.ends[self.ends[end]].identity
         found = [(number, each) for number, each in enumerate(own) if each.path == tuple(inner)]
         same = [(number, each) for number, each in found if each.text == slot.text]
         told = same or [(number, each) for number, each in found if not each.lossy and not slot.computed]
@@ -148,7 +148,7 @@ class Correspondence:
         """The key fields of the nodes at the other item's ends: the attribute and its value."""
         for name, identity in nodes.items():
             end, own = self.other.ends[name], self.one.ends[self.ends[name]]
-            for slot, text in zip(own.target.identity, identity, strict=True):
+            for slot, text in zip(own.identity, identity, strict=True):
                 stored = cast(Value, at_path(item, own.attributes[slot.path]))
                 if stored is None and not slot.lossy:
                     stored = encode(slot.text.type, slot.text.value(text))
@@ -260,24 +260,27 @@ def matched_ends(one: RecordType, other: RecordType) -> dict[str, str] | None:
     mine, theirs = one.key_ends, other.key_ends
     if one is other:
         pairs = {mine[0]: mine[1], mine[1]: mine[0]}
-        if one.ends[mine[0]].target is not one.ends[mine[1]].target:
+        if not _is_same(one.ends[mine[0]], one.ends[mine[1]]):
             return None
     elif {*mine} == {*theirs}:
         pairs = {name: name for name in theirs}
     else:
-        pairs = {
-            name: own for name in theirs for own in mine if one.ends[own].target is other.ends[name].target
-        }
-        if len({one.ends[own].target.name for own in mine}) == 1 or len(pairs) < len(theirs):
+        pairs = {name: own for name in theirs for own in mine if _is_same(one.ends[own], other.ends[name])}
+        if _is_same(*(one.ends[own] for own in mine)) or len(pairs) < len(theirs):
             return None
-    if any(one.ends[own].target is not other.ends[name].target for name, own in pairs.items()):
+    if not all(_is_same(one.ends[own], other.ends[name]) for name, own in pairs.items()):
         return None
     further = {
         name: name
         for name, end in other.ends.items()
-        if name not in pairs and name in one.ends and one.ends[name].target is end.target
+        if name not in pairs and name in one.ends and _is_same(one.ends[name], end)
     }
     return pairs | {name: own for name, own in further.items() if own not in pairs.values()}
+
+
+def _is_same(one: End, other: End) -> bool:
+    """Whether the nodes at two ends are of the same types."""
+    return {*one.members} == {*other.members}
 
 
 def is_one_attribute(record: RecordType) -> bool:

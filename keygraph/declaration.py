@@ -94,7 +94,9 @@ def method_options(function: object) -> MethodOptions | None:
 def stored(*path: str, default: Any = MISSING, **attributes: str) -> Any:
     """The attribute that holds the field: `stored("agentID")`, a path into a map `stored("data", "version")`.
 
-    For an end of several key fields, one attribute each: `stored(owner="RepoOwner", name="RepoName")`.
+    For an end of several key fields, one attribute each: `stored(owner="RepoOwner", name="RepoName")`. An end that is
+    of one of several types whose keys differ (`User | Organization`) is one attribute, which holds that node's whole
+    partition key.
     """
     return _Specifier(StoredAs(path, attributes), default)
 

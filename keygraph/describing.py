@@ -99,8 +99,12 @@ def _as_texts(table: Table) -> Table:
 def _label(path: AccessPath, slot: Slot) -> str:
     """What a slot is called in a path: the owner's own key field, else the argument."""
     source = path.known.get(slot.name)
-    if source is not None and path.owner is not None:
-        return _placeholder(path.owner.leaf_name(source.path))
+    owner = path.owner
+    if source is not None and owner is not None:
+        if not source.path:  # the whole key of the owner, which is one of several types
+            texts = {each.name: _placeholder(owner.leaf_name(each.path)) for each in owner.identity}
+            return _text(owner.table_keys.partition, texts)
+        return _placeholder(owner.leaf_name(source.path))
     return _placeholder(path.record.leaf_name(slot.path))
 
 

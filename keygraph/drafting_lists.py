@@ -58,7 +58,7 @@ def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, inde
     wanted = [own, whole]
     if path.far_end is not None and not path.far_end.startswith("to_"):
         wanted.insert(0, plural(path.far_end.rstrip("_")))
-    if path.far_end is not None and path.node.name == owner.name:
+    if path.far_end is not None and owner.name in {node.name for node in path.nodes}:
         # Both ends are such nodes: which of them this one is makes the difference.
         wanted = [f"{own}_as_{path.end}"] if at else wanted
     wanted.append(f"{own}_as_{path.end}")

@@ -26,7 +26,7 @@ from keygraph.mistakes import Mistakes
 from keygraph.names import camel, cased
 from keygraph.records import DeclaredList, End, Field, Method, RecordType
 from keygraph.templates import SHARD
-from keygraph.types import FieldType, UnknownType, Writing, field_type, is_optional
+from keygraph.types import FieldType, UnknownType, Writing, field_type, is_optional, union_parts
 
 
 class FieldResolution:
@@ -124,19 +124,9 @@ class FieldResolution:
                 "Annotate it so.",
             )
             return
-        target = self._listed(annotation)
-        if target is not None and target.is_node:
-            record.ends[name] = End(name, target, optional, {}, description)
-            return
-        if isinstance(annotation, type) and declaration_of(annotation) is not None:
-            problem = "is no node" if target is not None else "is not listed in the graph"
-            self._mistakes.add(
-                "unknown-end",
-                where,
-                f"{annotation.__name__} {problem}.",
-                "An end is a node that the graph lists.",
-                breaks=record.name,
-            )
+        parts = union_parts(annotation)
+        if any(isinstance(part, type) and declaration_of(part) is not None for part in parts):
+            self._read_end(record, name, parts, optional, description)
             return
         try:
             type_ = field_type(annotation, self._writing)
@@ -160,6 +150,33 @@ class FieldResolution:
             )
         default = self._default(record.cls, name)
         record.fields[name] = Field(name, type_, optional, attribute, default, description)
+
+    def _read_end(
+        self,
+        record: RecordType,
+        name: str,
+        parts: tuple[Any, ...],
+        optional: bool,
+        description: str | None,
+    ) -> None:
+        """A field that is a node, or one of several types of nodes."""
+        members = []
+        for part in parts:
+            target = self._listed(part)
+            if target is not None and target.is_node:
+                members.append(target)
+                continue
+            is_declared = isinstance(part, type) and declaration_of(part) is not None
+            problem = "is not listed in the graph" if is_declared and target is None else "is no node"
+            self._mistakes.add(
+                "unknown-end",
+                f"{record.name}.{name}",
+                f"{getattr(part, '__name__', part)} {problem}.",
+                f"{'An end' if len(parts) == 1 else 'Each member of a union'} is a node that the graph lists.",
+                breaks=record.name,
+            )
+        if len(members) == len(parts):
+            record.ends[name] = End(name, tuple(members), optional, {}, description)
 
     def _refuse_taken_name(self, record: RecordType, name: str) -> None:
         """A node's own id, and the shard of a key, are called so already."""
@@ -203,9 +220,17 @@ class FieldResolution:
         where = f"{record.name}.{name}"
         [of] = typing.get_args(annotation)
         target = self._listed(of)
+        several = [getattr(part, "__name__", str(part)) for part in union_parts(of)]
         if not record.is_node:
             self._mistakes.add(
                 "list-on-no-node", where, "only a node has lists.", "Move it to the node at one of the ends."
+            )
+        elif len(several) > 1:
+            self._mistakes.add(
+                "list-of-several",
+                where,
+                f"a list is of one record type, not of {' or '.join(several)}.",
+                "Declare a list of each, or the edge that joins this node to them: its end may be the union.",
             )
         elif target is None:
             self._mistakes.add(
@@ -250,14 +275,15 @@ class FieldResolution:
                             options.needs,
                             signature,
                             hints,
-                            types,
+                            *types,
                             docstring(function.__doc__),
                         )
 
     def _method_types(
         self, record: RecordType, name: str, signature: inspect.Signature, hints: Mapping[str, Any]
-    ) -> tuple[FieldType, ...] | None:
-        """The types of a method's answer and arguments; None where one cannot be in a schema."""
+    ) -> tuple[tuple[FieldType, ...], tuple[RecordType, ...]] | None:
+        """The types of a method's answer and arguments, and of which nodes its answer is; None where one cannot be in
+        a schema."""
         _, *parameters = signature.parameters.values()
         problem = None
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
@@ -267,12 +293,16 @@ class FieldResolution:
         elif any(each.name not in hints for each in parameters):
             problem = "not all of its arguments are annotated."
         types: list[FieldType] = []
+        returned: tuple[RecordType, ...] = ()
         try:
             for part in ["return", *(each.name for each in parameters if each.name in hints)]:
                 annotation, _ = is_optional(hints[part])
-                target = self._listed(annotation)
-                if target is None or not target.is_node or part != "return":
+                targets = [self._listed(each) for each in union_parts(annotation)]
+                nodes = [target for target in targets if target is not None and target.is_node]
+                if len(nodes) < len(targets) or part != "return":
                     types.append(field_type(annotation, self._writing))
+                else:
+                    returned = tuple(nodes)
         except UnknownType as error:
             problem = f"{error}."
         if problem is not None:
@@ -283,7 +313,7 @@ class FieldResolution:
                 "Its signature is a field of the schema: change it.",
             )
             return None
-        return tuple(types)
+        return tuple(types), returned
 
     def _method_hints(self, record: RecordType, name: str, function: Any) -> dict[str, Any] | None:
         listed = {type_.name: type_.cls for type_ in self._types.values()}

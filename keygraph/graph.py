@@ -19,6 +19,7 @@ from keygraph.records import Keys, RecordType
 from keygraph.shapes import are_disjoint, is_special_case, shape
 from keygraph.table import Key
 from keygraph.templates import Slot, Template
+from keygraph.unions import in_use
 
 _KEY_BYTES = (2048, 1024)
 """DynamoDB's limits on a partition key and a sort key."""
@@ -96,7 +97,7 @@ class Graph(Model):
             return
         key = [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
         item = {a.name: a.value(text) for a, text in zip(keys.attributes, key, strict=True)}
-        for rival in self._whole_rivals(record):
+        for rival in self._whole_rivals(record, texts):
             if rival.accepts(item):
                 raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
 
@@ -139,43 +140,46 @@ class Graph(Model):
         wanted = {slot.name: texts[slot.name] for slot in template.slots if texts.get(slot.name) is not None}
         if template.parse(key) != wanted:
             return "it would be read back as something else"
-        for rival in self._rivals(record, keys, number):
+        for rival in self._rivals(keys, number, texts):
             if rival.parse(key) is not None:
                 return f'it would be a key of another shape, "{rival}"'
         return None
 
-    def _rivals(self, record: RecordType, keys: Keys, number: int) -> tuple[Template, ...]:
-        cached = self._rivals_found.get((record.name, keys.index_name, number))
-        if cached is None:
-            cached = self._find_rivals(keys, number)
-            self._rivals_found[record.name, keys.index_name, number] = cached
-        return cached
+    def _rivals(self, keys: Keys, number: int, texts: Mapping[str, str | None]) -> tuple[Template, ...]:
+        """The shapes that the key attribute has elsewhere and of which the template is no special case."""
+        own = in_use(keys.templates[: number + 1], texts)
+        place = (keys.index_name, own)
+        if place not in self._rivals_found:
+            self._rivals_found[place] = self._find_rivals(keys, own)
+        return self._rivals_found[place]
 
     @cached_property
-    def _rivals_found(self) -> dict[tuple[str, str | None, int], tuple[Template, ...]]:
+    def _rivals_found(self) -> dict[tuple[str | None, tuple[Template, ...]], tuple[Template, ...]]:
         return {}
 
-    def _whole_rivals(self, record: RecordType) -> list[RecordType]:
+    def _whole_rivals(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
         """The types of which a key of this one can be, as the edge from a node to itself has the node's own."""
-        if record.name not in self._whole_rivals_found:
-            own = shape(*record.table_keys.templates)
-            self._whole_rivals_found[record.name] = [
+        templates = in_use(record.table_keys.templates, texts)
+        place = (record.name, templates)
+        if place not in self._whole_rivals_found:
+            own = shape(*templates)
+            self._whole_rivals_found[place] = [
                 other
                 for other in self.types.values()
                 if other is not record and not other.is_virtual and not record.is_virtual
                 for theirs in [shape(*other.table_keys.templates)]
                 if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
             ]
-        return self._whole_rivals_found[record.name]
+        return self._whole_rivals_found[place]
 
     @cached_property
-    def _whole_rivals_found(self) -> dict[str, list[RecordType]]:
+    def _whole_rivals_found(self) -> dict[tuple[str, tuple[Template, ...]], list[RecordType]]:
         return {}
 
-    def _find_rivals(self, keys: Keys, number: int) -> tuple[Template, ...]:
-        """The shapes that the key attribute has elsewhere and of which the template is no special case."""
+    def _find_rivals(self, keys: Keys, templates: tuple[Template, ...]) -> tuple[Template, ...]:
+        number = len(templates) - 1
         attribute = keys.attributes[number].name
-        own, own_partition = shape(keys.templates[number]), shape(keys.partition)
+        own, own_partition = shape(templates[number]), shape(templates[0])
         rivals: dict[Template, None] = {}
         for other in self.types.values():
             if other.is_virtual:

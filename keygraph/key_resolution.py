@@ -16,6 +16,7 @@ from keygraph.table import Index, IndexKey, KeyAttribute, Table
 from keygraph.template_resolution import BrokenTemplate, TemplateResolution
 from keygraph.templates import FieldPath, Slot, Template
 from keygraph.types import Writing
+from keygraph.unions import NodeText
 
 
 class KeyResolution:
@@ -39,6 +40,8 @@ class KeyResolution:
     def resolve(self) -> None:
         for record in self._types.values():
             self._make_table_keys(record)
+        for record in self._types.values():
+            self._find_texts_of_ends(record)
         for record in self._mistakes.without_broken(self._types.values()):
             self._place_ends(record)
         for record in self._mistakes.without_broken(self._types.values()):
@@ -104,7 +107,7 @@ class KeyResolution:
         problem = None
         if key.type == "N":
             match template.tokens:
-                case (Slot() as slot,) if not slot.computed and not slot.is_shard:
+                case (Slot() as slot,) if _is_a_value(slot):
                     try:
                         text = replace(slot.text, is_number=True)
                         return Template((replace(slot, text=text),))
@@ -223,7 +226,7 @@ class KeyResolution:
                     return None
                 return Template((slot,))
         for end in record.ends.values():
-            for slot in end.target.identity:
+            for slot in end.identity:
                 if end.attributes[slot.path] == (key.name,):
                     return self._fitted(record, key, Template((slot.under(end.name),)))
         return None
@@ -259,6 +262,16 @@ class KeyResolution:
 
     # --- Attributes of ends ---------------------------------------------------------------------------
 
+    def _find_texts_of_ends(self, record: RecordType) -> None:
+        for end in list(record.ends.values()):
+            try:
+                if any(map(self._mistakes.is_broken, end.members)):
+                    raise BrokenTemplate
+                text = self._templates.node_text(record, end.name)
+                record.ends[end.name] = dataclasses.replace(end, text=text)
+            except BrokenTemplate:
+                self._mistakes.break_silently(record)
+
     def _place_ends(self, record: RecordType) -> None:
         given = {
             name: meaning
@@ -267,7 +280,7 @@ class KeyResolution:
             for name, meaning in declaration.own.items()
         }
         for end in list(record.ends.values()):
-            if self._mistakes.is_broken(end.target):
+            if any(map(self._mistakes.is_broken, end.members)):
                 self._mistakes.break_silently(record)
                 continue
             own = given.get(end.name)
@@ -275,14 +288,24 @@ class KeyResolution:
             record.ends[end.name] = dataclasses.replace(end, attributes=self._attributes(record, end, stored))
 
     def _attributes(self, record: RecordType, end: End, stored: StoredAs) -> dict[FieldPath, Path]:
-        paths = list(dict.fromkeys(slot.path for slot in end.target.identity))
-        names = {end.target.leaf_name(path): path for path in paths}
+        if end.text is not None:
+            if stored.attributes:
+                self._mistakes.add(
+                    "end-attributes",
+                    f"{record.name}.{end.name}",
+                    f"one attribute holds the key of a {end.type_name}, which tells the type.",
+                    'Write stored("name").',
+                )
+            name = cased(record.leaf_name((end.name,)), self._case)
+            return {(): stored.path or (name,)}
+        paths = list(dict.fromkeys(slot.path for slot in end.identity))
+        names = {end.members[0].leaf_name(path): path for path in paths}
         unknown = set(stored.attributes) - set(names)
         if unknown or (stored.path and len(paths) > 1):
             self._mistakes.add(
                 "end-attributes",
                 f"{record.name}.{end.name}",
-                f"{end.target.name} has the key fields {', '.join(names)}.",
+                f"{end.type_name} has the key fields {', '.join(names)}.",
                 f"Name one attribute for each: stored({', '.join(f'{name}=…' for name in names)}).",
             )
         placed: dict[FieldPath, Path] = {}
@@ -308,3 +331,8 @@ def _difference(called: Index, listed: Index) -> str:
         ]
         return f"the projection {shown[0]}, and the table's has {shown[1]}"
     return f"local={called.local}, and the table's has local={listed.local}"
+
+
+def _is_a_value(slot: Slot) -> bool:
+    """Whether it is a field's own, so that it may be a number in a key."""
+    return not slot.computed and not slot.is_shard and not isinstance(slot.text, NodeText)

@@ -16,7 +16,7 @@ from keygraph.names import CASES, plural, snake
 from keygraph.paths import AccessPath, best, candidates, is_listable
 from keygraph.records import Keys, RecordType
 from keygraph.resolution import Resolution
-from keygraph.shapes import are_disjoint, is_special_case, shape
+from keygraph.shapes import are_disjoint, goes_before, is_special_case, shape
 from keygraph.table import Table
 from keygraph.templates import Slot, Template
 from keygraph.types import FieldType, Writing
@@ -125,6 +125,20 @@ class Model:
         found = self.correspondences.get(record.name)
         return None if found is None else found.counterpart(item, self.type_attribute)
 
+    # --- Unions ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def unions(self) -> dict[frozenset[RecordType], tuple[RecordType, ...]]:
+        """The unions of nodes that ends are, and methods return, each with its members as they are first named."""
+        found: dict[frozenset[RecordType], tuple[RecordType, ...]] = {}
+        for record in self.types.values():
+            named = [end.members for end in record.ends.values()]
+            named += [method.nodes for method in record.methods.values()]
+            for members in named:
+                if len(members) > 1:
+                    found.setdefault(frozenset(members), members)
+        return found
+
     # --- Telling items apart --------------------------------------------------------------------------
 
     def type_value(self, record: RecordType) -> str | None:
@@ -190,7 +204,8 @@ class Model:
         return {}
 
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
-        partition, prefix = shape(path.keys.partition), path.prefix
+        prefix = path.of_owner(path.prefix)
+        partition = shape(path.of_owner(path.keys.partition))
         anything = Slot(("",), KeyText(FieldType("string")))
         ranges = [shape(prefix)]
         if path.rest.tokens or path.keys.sort is None:
@@ -231,6 +246,6 @@ def _special_first(records: list[RecordType]) -> list[RecordType]:
     shapes = {record.name: shape(*record.table_keys.templates) for record in records}
 
     def generality(record: RecordType) -> int:
-        return -sum(is_special_case(shapes[record.name], other) for other in shapes.values())
+        return -sum(goes_before(shapes[record.name], other) for other in shapes.values())
 
     return sorted(records, key=generality)

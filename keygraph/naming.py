@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 
+from keygraph.conditions import Path
 from keygraph.errors import Mistake
 from keygraph.model import Model
 from keygraph.names import camel, pascal, snake
 from keygraph.paths import AccessPath, Argument
 from keygraph.records import RecordType
 from keygraph.types import FieldType
+from keygraph.unions import NodeText
 
 RESERVED_TYPES = frozenset(
     [
@@ -73,14 +76,22 @@ def connection_prefix(path: AccessPath) -> str:
     return path.record.name if path.owner is None else path.owner.name + pascal(path.name)
 
 
+def union_name(members: Iterable[RecordType]) -> str:
+    """The union of nodes: `UserOrOrganization`."""
+    return "Or".join(member.name for member in members)
+
+
 def where_name(path: AccessPath) -> str:
     """The filter of a list: that of the record type, or the list's own where its index projects less."""
     own = f"{path.owner.name if path.owner else path.record.name}{pascal(path.name)}"
     return f"{path.record.name if path.tells_all else own}Where"
 
 
-def condition_name(type_: FieldType) -> str:
+def condition_name(compared: Filterable) -> str:
     """The input with the comparisons of one attribute."""
+    type_ = compared.type
+    if compared.node is not None:
+        return "NodeCondition"
     if type_.of is not None:
         return f"{type_name(type_.of)}ListCondition"
     return "AttributeCondition" if type_.kind in ("object", "json") else f"{type_name(type_)}Condition"
@@ -92,17 +103,30 @@ def range_name(argument: Argument) -> str:
     return f"{kind}Range" if argument.has_range else f"{kind}Equals"
 
 
-def filterable_fields(path: AccessPath) -> Iterator[tuple[str, FieldType, tuple[str, ...]]]:
-    """What `where` offers on a list, the attributes of the items that it reads: name in snake case, type, attribute."""
+@dataclass(frozen=True)
+class Filterable:
+    """An attribute that `where` can compare."""
+
+    name: str
+    """In snake case."""
+    type: FieldType
+    attribute: Path
+    node: NodeText | None = None
+    """How a node stands in it, where the attribute is the key of a node of one of several types."""
+
+
+def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
+    """What `where` offers on a list: the attributes of the items that it reads."""
     record = path.record
     for field in record.fields.values():
         if field.name in path.told:
-            yield field.name, field.type, field.attribute
+            yield Filterable(field.name, field.type, field.attribute)
     for end in record.ends.values():
         if end.name not in path.told:
             continue
-        for slot in {slot.path: slot for slot in end.target.identity}.values():
-            yield record.leaf_name((end.name, *slot.path)), slot.text.type, end.attributes[slot.path]
+        for slot in {slot.path: slot for slot in end.identity}.values():
+            name = record.leaf_name((end.name, *slot.path))
+            yield Filterable(name, slot.text.type, end.attributes[slot.path], end.text)
 
 
 # --- Mistakes -----------------------------------------------------------------------------------------
@@ -153,6 +177,8 @@ def _look_at_types(model: Model, found: list[Mistake]) -> None:
         for method in record.methods.values():
             for python in {python: None for type_ in method.types for python in _classes_of(type_)}:
                 declare(python.__name__, f"{record.name}.{method.name}", python)
+    for members in model.unions.values():
+        take(union_name(members), f"the union of {' and '.join(member.name for member in members)}")
     for path in model.paths:
         what = (
             f"the root's lists of {path.record.name}"
@@ -170,7 +196,7 @@ def _look_at_types(model: Model, found: list[Mistake]) -> None:
 
 
 def _conditions(path: AccessPath) -> set[str]:
-    return {condition_name(type_) for _, type_, _ in filterable_fields(path)}
+    return set(map(condition_name, filterable_fields(path)))
 
 
 def _classes_of(type_: FieldType) -> Iterator[type]:

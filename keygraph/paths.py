@@ -15,6 +15,7 @@ from keygraph.declaration import ListOptions
 from keygraph.records import Keys, RecordType
 from keygraph.templates import FieldPath, Slot, Template
 from keygraph.types import FieldType
+from keygraph.unions import taking
 
 
 @dataclass(frozen=True)
@@ -73,27 +74,29 @@ class AccessPath:
         return ends[1] if self.end == ends[0] else ends[0]
 
     @property
-    def node(self) -> RecordType:
-        """What `node` is in the list's edges: the node at the far end, or the item's own type."""
-        return self.record.ends[self.far_end].target if self.far_end else self.record
+    def nodes(self) -> tuple[RecordType, ...]:
+        """What `node` can be in the list's edges: the types of the node at the far end, or the item's own type."""
+        return self.record.ends[self.far_end].members if self.far_end else (self.record,)
 
     @cached_property
     def known(self) -> Mapping[str, Slot]:
-        """The slots of this path's type that the owner's key tells, by name, with the owner's slot.
+        """The slots of this path's type that the owner's key tells, by name, with the slot of the end or the owner.
 
         Those of one path, and those whose fields are stored in one attribute.
         """
         if self.owner is None or self.end is None:
             return {}
         end = self.record.ends[self.end]
+        of_owner = dict.fromkeys((*end.identity, *self.owner.identity))
         known = {}
         for keys in self.record.keys.values():
             for slot in keys.slots:
                 attribute = attribute_of(self.record, slot.path)
                 sources = [
                     source
-                    for source in self.owner.identity
-                    if slot.path == (self.end, *source.path) or attribute == end.attributes[source.path]
+                    for source in of_owner
+                    if slot.path == (self.end, *source.path)
+                    or (attribute is not None and attribute == end.attributes.get(source.path))
                 ]
                 same = [source for source in sources if source.text == slot.text]
                 if not slot.computed:
@@ -152,14 +155,26 @@ class AccessPath:
             if slot.name not in self.known and slot.name not in told and not slot.is_shard
         )
 
+    def of_owner(self, template: Template) -> Template:
+        """The template with the owner's own key where its end could be a node of another type too."""
+        end = self.record.ends[self.end] if self.end is not None else None
+        if end is None or end.text is None or self.owner is None:
+            return template
+        [slot] = (slot.under(end.name) for slot in end.identity)
+        [own] = (variant for variant in end.text.variants if self.owner.name in variant.members)
+        return taking(template, slot, own)
+
     def _argument(self, slot: Slot, *, optional: bool) -> Argument:
         return Argument(self.record.leaf_name(slot.path), slot, optional)
 
     def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str]:
         """The texts that the owner's identity gives to the slots of this path's type."""
-        if self.owner is None:
+        if self.owner is None or self.end is None:
             return {}
+        end = self.record.ends[self.end]
         texts = dict(zip((slot.name for slot in self.owner.identity), identity, strict=True))
+        own = end.identity_of(self.owner, identity)
+        texts |= zip((slot.name for slot in end.identity), own, strict=True)
         slots = {slot.name: slot for keys in self.record.keys.values() for slot in keys.slots}
         given = {}
         for name, source in self.known.items():
@@ -203,17 +218,25 @@ class AccessPath:
     @property
     def finds_by_node(self) -> bool:
         """Whether the two ends make the whole table key, so that the edge to a node is found by its key."""
+        return bool(self._paths_of_ends) and all(
+            slot.path in self._paths_of_ends for slot in self.record.identity
+        )
+
+    @cached_property
+    def _paths_of_ends(self) -> frozenset[FieldPath]:
+        """What stands in keys for the two ends of an edge; nothing where the path does not go from end to end."""
         ends = (self.end, self.far_end)
-        return None not in ends and all(slot.path[0] in ends for slot in self.record.identity)
+        if None in ends:
+            return frozenset()
+        return frozenset((name, *path) for name in ends if name for path in self.record.ends[name].attributes)
 
     @cached_property
     def keys_of_both_ends(self) -> Keys | None:
         """The keys by which one Query finds the edges between two nodes: both ends are the partition and stand in
         front of the sort key. None where there are none; the table goes before indexes."""
-        ends = (self.end, self.far_end)
-        if None in ends:
+        wanted = self._paths_of_ends
+        if not wanted:
             return None
-        wanted = {(name, *path) for name in ends if name for path in self.record.ends[name].attributes}
         for keys in self.record.keys.values():
             known = {slot.name for slot in keys.slots if slot.path in wanted and not slot.lossy}
             head = (keys.sort or Template(())).head(known)[0]
@@ -225,11 +248,16 @@ class AccessPath:
         return None
 
     def edge_texts(self, near: tuple[str, ...], far: tuple[str, ...]) -> dict[str, str]:
-        """The texts, by slot, that the owner and a node at the far end give to the keys of the edges between them."""
+        """The texts, by slot, that the owner and a node at the far end give to the keys of the edges between them.
+
+        `near` is the owner's identity, `far` that of the far end.
+        """
         given: dict[FieldPath, tuple[Slot, str]] = {}
+        if self.owner is not None and self.end is not None:
+            near = self.record.ends[self.end].identity_of(self.owner, near)
         for end, identity in ((self.end, near), (self.far_end, far)):
             if end is not None:
-                slots = self.record.ends[end].target.identity
+                slots = self.record.ends[end].identity
                 given |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
         texts = {}
         for keys in self.record.keys.values():
@@ -245,7 +273,7 @@ def attribute_of(record: RecordType, path: FieldPath) -> tuple[str, ...] | None:
     name, *inner = path
     if name in record.fields:
         return record.fields[name].attribute
-    if name in record.ends and inner:
+    if name in record.ends:
         return record.ends[name].attributes.get(tuple(inner))
     return None
 
@@ -276,7 +304,7 @@ def _possible(name: str, owner: RecordType, record: RecordType, options: ListOpt
     same = _same_ends(record)
     wanted = same if options.at in same else (options.at,)
     for end in record.ends.values():
-        if end.target is not owner or (options.at is not None and end.name not in wanted):
+        if owner not in end.members or (options.at is not None and end.name not in wanted):
             continue
         for keys in record.keys.values():
             if options.index is None or keys.index == options.index:
@@ -296,13 +324,14 @@ def _leads(path: AccessPath) -> bool:
     # A text that loses a part of the value is that of other nodes too.
     texts = {source.name for slot, source in standing if slot.text == source.text}
     values = {source.path for slot, source in standing if not slot.lossy}
-    return all(slot.name in texts or slot.path in values for slot in path.owner.identity)
+    identity = path.record.ends[path.end].identity if path.end else ()
+    return all(slot.name in texts or slot.path in values for slot in identity)
 
 
 def is_listable(record: RecordType, keys: Keys) -> bool:
     """Whether the root can list these keys without being told so: no end stands in the partition, nor do all
     of the type's own key fields."""
     slots = [slot for slot in keys.partition.slots if not slot.is_shard]
-    if any(len(slot.path) > 1 for slot in slots):
+    if any(slot.path[0] in record.ends for slot in slots):
         return False
     return not {slot.path for slot in record.identity} <= {slot.path for slot in slots}

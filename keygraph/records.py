@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, cast
 
 from keygraph.conditions import Path, at_path
@@ -20,6 +21,7 @@ from keygraph.names import camel
 from keygraph.table import Index, KeyAttribute, Table
 from keygraph.templates import FieldPath, Slot, Template
 from keygraph.types import FieldType, decode, encode
+from keygraph.unions import NodeText
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +43,61 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """A field whose annotation is a node type: where the item keeps that node's key fields."""
+    """A field whose annotation is a node type, or a union of some: where the item keeps that node's key.
+
+    An end has an identity, which is the node's own where there is one type, or where the keys of all are alike. Else
+    it is the text of the partition key, which tells the type.
+    """
 
     name: str
-    target: RecordType
+    members: tuple[RecordType, ...]
+    """The types that the node can be of, in the order in which they are named."""
     optional: bool
     attributes: Mapping[FieldPath, Path]
-    """For each key field of the node, by its path there, the attribute that holds it."""
+    """For each part of the end's identity, by its path in the node, the attribute that holds it."""
     description: str | None
+    text: NodeText | None = None
+    """How the node stands in a key where the keys of the members differ."""
+
+    @property
+    def type_name(self) -> str:
+        """The types in words, for messages."""
+        return " or ".join(member.name for member in self.members)
+
+    @property
+    def alike(self) -> list[tuple[RecordType, ...]]:
+        """The members in groups, of which each has one key."""
+        if self.text is None:
+            return [self.members]
+        names = (variant.members for variant in self.text.variants)
+        return [tuple(member for member in self.members if member.name in group) for group in names]
+
+    @cached_property
+    def is_ambiguous(self) -> bool:
+        """Whether there is a key that members of several types have alike."""
+        return any(len(members) > 1 for members in self.alike)
+
+    @cached_property
+    def identity(self) -> tuple[Slot, ...]:
+        """The slots of the end's identity, as the node's type sees them; the node itself is at the empty path."""
+        return self.members[0].identity if self.text is None else (Slot((), self.text),)
+
+    def identity_of(self, record: RecordType, identity: tuple[str, ...]) -> tuple[str, ...]:
+        """The end's identity where a node of a member type stands there."""
+        if self.text is None:
+            return identity
+        return (partition_text(record, identity),)
+
+    def nodes(self, identity: tuple[str, ...]) -> tuple[tuple[RecordType, ...], tuple[str, ...]]:
+        """The types that the node with this identity of the end can be of, and its own identity.
+
+        They are several where the keys of members are alike. Raises ValueError where it is no key of a member.
+        """
+        if self.text is None:
+            return self.members, identity
+        variant, texts = self.text.read(*identity)
+        members = tuple(member for member in self.members if member.name in variant.members)
+        return members, tuple(texts.get(slot.name, "") for slot in members[0].identity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +122,8 @@ class Method:
     hints: Mapping[str, Any]
     types: tuple[FieldType, ...]
     """The types of what it returns and takes, where they are no nodes."""
+    nodes: tuple[RecordType, ...]
+    """The types of the node that it returns; none where it returns something else."""
     description: str | None
 
     @property
@@ -187,7 +238,7 @@ class RecordType:
         return frozenset(path[0] for path in told if len(path) == 1).union(
             name
             for name in self.key_ends
-            for own in [[slot.under(name) for slot in self.ends[name].target.identity]]
+            for own in [[slot.under(name) for slot in self.ends[name].identity]]
             if all(slot in self.identity or (slot.path in told and not slot.lossy) for slot in own)
         )
 
@@ -201,12 +252,13 @@ class RecordType:
         An end is `<end>_id`, or `<end>_<field>` where its node has several key fields, and so on inward.
         """
         name, *inner = path
-        if name not in self.ends or not inner:
+        if name not in self.ends:
             return name
-        target = self.ends[name].target
-        if len({slot.path for slot in target.identity}) == 1:
+        end = self.ends[name]
+        parts = {slot.path for slot in end.identity}
+        if len(parts) == 1 and tuple(inner) in parts:
             return f"{name}_id"
-        return f"{name}_{target.leaf_name(tuple(inner))}"
+        return f"{name}_{end.members[0].leaf_name(tuple(inner))}"
 
     # --- Reading items --------------------------------------------------------------------------------
 
@@ -228,7 +280,7 @@ class RecordType:
         """
         key_texts = self.table_keys.parse(item) or {}
         texts = []
-        for slot in end.target.identity:
+        for slot in end.identity:
             own = slot.under(end.name)
             text = key_texts.get(own.name) or self._end_attribute(item, end, slot)
             text = text or self._other_key_text(item, own)
@@ -246,7 +298,7 @@ class RecordType:
         try:
             return slot.text.render(decode(slot.text.type, value))
         except ValueError:
-            raise CorruptItem(f"{self.name}.{end.name} of an item is no key of {end.target.name}") from None
+            raise CorruptItem(f"{self.name}.{end.name} of an item is no key of {end.type_name}") from None
 
     def _other_key_text(self, item: Mapping[str, Value], wanted: Slot) -> str | None:
         """The slot's text from any key of the item, written in the wanted format."""
@@ -318,16 +370,16 @@ class RecordType:
                 return slot.text.value(text) if text else None
         raise KeyError(field)
 
-    def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...]:
-        """The identity of the node at an end that stands in the key, of an identity's texts."""
+    def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...] | None:
+        """The identity of the node at an end that stands in the key, of an identity's texts; None for none."""
         texts = dict(zip(self.identity, identity, strict=True))
         by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
         found = []
-        for slot in end.target.identity:
+        for slot in end.identity:
             own = slot.under(end.name)
             source = own if own in texts else by_path[own.path]
-            found.append(source.rewritten(texts[source], own))
-        return tuple(found)
+            found.append(source.rewritten(texts[source], own) if texts[source] else "")
+        return tuple(found) if any(found) else None
 
     def completed(self, item: Item) -> Item:
         """The item with the attributes that it has in keys alone, so that a condition can be decided."""
@@ -341,7 +393,7 @@ class RecordType:
                     whole[field.attribute[0]] = encode(field.type, value)
         for end in self.ends.values():
             for path, attribute in end.attributes.items():
-                slot = next(slot for slot in end.target.identity if slot.path == path)
+                slot = next(slot for slot in end.identity if slot.path == path)
                 if at_path(item, attribute) is None and len(attribute) == 1 and not slot.lossy:
                     text = self._other_key_text(item, slot.under(end.name))
                     if text is not None:
@@ -364,7 +416,8 @@ class RecordType:
     def instance(self, item: Mapping[str, Value], names: Iterable[str] | None = None) -> Any:
         """An object of the model's class that has the named fields (None: all) of the item.
 
-        An end is an object of its node's class with the key fields alone.
+        An end is an object of its node's class with the key fields alone; where only reading tells the class, it is
+        of none of them.
         """
         made: Any = object.__new__(self.cls)
         for name in self.fields.keys() | self.ends.keys() if names is None else names:
@@ -373,7 +426,7 @@ class RecordType:
             else:
                 end = self.ends[name]
                 identity = self.end_identity(item, end)
-                setattr(made, name, None if identity is None else end.target.bare_instance(identity))
+                setattr(made, name, self._bare_node(end, identity))
         return made
 
     def bare_instance(self, identity: Iterable[str]) -> Any:
@@ -383,7 +436,23 @@ class RecordType:
         for name in self.key_fields:
             if name in self.ends:
                 end = self.ends[name]
-                setattr(made, name, end.target.bare_instance(self.identity_end(texts, end)))
+                setattr(made, name, self._bare_node(end, self.identity_end(texts, end)))
             else:
                 setattr(made, name, self.identity_value(texts, name))
         return made
+
+    def _bare_node(self, end: End, identity: tuple[str, ...] | None) -> Any:
+        if identity is None:
+            return None
+        try:
+            members, own = end.nodes(identity)
+        except ValueError:
+            raise CorruptItem(f"{self.name}.{end.name} of an item is no key of {end.type_name}") from None
+        made = members[0].bare_instance(own)
+        return made if len(members) == 1 else SimpleNamespace(**vars(made))
+
+
+def partition_text(record: RecordType, identity: Iterable[str]) -> str:
+    """The partition key of a node that it identifies."""
+    texts = zip((slot.name for slot in record.identity), identity, strict=True)
+    return record.table_keys.partition.render({name: text or None for name, text in texts}) or ""

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import TypeAlias
 
 from keygraph.key_text import KeyText
 from keygraph.ordering import text_after_all
 from keygraph.templates import Slot, Template, Token, is_certain
+from keygraph.unions import written_out
 
 
 @dataclass(frozen=True)
@@ -32,23 +34,28 @@ class _Border:
 _BORDER = _Border()
 _Unit: TypeAlias = "str | Hole | _Border"
 Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
-"""The alternatives of a shape (an optional part makes two), each a sequence of characters and holes."""
+"""The alternatives of a shape (an optional part makes two, a union one for each member's key), each a sequence of
+characters and holes."""
 
 
 @cache
 def shape(*templates: Template | None) -> Shape:
-    """The shape of a key: of one template, or of a partition template and a sort template together."""
+    """The shape of a key: of one template, or of a partition template and a sort template together.
+
+    A placeholder of a union makes as many alternatives as its members have keys.
+    """
     return shape_of_one(*templates)
 
 
 def shape_of_one(*templates: Template | None) -> Shape:
     """The same of a template that has the texts of one list in it, and so is not kept."""
-    alternatives: list[tuple[_Unit, ...]] = [()]
-    for number, template in enumerate(templates):
-        if number:
-            alternatives = [(*units, _BORDER) for units in alternatives]
-        if template is not None:
-            alternatives = [(*units, *more) for units in alternatives for more in _units(template.tokens)]
+    alternatives: list[tuple[_Unit, ...]] = []
+    for written in written_out(tuple(each or Template(()) for each in templates)):
+        made: list[tuple[_Unit, ...]] = [()]
+        for number, template in enumerate(written):
+            border = (_BORDER,) if number else ()
+            made = [(*units, *border, *more) for units in made for more in _units(template.tokens)]
+        alternatives.extend(made)
     return tuple(alternatives)
 
 
@@ -124,6 +131,22 @@ def _is_narrower(narrow: KeyText, wide: KeyText) -> bool:
     return (narrow.type.kind, wide.type.kind) in order
 
 
+def goes_before(special: Shape, general: Shape) -> bool:
+    """Whether a key that is of both shapes is the first one's: the first is a special case of the second, or each of
+    its alternatives is of those that it meets."""
+    if is_special_case(special, general):
+        return not is_special_case(general, special)
+    if len(special) == len(general) == 1:
+        return False
+    is_met = False
+    for narrow, wide in product(special, general):
+        if is_special_case((narrow,), (wide,)) and not is_special_case((wide,), (narrow,)):
+            is_met = True
+        elif not are_disjoint((narrow,), (wide,)):
+            return False
+    return is_met
+
+
 # --- Disjoint shapes ----------------------------------------------------------------------------------
 
 _DIGITS = frozenset("0123456789")
@@ -133,6 +156,7 @@ _Step: TypeAlias = "tuple[_Chars | _Border, bool, bool]"
 """Characters, whether they may be absent, whether they may repeat."""
 
 
+@cache
 def are_disjoint(one: Shape, other: Shape) -> bool:
     """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
     return not any(
@@ -267,7 +291,8 @@ def _stretch(units: tuple[_Unit, ...], steps: list[_Step], states: set[int], tex
         states = _advanced(steps, states, char)
     holes = [unit for unit in units if isinstance(unit, Hole)]
     if not chars:
-        return Stretch(text, text, text + "\0", is_filled=len(holes) < 2)
+        is_filled = not holes or (len(holes) == 1 and holes[0].text.takes_any_text)
+        return Stretch(text, text, text + "\0", is_filled)
     if len(known) == len(chars):
         low = text if can_end else text + min(every)
         return Stretch(text, low, text_after_all(text + max(every)), is_filled=False)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
+from typing import NoReturn
 
 from keygraph.declaration import Declaration
 from keygraph.formats import Format
 from keygraph.key_text import KeyText, UnusableFormat
 from keygraph.mistakes import Mistakes
 from keygraph.records import Method, RecordType
+from keygraph.shapes import are_disjoint, goes_before, is_special_case, shape
 from keygraph.table import Table
 from keygraph.templates import (
     SHARD,
@@ -21,10 +23,12 @@ from keygraph.templates import (
     Template,
     TemplateError,
     Token,
+    joined,
     read_source,
     under,
 )
 from keygraph.types import FieldType
+from keygraph.unions import NodeText, Variant, written_out
 
 
 class BrokenTemplate(Exception):
@@ -54,6 +58,7 @@ class TemplateResolution:
         self._formats = formats
         self._mistakes = mistakes
         self._made: dict[tuple[str, str], Template | None] = {}
+        self._node_texts: dict[tuple[str, str], NodeText | BrokenTemplate | None] = {}
         self._under_way: set[str] = set()
 
     # --- The table's own keys -------------------------------------------------------------------------
@@ -129,8 +134,9 @@ class TemplateResolution:
             else:
                 made = self._tokens(site, site.record, part, part.path)
                 tokens.extend([Maybe(tuple(made))] if part.optional else made)
-        template = Template(_joined(tokens))
-        self._look_for_neighbours(site, template.tokens)
+        template = Template(joined(tokens))
+        for (written,) in written_out((template,)):
+            self._look_for_neighbours(site, written.tokens)
         return template
 
     def _refused(self, site: _Site, problem: str, mend: str) -> BrokenTemplate:
@@ -154,12 +160,18 @@ class TemplateResolution:
                 f"{reference} is no field of {record.name}.",
                 f"Its fields are {', '.join([*record.fields, *record.ends]) or 'none'}.",
             )
-        target = record.ends[name].target
-        own = (
-            self._key_field(site, target, reference, tuple(inner))
-            if inner
-            else self._key(site, target, reference, name)
-        )
+        members = record.ends[name].members
+        if inner:
+            keys = [self._key_field(site, member, reference, tuple(inner)) for member in members]
+            if any(key != keys[0] for key in keys):
+                raise self._refused(
+                    site,
+                    f"{reference} does not stand alike in the keys of {_all_of(members)}.",
+                    "Give it one type and one format in all of them.",
+                )
+            own = keys[0]
+        else:
+            own = self._key(site, record, reference, name)
         return [under(token, name) for token in own]
 
     def _key_field(
@@ -168,25 +180,102 @@ class TemplateResolution:
         """What stands for a key field of a node."""
         own = self._tokens(site, target, reference, inner)
         paths = [slot.path for slot in self._identity(target)]
-        if not any(path[: len(inner)] == inner for path in paths):
+        # The key field of a node at an end of several types is told by the placeholder for the node.
+        if not any(path[: len(inner)] == inner[: len(path)] for path in paths):
             fields = ", ".join(".".join(path) for path in paths)
             raise self._refused(
                 site, f"{reference} names no key field of {target.name}.", f"A template can name {fields}."
             )
         return own
 
-    def _key(self, site: _Site, target: RecordType, reference: Reference, end: str) -> list[Token]:
+    def _key(self, site: _Site, record: RecordType, reference: Reference, end: str) -> list[Token]:
         """What stands for a whole node: its partition key, where that identifies it."""
-        partition = self.table_templates(target)[0]
-        identity = self._identity(target)
-        if {slot.name for slot in identity} - {slot.name for slot in partition.slots}:
+        members = record.ends[end].members
+        text = self.node_text(record, end)
+        if text is not None:
+            return [Slot((), text)]
+        partition = self.table_templates(members[0])[0]
+        identity = self._identity(members[0])
+        if not _identifies(partition, identity):
             fields = ", ".join("{" + ".".join((end, *slot.path)) + "}" for slot in identity)
             raise self._refused(
                 site,
-                f"{reference} stands for the partition key of {target.name}, which does not identify it.",
+                f"{reference} stands for the partition key of {_all_of(members)}, which does not identify it.",
                 f"Write its key fields: {fields}.",
             )
         return list(partition.tokens)
+
+    # --- Unions ---------------------------------------------------------------------------------------
+
+    def node_text(self, record: RecordType, end: str) -> NodeText | None:
+        """How a node at that end stands in a key where its type is one of several whose keys differ; None where all
+        members have one key. Raises BrokenTemplate where their keys are neither alike nor told apart."""
+        key = (record.name, end)
+        if key not in self._node_texts:
+            self._node_texts[key] = BrokenTemplate()
+            self._node_texts[key] = self._make_node_text(record, end)
+        made = self._node_texts[key]
+        if isinstance(made, BrokenTemplate):
+            raise made
+        return made
+
+    def _make_node_text(self, record: RecordType, end: str) -> NodeText | None:
+        alike: dict[tuple[Template, ...], list[RecordType]] = {}
+        for member in record.ends[end].members:
+            alike.setdefault(tuple(self.table_templates(member)), []).append(member)
+        if len(alike) == 1:
+            return None
+        for (mine, ones), (theirs, others) in combinations(alike.items(), 2):
+            self._refuse_confused(record, end, (ones[0], mine), (others[0], theirs))
+        for templates, members in alike.items():
+            slots = templates[0].slots
+            if not _identifies(templates[0], self._identity(members[0])) or any(s.is_shard for s in slots):
+                self._refuse_end(
+                    record,
+                    end,
+                    f"the partition key of {members[0].name} does not identify it, and so does not tell which node it is.",
+                    "Put all its key fields into its partition template.",
+                )
+        # The order in which the members are named makes no other text of them.
+        special_first = sorted(
+            alike, key=lambda one: (-sum(_goes_before(one, other) for other in alike), str(one[0]))
+        )
+        variants = (Variant(tuple(member.name for member in alike[each]), each[0]) for each in special_first)
+        return NodeText(FieldType("id"), variants=tuple(variants))
+
+    def _refuse_confused(
+        self,
+        record: RecordType,
+        end: str,
+        one: tuple[RecordType, tuple[Template, ...]],
+        other: tuple[RecordType, tuple[Template, ...]],
+    ) -> None:
+        """Two members whose keys differ, but do not tell them apart."""
+        (mine, own), (theirs, others) = one, other
+        names = f"{mine.name} and {theirs.name}"
+        shapes = shape(*own), shape(*others)
+        if is_special_case(*shapes) and is_special_case(*reversed(shapes)):
+            self._refuse_end(
+                record,
+                end,
+                f"the keys of {names} are alike, and name their fields differently.",
+                "Name the key fields alike, or give the keys literal text of their own.",
+            )
+        if not (
+            are_disjoint(shape(own[0]), shape(others[0]))
+            or _goes_before(own, others)
+            or _goes_before(others, own)
+        ):
+            self._refuse_end(
+                record,
+                end,
+                f"a partition key can be of {names}: {own[0]} and {others[0]}.",
+                "Give each a literal prefix of its own, or make the keys alike.",
+            )
+
+    def _refuse_end(self, record: RecordType, end: str, problem: str, mend: str) -> NoReturn:
+        self._mistakes.add("union-end", f"{record.name}.{end}", problem, mend, breaks=record.name)
+        raise BrokenTemplate
 
     def _slot(self, site: _Site, reference: Reference, path: FieldPath, type_: FieldType) -> Slot:
         try:
@@ -221,15 +310,18 @@ class TemplateResolution:
                     )
 
 
-def _joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
-    """The tokens with neighbouring literal texts as one, so that equal templates are equal."""
-    joined: list[Token] = []
-    for token in tokens:
-        if isinstance(token, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += token
-        else:
-            joined.append(token)
-    return tuple(joined)
+def _all_of(members: Iterable[RecordType]) -> str:
+    return " and ".join(member.name for member in members)
+
+
+def _identifies(partition: Template, identity: Iterable[Slot]) -> bool:
+    """Whether the partition key alone tells the node."""
+    return partition.slot_names >= {slot.name for slot in identity}
+
+
+def _goes_before(own: tuple[Template, ...], others: tuple[Template, ...]) -> bool:
+    """Whether a partition key that both can have is the first one's."""
+    return goes_before(shape(own[0]), shape(others[0]))
 
 
 _FIXED_KINDS = ("enum", "boolean", "date")

@@ -8,7 +8,7 @@ texts that stand, or shall stand, in the key.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from string import Formatter
@@ -113,6 +113,17 @@ def under(token: Token, end: str) -> Token:
     return token
 
 
+def joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
+    """The tokens with neighbouring literal texts as one, so that equal templates are equal."""
+    joined: list[Token] = []
+    for token in tokens:
+        if isinstance(token, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += token
+        else:
+            joined.append(token)
+    return tuple(joined)
+
+
 def _slots(tokens: tuple[Token, ...]) -> list[Slot]:
     found: dict[str, Slot] = {}
     for token in tokens:
@@ -154,6 +165,13 @@ class Template:
     """Literal text and slots, which may repeat."""
 
     tokens: tuple[Token, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.tokens)
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:

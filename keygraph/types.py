@@ -155,6 +155,12 @@ def is_optional(annotation: object) -> tuple[object, bool]:
     return annotation, False
 
 
+def union_parts(annotation: object) -> tuple[object, ...]:
+    """What a union is of; the annotation itself where it is none."""
+    is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
 _SET_ELEMENTS: tuple[Kind, ...] = (
     "id", "string", "int", "long", "float", "decimal", "datetime", "date", "bytes", "enum",
 )  # fmt: skip

@@ -237,8 +237,9 @@ class Window:
                 self._found.append(self._finding("unfit", record, str(error), item))
                 continue
             if identity is not None:
-                node = (end.target.name, identity)
-                self._nodes.setdefault(node, []).append((item, record, end.name))
+                # Where the keys of several types are alike, a node of any of them is the one that is meant.
+                (node, *_), own = end.nodes(identity)
+                self._nodes.setdefault((node.name, own), []).append((item, record, end.name))
         try:
             counterpart = checks.counterpart(record, item)
         except BadUserInput:

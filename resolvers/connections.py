@@ -243,7 +243,7 @@ def list_arguments(context: RequestContext, path: AccessPath, given: Mapping[str
     """The arguments of a list or of an only neighbour. Raises BadUserInput."""
     required = required_texts(context.graph, path, given)
     ranged = narrowings(context.graph, path, given)
-    where = condition(path, given.get("where"))
+    where = condition(context.graph, path, given.get("where"))
     if path.is_one:
         return ListArguments(required, ranged, where, 1, False, False, None, None, None)
     size, from_end = _size(context, given)
@@ -300,7 +300,8 @@ def _named(
     found: dict[tuple[str, ...], None] = {}
     for text in ids:
         record, identity = read_global_id(context.graph, text)
-        if record is not path.node:
-            raise BadUserInput(f"to: ids of {path.node.name} are wanted")
-        found[identity] = None
+        if record not in path.nodes:
+            raise BadUserInput(f"to: ids of {' or '.join(node.name for node in path.nodes)} are wanted")
+        end = path.record.ends[path.far_end] if path.far_end else None
+        found[identity if end is None else end.identity_of(record, identity)] = None
     return tuple(found)

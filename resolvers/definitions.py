@@ -20,6 +20,7 @@ from strawberry.types.base import (
 )
 from strawberry.types.enum import EnumValue, StrawberryEnumDefinition
 from strawberry.types.field import StrawberryField
+from strawberry.types.union import StrawberryUnion
 from strawberry.types.unset import UNSET
 
 from resolvers.meanings import Meaning
@@ -90,6 +91,17 @@ def object_type(
         is_type_of=(lambda source, info: True) if interfaces else None,
         resolve_type=resolve_type,
     )
+
+
+class UnionType(StrawberryUnion):
+    """A union of object types. Sources are no instances of their classes: `resolve_type` tells them apart."""
+
+    def __init__(self, name: str, members: Sequence[type], resolve_type: Callable[..., str]) -> None:
+        super().__init__(name, tuple(map(StrawberryAnnotation, members)))
+        self._resolve_type = resolve_type
+
+    def get_type_resolver(self, type_map: Any) -> Callable[..., str]:
+        return self._resolve_type
 
 
 def input_type(name: str, description: str | None = None) -> type:

@@ -33,6 +33,7 @@ from resolvers.connections import (
 from resolvers.context import RequestContext
 from resolvers.gathering import Gathering
 from resolvers.global_ids import read_global_id
+from resolvers.inputs import key_value
 from resolvers.meanings import (
     Called,
     FarNode,
@@ -45,7 +46,7 @@ from resolvers.meanings import (
 )
 from resolvers.metering import ORIGIN, Origin
 from resolvers.plan import Below, FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
-from resolvers.sources import Source, checked, identity_of_instance
+from resolvers.sources import Source, checked, source_of_instance
 
 
 @dataclass(slots=True, eq=False)
@@ -80,8 +81,8 @@ class _Wanted:
     """An item that is looked for under some keys, and what goes on with it."""
 
     subject: Visit | Edge
-    record: RecordType | None
-    """The type that the item must be of; None where the key was read from an item of it."""
+    records: tuple[RecordType, ...]
+    """The types that the item may be of; none where the key was read from an item of it."""
     keys: Sequence[Key]
     place: str
     round_trip: int
@@ -129,7 +130,7 @@ class Reading:
                     return
                 visits = [self._visit(selected, source) for source in sources]
                 root.found[selected] = visits if isinstance(selected.meaning, NodesByIds) else visits[0]
-                self._start_mixed(visits, 1, selected.key, must_exist=True)
+                self._start_mixed(selected, visits, 1, selected.key, must_exist=True)
             case ListOf() | OnlyOf():
                 self._start_list(selected, root, None, 1, "")
 
@@ -138,7 +139,10 @@ class Reading:
         match selected.meaning:
             case NodeByKey(record):
                 names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
-                values = {record.leaf_name(slot.path): given.get(name) for name, slot in names.items()}
+                values = {
+                    record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
+                    for name, slot in names.items()
+                }
                 return [Source(record, graph.identity(record, values))]
             case NodeById():
                 return [Source(*read_global_id(graph, given["id"]))]
@@ -150,14 +154,57 @@ class Reading:
         return Visit(cast(Below, selected.below).of(source.record.name), source)
 
     def _start_mixed(
-        self, visits: Sequence[Visit], round_trip: int, place: str, *, must_exist: bool = False
+        self,
+        selected: FieldPlan,
+        visits: Sequence[Visit],
+        round_trip: int,
+        place: str,
+        *,
+        must_exist: bool = False,
     ) -> None:
-        """Starts nodes of any types."""
+        """Starts the nodes that a field gives, of any types."""
         by_plan: dict[ObjectPlan, list[Visit]] = {}
+        unknown = []
         for visit in visits:
-            by_plan.setdefault(visit.plan, []).append(visit)
+            if visit.source.others and visit.source.item is None:
+                unknown.append(visit)
+            else:
+                by_plan.setdefault(visit.plan, []).append(visit)
         for plan, group in by_plan.items():
             self._start(plan, group, round_trip, place, must_exist=must_exist)
+        if unknown:
+            self._tell_types(selected, unknown, round_trip, place)
+
+    def _tell_types(self, selected: FieldPlan, visits: Sequence[Visit], round_trip: int, place: str) -> None:
+        """Reads nodes of which the key does not tell the type; nothing below them can start before."""
+        below = cast(Below, selected.below)
+        forecast = 0
+        for plan in below.plans:
+            forecast |= plan.gets_read << (round_trip + 1)
+
+        def arrived(wanted: list[_Wanted]) -> None:
+            for each in wanted:
+                visit, item = cast(Visit, each.subject), each.item
+                visit.error, visit.is_missing = each.error, item is None
+                record = None if item is None else self._context.graph.recognise(item)
+                if record is not None:
+                    visit.source = Source(record, visit.source.identity, item)
+                    visit.plan = below.of(record.name)
+                    self._start(visit.plan, [visit], each.round_trip, place)
+
+        self._want([self._wanted_node(visit, round_trip, place, forecast, arrived) for visit in visits])
+
+    def _wanted_node(
+        self,
+        visit: Visit,
+        round_trip: int,
+        place: str,
+        forecast: int,
+        then: Callable[[list[_Wanted]], None],
+    ) -> _Wanted:
+        source = visit.source
+        keys = self._context.graph.table_keys(source.record, source.identity)
+        return _Wanted(visit, (source.record, *source.others), keys, place, round_trip, forecast, then)
 
     def _start(
         self,
@@ -183,21 +230,7 @@ class Reading:
             self._go_on(plan, [v for v in visits if v.source.item is not None], round_trip, place)
         forecast = plan.gets_by_item << (round_trip + 1)
         then = self._after.setdefault(plan, partial(self._arrived, plan))
-        graph = self._context.graph
-        self._want(
-            [
-                _Wanted(
-                    visit,
-                    visit.source.record,
-                    graph.table_keys(visit.source.record, visit.source.identity),
-                    place,
-                    round_trip,
-                    forecast,
-                    then,
-                )
-                for visit in unread
-            ]
-        )
+        self._want([self._wanted_node(visit, round_trip, place, forecast, then) for visit in unread])
 
     def _arrived(self, plan: ObjectPlan, wanted: list[_Wanted]) -> None:
         """Goes on with the nodes of a plan that have been looked for."""
@@ -232,7 +265,7 @@ class Reading:
                 found = visit.found[each] = None if source is None else self._visit(each, source)
                 if found is not None:
                     started.append(found)
-            self._start_mixed(started, round_trip, _below(place, each))
+            self._start_mixed(each, started, round_trip, _below(place, each))
 
     def _end(self, selected: FieldPlan, visit: Visit) -> Source | None:
         match selected.meaning:
@@ -274,17 +307,17 @@ class Reading:
 
     def _called(self, selected: FieldPlan, visit: Visit, answer: Any, round_trip: int, place: str) -> None:
         """Keeps what a method gave; a node of the model's is looked up."""
-        record = cast(Called, selected.meaning).record
-        if record is None or answer is None:
+        nodes = cast(Called, selected.meaning).method.nodes
+        if not nodes or answer is None:
             visit.found[selected] = answer
             return
         try:
-            identity = identity_of_instance(self._context.graph, record, answer)
+            source = source_of_instance(self._context.graph, nodes, answer)
         except Exception as error:
             visit.found[selected] = error
             return
-        found = visit.found[selected] = self._visit(selected, Source(record, identity))
-        self._start_mixed([found], round_trip, _below(place, selected))
+        found = visit.found[selected] = self._visit(selected, source)
+        self._start_mixed(selected, [found], round_trip, _below(place, selected))
 
     # --- Lists ----------------------------------------------------------------------------------------
 
@@ -428,7 +461,7 @@ class Reading:
         key_of = self._context.graph.table.key_of
         forecast = (needs.gets >> 1) << (round_trip + 1)
         self._want(
-            [_Wanted(edge, None, [key_of(edge.item)], place, round_trip, forecast, arrived) for edge in edges]
+            [_Wanted(edge, (), [key_of(edge.item)], place, round_trip, forecast, arrived) for edge in edges]
         )
 
     def _spread(
@@ -446,7 +479,7 @@ class Reading:
                 source = edge.node
                 if source is not None:
                     visits.append(self._visit(each, source))
-            self._start_mixed(visits, round_trip, place)
+            self._start_mixed(each, visits, round_trip, place)
 
     # --- Items by key ---------------------------------------------------------------------------------
 
@@ -495,14 +528,14 @@ class Reading:
                 found = self._context.nodes.answer(key)
                 if isinstance(found, Exception):
                     each.error = found
-                elif found is not None and self._is_of(found, each.record):
+                elif found is not None and self._is_of(found, each.records):
                     each.item = found
             groups.setdefault(each.then, []).append(each)
         for then, group in groups.items():
             then(group)
 
-    def _is_of(self, item: Item, record: RecordType | None) -> bool:
-        return record is None or self._context.graph.recognise(item) is record
+    def _is_of(self, item: Item, records: tuple[RecordType, ...]) -> bool:
+        return not records or self._context.graph.recognise(item) in records
 
 
 def _below(place: str, selected: FieldPlan) -> str:

@@ -27,11 +27,15 @@ from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.items import Value
 from keygraph.names import camel
-from keygraph.naming import condition_name, filterable_fields, range_name, where_name
+from keygraph.naming import Filterable, condition_name, filterable_fields, range_name, where_name
 from keygraph.paths import AccessPath, Argument
 from keygraph.ranges import Narrowing
+from keygraph.records import RecordType, partition_text
+from keygraph.templates import Slot
 from keygraph.types import FieldType, encode
+from keygraph.unions import NodeText
 from resolvers.definitions import OutputType, add_fields, input_field, input_type, list_of, nullable
+from resolvers.global_ids import read_global_id
 
 _EQUALITY = ("eq", "ne", "in")
 _ORDER = ("lt", "le", "gt", "ge", "between")
@@ -57,6 +61,8 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
 _MOST_VALUES = 100
 """How many values `in` may have: DynamoDB's own limit."""
 
+_NODES = "Which node it is, by global ids: the key of a node alone does not say its type."
+
 _DESCRIPTIONS = {
     "between": "From the first to the second of two values, both included.",
     "contains": "Has this part, or this member.",
@@ -78,8 +84,8 @@ class InputTypes:
         if name not in self._made:
             made = self._made[name] = input_type(name)
             fields = [
-                input_field(camel(field), nullable(self._condition(type_)))
-                for field, type_, _ in filterable_fields(path)
+                input_field(camel(compared.name), nullable(self._condition(compared)))
+                for compared in filterable_fields(path)
             ]
             taken = {field.python_name for field in fields}
             several = nullable(list_of(made))
@@ -89,13 +95,15 @@ class InputTypes:
             )
         return self._made[name]
 
-    def _condition(self, type_: FieldType) -> type:
-        name = condition_name(type_)
+    def _condition(self, compared: Filterable) -> type:
+        name, type_ = condition_name(compared), compared.type
         if name not in self._made:
-            made = self._made[name] = input_type(name)
+            made = self._made[name] = input_type(name, _NODES if compared.node else None)
             element = type_.of or type_
             # What has members of its own has no scalar to be compared with.
             operators = () if element.kind in ("object", "json", "list", "set") else _OPERATORS[type_.kind]
+            if compared.node is not None:
+                operators = _EQUALITY
             scalar = self._scalar(element) if operators else bool
             several = nullable(list_of(scalar))
             fields = [
@@ -133,7 +141,7 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
         if not said:
             continue
         texts = {
-            operator: graph.text_of(path.record, argument.slot, value)
+            operator: key_text(graph, path.record, argument.slot, value)
             for operator, value in said.items()
             if value is not None
         }
@@ -149,35 +157,65 @@ def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> 
     return {
         argument.name: None
         if given.get(camel(argument.name)) is None
-        else graph.text_of(path.record, argument.slot, given[camel(argument.name)])
+        else key_text(graph, path.record, argument.slot, given[camel(argument.name)])
         for argument in path.required
     }
 
 
-def condition(path: AccessPath, where: Mapping[str, Any] | None) -> Condition | None:
+def key_text(graph: Graph, record: RecordType, slot: Slot, value: Any) -> str:
+    """The text in a key of what a client says for a slot. Raises BadUserInput where it has none."""
+    return graph.text_of(record, slot, key_value(graph, record, slot, value))
+
+
+def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
+    """What a client's value for a slot means: of a node of one of several types it is the global id."""
+    if value is None or not isinstance(slot.text, NodeText):
+        return value
+    return _node_text(graph, slot.text, camel(record.leaf_name(slot.path)), value)
+
+
+def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
+    """The key of the node with that global id, which says its type too."""
+    record, identity = read_global_id(graph, value)
+    wanted = [member for variant in text.variants for member in variant.members]
+    if record.name not in wanted:
+        raise BadUserInput(f"{name}: an id of {' or '.join(sorted(wanted))} is wanted")
+    return partition_text(record, identity)
+
+
+def condition(graph: Graph, path: AccessPath, where: Mapping[str, Any] | None) -> Condition | None:
     """The condition that a list's `where` says; None where it says nothing. Raises BadUserInput."""
     if not where:
         return None
-    fields = {camel(name): (type_, attribute) for name, type_, attribute in filterable_fields(path)}
+    fields = {camel(compared.name): compared for compared in filterable_fields(path)}
     parts: list[Condition] = []
     for name, said in where.items():
         if said is None:
             continue
         if name in fields:
-            type_, attribute = fields[name]
-            parts += [
-                _comparison(name, type_, attribute, operator, value) for operator, value in said.items()
-            ]
+            compared = fields[name]
+            for operator, value in said.items():
+                meant = _compared_value(graph, compared, f"where.{name}.{operator}", value)
+                parts.append(_comparison(name, compared.type, compared.attribute, operator, meant))
         elif name == "not":
-            inner = condition(path, said)
+            inner = condition(graph, path, said)
             parts += [] if inner is None else [Not(inner)]
         else:
-            inners = [inner for each in said if each and (inner := condition(path, each)) is not None]
+            inners = [inner for each in said if each and (inner := condition(graph, path, each)) is not None]
             if name == "and":
                 parts += inners
             elif inners:
                 parts.append(Or(tuple(inners)))
     return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) -> Any:
+    text = compared.node
+    if text is None or value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, list):
+        return [_node_text(graph, text, where, each) for each in value]
+    return _node_text(graph, text, where, value)
 
 
 def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: Any) -> Condition:

@@ -34,10 +34,9 @@ class NodeAt:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What a method of the model gives: a value, or a node of a type."""
+    """What a method of the model gives: a value, or a node."""
 
     method: Method
-    record: RecordType | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
-from keygraph.declaration import declaration_of
 from keygraph.graph import Graph
 from keygraph.names import camel
 from keygraph.records import Method, RecordType
@@ -25,35 +24,26 @@ class MethodFields:
         self,
         graph: Graph,
         output: Callable[[Any], OutputType],
-        object_of: Callable[[RecordType], type],
+        node: Callable[[Sequence[RecordType]], OutputType],
     ) -> None:
-        """`output` gives the GraphQL type of a field's type, `object_of` that of a record type."""
+        """`output` gives the GraphQL type of a field's type, `node` that of a node of one of some types."""
         self._graph = graph
         self._output = output
-        self._object_of = object_of
+        self._node = node
 
     def field(self, method: Method) -> StrawberryField:
         """The field of a method."""
-        record = self._record(is_optional(method.hints["return"])[0])
         return ServedField(
             camel(method.name),
-            self._type(method.hints["return"]),
-            Called(method, record),
+            # Whether a node exists is known only when it is read.
+            nullable(self._node(method.nodes)) if method.nodes else self._type(method.hints["return"]),
+            Called(method),
             self._shown_arguments(method),
             method.description,
         )
 
-    def _record(self, annotation: object) -> RecordType | None:
-        if not inspect.isclass(annotation) or declaration_of(annotation) is None:
-            return None
-        return next((record for record in self._graph.nodes if record.cls is annotation), None)
-
     def _type(self, annotation: object) -> OutputType:
         annotation, optional = is_optional(annotation)
-        record = self._record(annotation)
-        if record is not None:
-            # Whether a node exists is known only when it is read.
-            return nullable(self._object_of(record))
         type_ = self._output(field_type(annotation, Writing()))
         return nullable(type_) if optional else type_
 

@@ -220,7 +220,23 @@ def _gets_of_nodes(selected: FieldPlan) -> int:
     found = 0
     for plan in selected.below.plans if selected.below else ():
         found |= plan.gets_unread
+        if _is_type_unknown(selected):
+            found |= 1 | plan.gets_read << 1
     return found
+
+
+def _is_type_unknown(selected: FieldPlan) -> bool:
+    """Whether the key of a node that the field gives may not tell its type."""
+    match selected.meaning:
+        case NodeAt(end):
+            return end.is_ambiguous
+        case FarNode(path) | ListOf(path) if path.far_end is not None:
+            return path.record.ends[path.far_end].is_ambiguous
+        case Called(method):
+            return len(method.nodes) > 1
+        case Nodes():
+            return selected.below is not None and len(selected.below.types) > 1
+    return False
 
 
 @dataclass(eq=False)

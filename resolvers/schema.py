@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import strawberry
@@ -13,7 +13,7 @@ from strawberry.types.field import StrawberryField
 from keygraph.docstrings import docstring, member_docstrings
 from keygraph.graph import Graph
 from keygraph.names import camel, plural, snake
-from keygraph.naming import connection_prefix, field_name
+from keygraph.naming import connection_prefix, field_name, union_name
 from keygraph.paths import AccessPath
 from keygraph.records import End, Field, RecordType
 from keygraph.types import FieldType
@@ -21,6 +21,7 @@ from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
 from resolvers.definitions import (
     OutputType,
     ServedField,
+    UnionType,
     add_fields,
     argument,
     definition_of,
@@ -94,9 +95,10 @@ class _Types:
         self._objects: dict[str, type] = {}
         self._enums: dict[type, OutputType] = {}
         self._structs: dict[type, type] = {}
+        self._unions: dict[str, UnionType] = {}
         self._direction = enum_type(SortDirection, docstring(SortDirection.__doc__), {})
         self._inputs = InputTypes(self.scalar)
-        self._methods = MethodFields(graph, self.output, self.object)
+        self._methods = MethodFields(graph, self.output, self.node)
         self._node = object_type(
             "Node",
             "Something with an id of its own, whatever its type.",
@@ -165,13 +167,23 @@ class _Types:
             add_fields(made, fields)
         return self._objects[record.name]
 
+    def node(self, members: Sequence[RecordType]) -> OutputType:
+        """The type of a node that is of one of these types: the object type, or a union."""
+        if len(members) == 1:
+            return self.object(members[0])
+        ordered = self._graph.unions[frozenset(members)]
+        name = union_name(ordered)
+        if name not in self._unions:
+            self._unions[name] = UnionType(name, [self.object(each) for each in ordered], _type_of_source)
+        return self._unions[name]
+
     def _stored_field(self, field: Field) -> StrawberryField:
         type_ = self.output(field.type)
         shown = nullable(type_) if field.optional else type_
         return ServedField(camel(field.name), shown, Stored(field), description=field.description)
 
     def _end_field(self, end: End) -> StrawberryField:
-        type_ = nullable(self.object(end.target))
+        type_ = nullable(self.node(end.members))
         return ServedField(camel(end.name), type_, NodeAt(end), description=end.description)
 
     def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
@@ -231,7 +243,7 @@ class _Types:
         name = f"{connection_prefix(path)}Connection"
         if name not in self._objects:
             made = self._objects[name] = object_type(name)
-            edge, node = self._edge(path), self.object(path.node)
+            edge, node = self._edge(path), self.node(path.nodes)
             add_fields(
                 made,
                 [
@@ -253,7 +265,7 @@ class _Types:
         if name not in self._objects:
             record = path.record
             made = self._objects[name] = object_type(name, record.description if path.far_end else None)
-            node = nullable(self.object(path.node))
+            node = nullable(self.node(path.nodes))
             cursor = [] if path.is_one else [ServedField("cursor", str, Cursor())]
             fields: list[StrawberryField] = [*cursor, ServedField("node", node, FarNode(path))]
             if path.far_end:

@@ -6,6 +6,7 @@ the item.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.items import Item
-from keygraph.records import End, Field, Method, RecordType
+from keygraph.records import End, Field, Method, RecordType, partition_text
+from keygraph.unions import NodeText
 from resolvers.context import RequestContext
 from resolvers.global_ids import global_id
 
@@ -25,6 +27,8 @@ class Source:
     record: RecordType
     identity: tuple[str, ...]
     item: Item | None = None
+    others: tuple[RecordType, ...] = ()
+    """Of which other types a node with this key can be, as long as it was not read."""
 
     @property
     def id(self) -> str:
@@ -45,9 +49,18 @@ class Source:
     def end(self, end: End) -> Source | None:
         """The node at an end; None where there is none. Raises CorruptItem where what stands there is no key."""
         if end.name in self.record.key_fields:
-            return Source(end.target, self.record.identity_end(self.identity, end))
-        identity = self.record.end_identity(self._read_item(end.name), end)
-        return None if identity is None else Source(end.target, identity)
+            identity = self.record.identity_end(self.identity, end)
+        else:
+            identity = self.record.end_identity(self._read_item(end.name), end)
+        if identity is None:
+            return None
+        try:
+            (record, *others), own = end.nodes(identity)
+        except ValueError:
+            raise CorruptItem(
+                f"{self.record.name}.{end.name} of an item is no key of {end.type_name}"
+            ) from None
+        return Source(record, own, others=tuple(others))
 
     def instance(self, method: Method) -> Any:
         """What a method of the model is called on."""
@@ -61,15 +74,35 @@ class Source:
         return self.item
 
 
-def identity_of_instance(graph: Graph, record: RecordType, instance: Any) -> tuple[str, ...]:
-    """The identity of an object of the model's class. Raises BadUserInput where it can have none."""
+def source_of_instance(graph: Graph, records: Sequence[RecordType], instance: Any) -> Source:
+    """What an object of the model's class stands for; one that has a key alone can be of several types.
+
+    Raises BadUserInput where it can have no key.
+    """
+    own = [record for record in records if isinstance(instance, record.cls)]
+    if not own:
+        fitting = [record for record in records if _has_key(record, instance)]
+        alike = fitting[0].table_keys.templates if fitting else ()
+        own = [record for record in fitting if record.table_keys.templates == alike] or list(records)
+    return Source(own[0], _identity_of_instance(graph, own[0], instance), others=tuple(own[1:]))
+
+
+def _identity_of_instance(graph: Graph, record: RecordType, instance: Any) -> tuple[str, ...]:
     values = {}
     for slot in record.identity:
         value = instance
         for name in slot.path:
             value = getattr(value, name)
+        if isinstance(slot.text, NodeText):
+            members = [graph.types[name] for each in slot.text.variants for name in each.members]
+            source = source_of_instance(graph, members, value)
+            value = partition_text(source.record, source.identity)
         values[record.leaf_name(slot.path)] = value
     return graph.identity(record, values)
+
+
+def _has_key(record: RecordType, instance: Any) -> bool:
+    return all(hasattr(instance, slot.path[0]) for slot in record.identity)
 
 
 def checked(context: RequestContext, source: Source, owner: RecordType, field: str) -> Source:

@@ -112,7 +112,7 @@ class _Steps:
             for each in ends:
                 steps += self._end(each, record, round_trip, place)
         for each in plan.methods:
-            if cast(Called, each.meaning).record is not None:
+            if cast(Called, each.meaning).method.nodes:
                 key = f"{record.name}.{each.name}"
                 steps += self._nodes(each, key, item_trip, f"{place}.{each.key}")
         return steps

@@ -101,7 +101,8 @@ def _path_row(graph: Graph, path: AccessPath) -> tuple[str, str]:
 
 def _found(path: AccessPath) -> str:
     """What it finds: an edge with the node at its far end, or an item of its own."""
-    shown = path.record.name if path.node is path.record else f"{path.record.name} to {path.node.name}"
+    nodes = " or ".join(node.name for node in path.nodes)
+    shown = f"{path.record.name} to {nodes}" if path.far_end else path.record.name
     return f"one {shown}" if path.is_one else shown
 
 

@@ -228,7 +228,7 @@ def _declared(graph: Graph) -> str:
             for field in record.fields.values()
         ]
         said += [
-            f"{end.name} {end.target.name} {end.optional} {end.attributes}" for end in record.ends.values()
+            f"{end.name} {end.type_name} {end.optional} {end.attributes}" for end in record.ends.values()
         ]
         said.append(str(record.counterpart))
     return StateFile.named("", *said).path.stem

@@ -18,14 +18,20 @@ class State(Enum):
 
 
 @node("ACCOUNT#{login}")
-class Account:
+class User:
     login: ID
     repositories: Many[Repository] = many()
 
 
-@node("REPO#{owner.login}#{name}", "REPO#{owner.login}#{name}", gsi1("ACCOUNT#{owner.login}", "#REPO#{name}"))
+@node("ACCOUNT#{login}")
+class Organization:
+    login: ID
+    repositories: Many[Repository] = many()
+
+
+@node("REPO#{owner.login}#{name}", gsi1("{owner}", "#REPO#{name}"))
 class Repository:
-    owner: Account
+    owner: User | Organization
     name: ID
     stars: int
     issues: Many[Issue] = many()
@@ -42,7 +48,7 @@ class Issue:
     number: int
     title: str
     state: State
-    author: Account
+    author: User
     reactions: Many[Reaction] = many()
 
 
@@ -52,13 +58,14 @@ class Issue:
 )
 class Reaction:
     issue: Issue
-    user: Account
+    user: User
     kind: str
 
 
 repos = Graph(
     Table("GitHub", partition_key="PK", sort_key="SK", indexes=[gsi1]),
-    Account,
+    User,
+    Organization,
     Repository,
     Issue,
     Reaction,

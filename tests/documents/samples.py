@@ -71,7 +71,7 @@ def _check(record: RecordType, item: Item) -> None:
             if slot.path == (field.name,):
                 assert slot.text.render(value) == texts[name], f"{field.name} disagrees with a key in {item}"
     for end in record.ends.values():
-        for slot in end.target.identity:
+        for slot in end.identity:
             own = slot.under(end.name)
             stored = cast(Value, at_path(item, end.attributes[slot.path]))
             if stored is not None and own.name in texts:

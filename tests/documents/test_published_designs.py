@@ -12,7 +12,8 @@ from tests.documents import published_designs
 GRAPHS = {name: value for name, value in vars(published_designs).items() if isinstance(value, Graph)}
 
 REQUESTS = [
-    ("repos", "Account.repositories", "GSI1: GSI1PK = ACCOUNT#{login} AND begins_with(GSI1SK, #REPO#)"),
+    ("repos", "User.repositories", "GSI1: GSI1PK = ACCOUNT#{login} AND begins_with(GSI1SK, #REPO#)"),
+    ("repos", "Organization.repositories", "GSI1: GSI1PK = ACCOUNT#{login} AND begins_with(GSI1SK, #REPO#)"),
     ("repos", "Repository.issues", "PK = REPO#{owner_id}#{name} AND begins_with(SK, ISSUE#)"),
     ("repos", "Repository.by_state", "GSI1: GSI1PK = REPO#{owner_id}#{name} AND begins_with(GSI1SK, ISSUE#)"),
     (

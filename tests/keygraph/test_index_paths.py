@@ -127,7 +127,7 @@ def test_an_edge_from_a_third_end_is_a_record() -> None:
 
     made = graph(User, Room, Grant)
     path = made.path(made.types["User"], "granted")
-    assert (path.far_end, path.node.name) == (None, "Grant")
+    assert (path.far_end, path.nodes) == (None, (path.record,))
 
 
 # --- The root -----------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_an_edge_is_found_from_both_ends() -> None:
         "GSI1 product: PRODUCT#{product.product_id} / ORDER# + {order.order_id}"
     )
     items = made.path(made.types["Order"], "items")
-    assert (items.far_end, items.node.name) == ("product", "Product")
+    assert (items.far_end, items.nodes) == ("product", (made.types["Product"],))
     assert bind(made, items, ("1",)).partitions == ("ORDER#1",)
     assert bind(made, items, ("1",)).span == beginning_with("PRODUCT#")
 
@@ -83,7 +83,7 @@ def test_a_node_is_found_by_an_end_in_its_index() -> None:
     made = graph(User, Order)
     path = made.path(made.types["User"], "orders")
     assert shown(path) == "GSI1 customer: USER#{customer.user_id} / ORDER# + {order_date}"
-    assert (path.far_end, path.node.name, path.is_one) == (None, "Order", False)
+    assert (path.far_end, path.nodes, path.is_one) == (None, (made.types["Order"],), False)
     assert [argument.name for argument in path.ranged] == ["order_date"]
     assert made.path(made.types["User"], "last").is_one
 

@@ -1,0 +1,301 @@
+"""Ends of several types: what is answered, and what it takes to answer it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keygraph.items import Item
+from resolvers import build_schema
+from resolvers.global_ids import global_id
+from tests.conftest import MakeStore
+from tests.resolvers.union_worlds import (
+    company_item,
+    membership_item,
+    note_item,
+    org_item,
+    person_item,
+    project_item,
+    repository_item,
+    team_item,
+    told_by_keys,
+    told_by_reading,
+    user_item,
+)
+from tests.resolvers.worlds import World, world
+
+SNAPSHOT = Path(__file__).parent / "snapshots" / "unions.graphql"
+
+
+@pytest.fixture
+async def owned(make_store: MakeStore) -> World:
+    """Types that are told by their keys."""
+    made = world(told_by_keys, await make_store(told_by_keys.table))
+    await made.put(
+        *map(user_item, ["ann", "bob"]),
+        *map(org_item, ["acme"]),
+        *map(team_item, ["red", "blue"]),
+        project_item("p1", "USER#ann"),
+        project_item("p2", "ORG#acme", ReviewedBy="USER#bob"),
+        project_item("p3", "ORG#acme", ReviewedBy="ORG#acme"),
+        project_item("p4", "ORG#gone"),
+        note_item("USER#ann", "2024-01-01", "ORG#acme"),
+        note_item("USER#ann", "2024-01-02"),
+        note_item("ORG#acme", "2024-01-03", "USER#bob"),
+        note_item("BOT#x#0007", "2024-01-04"),
+        membership_item("red", "USER#ann", "lead"),
+        membership_item("red", "ORG#acme", "sponsor"),
+        membership_item("red", "TEAM#blue", "part"),
+        membership_item("blue", "USER#ann", "guest"),
+        {"PK": "BADGE#USER#ann", "SK": "BADGE#USER#ann", "Type": "Badge", "colour": "green"},
+    )
+    return made
+
+
+def node_id(type_: str, *identity: str) -> str:
+    return global_id(told_by_keys.types[type_], identity)
+
+
+OWNER = "owner { __typename ... on User { userId name } ... on Organization { orgId name } }"
+
+
+async def test_an_end_is_the_node_that_its_key_tells(owned: World) -> None:
+    """A project's owner would be lost, or be of the wrong type."""
+    found = await owned.ask("""{
+      a: project(projectId: "p1") { OWNER reviewer { __typename } }
+      b: project(projectId: "p2") { OWNER reviewer { __typename ... on User { name } } }
+      c: project(projectId: "p3") { reviewer { ... on Organization { name } ... on Node { id } } }
+      d: project(projectId: "p4") { owner { __typename ... on Organization { orgId } } read: OWNER }
+    }""".replace("OWNER", OWNER))  # fmt: skip
+    ann = {"__typename": "User", "userId": "ann", "name": "Name of ann"}
+    acme = {"__typename": "Organization", "orgId": "acme", "name": "Name of acme"}
+    assert found["a"] == {"owner": ann, "reviewer": None}
+    assert found["b"] == {"owner": acme, "reviewer": {"__typename": "User", "name": "Name of bob"}}
+    assert found["c"] == {"reviewer": {"name": "Name of acme", "id": node_id("Organization", "acme")}}
+    assert found["d"] == {"owner": {"__typename": "Organization", "orgId": "gone"}, "read": None}
+
+
+async def test_what_the_key_tells_is_not_read(owned: World) -> None:
+    """Each owner would cost a read, though the project's key says all that was asked for."""
+    owned.forget()
+    found = await owned.ask("""{ user(userId: "ann") { projects { nodes {
+      owner { __typename ... on User { id userId } ... on Organization { name } } } } } }""")
+    assert found["user"]["projects"]["nodes"] == [
+        {"owner": {"__typename": "User", "id": node_id("User", "ann"), "userId": "ann"}}
+    ]
+    assert owned.operations == {"GetItem": 1, "Query": 1}
+
+
+async def test_only_the_types_are_read_of_which_more_is_selected(owned: World) -> None:
+    """A fragment on one type would have the nodes of another read."""
+    owned.forget()
+    found = await owned.ask("""query { notes: allNotes {
+      nodes { day author { ...name ... on User { userId } ... on Bot { vendor number } } } } }
+      fragment name on Organization { name }""")
+    assert [each["author"] for each in found["notes"]["nodes"]] == [
+        {"vendor": "x", "number": 7},
+        {"name": "Name of acme"},
+        {"userId": "ann"},
+        {"userId": "ann"},
+    ]
+    assert owned.operations == {"Query": 1, "GetItem": 1}
+
+
+async def test_each_member_has_its_list(owned: World) -> None:
+    """From one of the types what it owns could not be reached, or another's would be found."""
+    found = await owned.ask("""{
+      user(userId: "ann") { projects { nodes { projectId } } notes { nodes { day } } }
+      organization(orgId: "acme") { projects { nodes { projectId } totalCount } notes { nodes { day } } }
+      bot(vendor: "x", number: 7) { notes { nodes { day text } } }
+    }""")
+    assert found == {
+        "user": {
+            "projects": {"nodes": [{"projectId": "p1"}]},
+            "notes": {"nodes": [{"day": "2024-01-01"}, {"day": "2024-01-02"}]},
+        },
+        "organization": {
+            "projects": {"nodes": [{"projectId": "p2"}, {"projectId": "p3"}], "totalCount": 2},
+            "notes": {"nodes": [{"day": "2024-01-03"}]},
+        },
+        "bot": {"notes": {"nodes": [{"day": "2024-01-04", "text": "BOT#x#0007 on 2024-01-04"}]}},
+    }
+
+
+async def test_the_far_end_of_an_edge(owned: World) -> None:
+    """The members of a team, which are people, organizations and teams, could not be listed together."""
+    document = """query ($to: [ID!]) { team(teamId: "red") { members(to: $to) { totalCount edges { role node {
+      __typename ... on User { name } ... on Organization { orgId } ... on Team { members { totalCount } }
+    } } } } }"""
+    edges = [
+        {"role": "sponsor", "node": {"__typename": "Organization", "orgId": "acme"}},
+        {"role": "part", "node": {"__typename": "Team", "members": {"totalCount": 1}}},
+        {"role": "lead", "node": {"__typename": "User", "name": "Name of ann"}},
+    ]
+    found = await owned.ask(document)
+    assert found["team"]["members"] == {"totalCount": 3, "edges": edges}
+    ids = [node_id("User", "ann"), node_id("Organization", "acme"), node_id("Team", "red")]
+    found = await owned.ask(document, to=ids)
+    assert found["team"]["members"] == {"totalCount": 2, "edges": [edges[0], edges[2]]}
+    assert await owned.errors(document, to=[node_id("Badge", "USER#ann")]) == [
+        ("BAD_USER_INPUT", "to: ids of User or Organization or Team are wanted")
+    ]
+    back = await owned.ask("""query ($to: [ID!]) {
+      user(userId: "ann") { memberships(to: $to) { nodes { teamId } } }
+      team(teamId: "blue") { teams { nodes { name } } }
+    }""", to=[node_id("Team", "blue")])  # fmt: skip
+    assert back == {
+        "user": {"memberships": {"nodes": [{"teamId": "blue"}]}},
+        "team": {"teams": {"nodes": [{"name": "Name of red"}]}},
+    }
+
+
+async def test_in_an_argument_it_is_a_global_id(owned: World) -> None:
+    """A raw id would not say which of the types is meant; a badge could not be found by its owner."""
+    document = "query ($owner: ID!) { badge(ownerId: $owner) { colour id owner { __typename } } }"
+    found = await owned.ask(document, owner=node_id("User", "ann"))
+    assert found["badge"] == {
+        "colour": "green",
+        "id": node_id("Badge", "USER#ann"),
+        "owner": {"__typename": "User"},
+    }
+    again = await owned.ask(
+        "query ($id: ID!) { node(id: $id) { ... on Badge { colour } } }", id=found["badge"]["id"]
+    )
+    assert again == {"node": {"colour": "green"}}
+    assert (await owned.ask(document, owner=node_id("Organization", "ann")))["badge"] is None
+    assert await owned.errors(document, owner="ann") == [("BAD_USER_INPUT", "'ann' is no id of this schema")]
+    assert await owned.errors(document, owner=node_id("Team", "red")) == [
+        ("BAD_USER_INPUT", "ownerId: an id of Organization or User is wanted")
+    ]
+
+
+async def test_along_a_sort_key(owned: World) -> None:
+    """What the notes of somebody in a list of all are could not be asked, or what they are about."""
+    document = """query ($author: ID, $about: ID) {
+      allNotes(authorId: {eq: $author}) { nodes { day } }
+      user(userId: "ann") { notes(day: {eq: "2024-01-01"}, aboutId: {eq: $about}) {
+        nodes { about { __typename } } } }
+    }"""
+    found = await owned.ask(document, author=node_id("User", "ann"), about=node_id("Organization", "acme"))
+    assert found["allNotes"]["nodes"] == [{"day": "2024-01-01"}, {"day": "2024-01-02"}]
+    assert found["user"]["notes"]["nodes"] == [{"about": {"__typename": "Organization"}}]
+    found = await owned.ask(document, author=node_id("Bot", "x", "0007"), about=node_id("User", "acme"))
+    assert found["allNotes"]["nodes"] == [{"day": "2024-01-04"}]
+    assert found["user"]["notes"]["nodes"] == []
+
+
+async def test_an_end_that_the_key_has_not(owned: World) -> None:
+    """A note about nobody would be an item that cannot be read."""
+    found = await owned.ask("{ allNotes { nodes { day about { __typename ... on User { name } } } } }")
+    assert [(each["day"], each["about"]) for each in found["allNotes"]["nodes"]] == [
+        ("2024-01-04", None),
+        ("2024-01-03", {"__typename": "User", "name": "Name of bob"}),
+        ("2024-01-01", {"__typename": "Organization"}),
+        ("2024-01-02", None),
+    ]
+
+
+async def test_where_compares_nodes(owned: World) -> None:
+    """The projects that somebody reviews could not be told from the others."""
+    document = """query ($where: ProjectWhere) {
+      organization(orgId: "acme") { projects(where: $where) { nodes { projectId } } } }"""
+
+    async def found(**where: object) -> list[str]:
+        answer = await owned.ask(document, where=where)
+        return [each["projectId"] for each in answer["organization"]["projects"]["nodes"]]
+
+    bob, acme = node_id("User", "bob"), node_id("Organization", "acme")
+    assert await found(reviewerId={"eq": bob}) == ["p2"]
+    assert await found(reviewerId={"ne": bob}) == ["p3"]
+    assert await found(reviewerId={"in": [bob, acme]}) == ["p2", "p3"]
+    assert await found(reviewerId={"exists": False}) == []
+    assert await found(ownerId={"eq": acme}) == ["p2", "p3"]
+    assert await found(ownerId={"eq": node_id("User", "acme")}) == []
+    assert await owned.errors(document, where={"reviewerId": {"eq": node_id("Team", "red")}}) == [
+        ("BAD_USER_INPUT", "where.reviewerId.eq: an id of Organization or User is wanted")
+    ]
+
+
+async def test_methods_see_and_give_nodes(owned: World) -> None:
+    """A method would not see of which type the owner is, or could not answer with one of several."""
+    found = await owned.ask("""{
+      a: project(projectId: "p1") { ownerWord contact { ... on User { name } } }
+      b: project(projectId: "p2") { ownerWord contact { __typename ... on User { userId } } }
+    }""")
+    assert found == {
+        "a": {"ownerWord": "User", "contact": {"name": "Name of ann"}},
+        "b": {"ownerWord": "Organization", "contact": {"__typename": "User", "userId": "bob"}},
+    }
+
+
+@pytest.mark.parametrize("held", ["ann", "TEAM#red", "USER#"])
+async def test_a_key_of_no_member(owned: World, held: str) -> None:
+    """An attribute that holds no key of a member would be taken for one, or end the whole answer."""
+    await owned.put(project_item("bad", "USER#ann", ReviewedBy=held))
+    document = '{ project(projectId: "bad") { title reviewer { __typename } } }'
+    assert await owned.errors(document) == [
+        ("CORRUPT_ITEM", "Project.reviewer of an item is no key of User or Organization")
+    ]
+
+
+# --- Keys that are alike ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def accounts(make_store: MakeStore) -> World:
+    """Types whose keys are alike."""
+    made = world(told_by_reading, await make_store(told_by_reading.table))
+    items: list[Item] = [
+        person_item("ann"),
+        company_item("acme"),
+        repository_item("ann", "one", forkedById="acme"),
+        repository_item("acme", "two"),
+        repository_item("gone", "three"),
+    ]
+    await made.put(*items)
+    return made
+
+
+async def test_alike_keys_are_told_by_reading(accounts: World) -> None:
+    """A company would be taken for a person, since their keys are alike."""
+    accounts.forget()
+    document = """{
+      a: repository(ownerLogin: "ann", name: "one") { owner { __typename ... on Person { name } }
+        forkedBy { __typename } }
+      b: repository(ownerLogin: "acme", name: "two") { owner { ... on Company { country } ... on Person { name } } }
+      c: repository(ownerLogin: "gone", name: "three") { owner { __typename } }
+    }""".replace("ownerLogin", "ownerId")
+    assert await accounts.ask(document) == {
+        "a": {
+            "owner": {"__typename": "Person", "name": "Name of ann"},
+            "forkedBy": {"__typename": "Company"},
+        },
+        "b": {"owner": {"country": "IS"}},
+        "c": {"owner": None},
+    }
+    # The owners stand in the keys of what is asked for, and so are asked for with it; the fork's owner is one of them.
+    assert accounts.operations == {"BatchGetItem": 1}
+
+
+async def test_alike_keys_in_lists_and_methods(accounts: World) -> None:
+    """The list of one type would be that of the other, or a method would not have the key."""
+    found = await accounts.ask("""{
+      person(login: "ann") { repositories { nodes { name address sameOwner { ... on Person { login } } } } }
+      company(login: "acme") { repositories(where: {forkedById: {exists: false}}) { nodes { name } } }
+      other: person(login: "acme") { login }
+    }""")
+    one = {"name": "one", "address": "https://example.com/ann/one", "sameOwner": {"login": "ann"}}
+    assert found == {
+        "person": {"repositories": {"nodes": [one]}},
+        "company": {"repositories": {"nodes": [{"name": "two"}]}},
+        "other": None,
+    }
+
+
+# --- The schema ---------------------------------------------------------------------------------------
+
+
+def test_the_schema() -> None:
+    """A change of the schema of unions would go unnoticed."""
+    assert build_schema(told_by_keys).as_str() + "\n" == SNAPSHOT.read_text("utf-8")
