@@ -136,7 +136,7 @@ class CategoryChild:
     created_at: datetime = stored("CreatedAt")
 
 
-@node("ORDER#{order_id}", gsi1("{customer}", "ORDER#{order_date}"))
+@node("ORDER#{order_id}", gsi1("{customer}", "ORDER#{order_date}"), gather=True)
 class Order:
     """What a customer bought at one time."""
 

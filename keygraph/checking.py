@@ -7,7 +7,7 @@ from itertools import combinations
 
 from keygraph.errors import Mistake
 from keygraph.model import Model
-from keygraph.paths import AccessPath
+from keygraph.paths import AccessPath, stands_beside
 from keygraph.records import DeclaredList, RecordType
 from keygraph.shapes import are_disjoint, goes_before, shape
 from keygraph.table import Index, Table
@@ -22,6 +22,7 @@ def graph_mistakes(model: Model) -> list[Mistake]:
         *_types_not_projected(model),
         *_fields_without_item(model),
         *_lists_twice(model),
+        *_gathers_nothing(model),
     ]
 
 
@@ -191,3 +192,18 @@ def _lists_twice(model: Model) -> Iterator[Mistake]:
                 f"it is the list {other.name} once more: {path.record.name} is mirrored, the same from both ends.",
                 "Leave one of them out.",
             )
+
+
+def _gathers_nothing(model: Model) -> Iterator[Mistake]:
+    for record in model.types.values():
+        if not record.gathers:
+            continue
+        if record.is_virtual:
+            why = "no item stands for it, so that there is nothing to read its lists with."
+        elif record.table_keys.shards:
+            why = "it is spread over shards, and does not stand in its lists' partition."
+        elif not any(stands_beside(path) for path in model.node_lists.values() if path.owner is record):
+            why = "none of its lists reads its own partition of the table."
+        else:
+            continue
+        yield Mistake("gather", record.name, f"gather=True, and {why}", "Leave gather=True out.")

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import MISSING, dataclass
 from functools import partial
 from types import FrameType
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast, dataclass_transform
 
 from keygraph.table import Index, IndexKey
 
@@ -67,6 +67,7 @@ class Declaration:
     lists: str | Literal[False] | None
     mirror: bool
     counterpart: str | None
+    gather: bool
     docstring: str | None
     own: Mapping[str, StoredAs | ListOptions]
     """What stands on the right of the class's own fields."""
@@ -141,6 +142,7 @@ def node(
     item: bool = True,
     shards: int | None = None,
     lists: str | Literal[False] | None = None,
+    gather: bool = False,
     mirror: Literal[False] = False,
     counterpart: None = None,
 ) -> Callable[[_Class], _Class]:
@@ -148,9 +150,11 @@ def node(
 
     `type` is the value of the type attribute (None: its items have none), `item=False` says that the table
     holds no item for it, `shards` over how many partitions its table key is spread, `lists` how the list of the
-    table's own key at the root is called (False: none). `mirror` and `counterpart` are an edge's alone.
+    table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
+    node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone.
     """
-    return _decorator("node", keys, type, item, shards, lists, mirror, counterpart)
+    options = _Options(item, shards, lists, mirror, counterpart, gather)
+    return _decorator("node", keys, type, options)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
@@ -168,7 +172,7 @@ def edge(
     is the other. `counterpart="Other"` names another edge type with the same two nodes, of which each edge has an item
     too; it is enough that one of the two names the other.
     """
-    return _decorator("edge", keys, type, True, shards, lists, mirror, counterpart)
+    return _decorator("edge", keys, type, _Options(True, shards, lists, mirror, counterpart))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
@@ -181,29 +185,35 @@ def record(
     counterpart: None = None,
 ) -> Callable[[_Class], _Class]:
     """An item that belongs to a node and is no node itself. The options are those of `node`."""
-    return _decorator("record", keys, type, True, shards, lists, mirror, counterpart)
+    return _decorator("record", keys, type, _Options(True, shards, lists, mirror, counterpart))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
 def fields(cls: _Class) -> _Class:
     """A base class whose fields are those of every type that inherits it."""
-    return _declare(cls, "fields", (), None, True, None, None, False, None, sys._getframe(1))
+    return _declare(cls, "fields", (), None, _Options(True, None, None, False, None), sys._getframe(1))
+
+
+class _Options(NamedTuple):
+    """What a decorator was told besides the keys and the type."""
+
+    item: bool
+    shards: int | None
+    lists: str | Literal[False] | None
+    mirror: bool
+    counterpart: str | None
+    gather: bool = False
 
 
 def _decorator(
     kind: RecordKind,
     keys: tuple[str | IndexKey, ...],
     type_value: Any,
-    item: bool,
-    shards: int | None,
-    lists: str | Literal[False] | None,
-    mirror: bool,
-    counterpart: str | None,
+    options: _Options,
 ) -> Callable[[_Class], _Class]:
     def decorate(cls: _Class) -> _Class:
         value = cls.__name__ if type_value is _OWN_NAME else type_value
-        frame = sys._getframe(1)
-        return _declare(cls, kind, keys, value, item, shards, lists, mirror, counterpart, frame)
+        return _declare(cls, kind, keys, value, options, sys._getframe(1))
 
     return decorate
 
@@ -213,11 +223,7 @@ def _declare(
     kind: RecordKind,
     keys: tuple[str | IndexKey, ...],
     type_value: str | None,
-    item: bool,
-    shards: int | None,
-    lists: str | Literal[False] | None,
-    mirror: bool,
-    counterpart: str | None,
+    options: _Options,
     frame: FrameType,
 ) -> _Class:
     own: dict[str, StoredAs | ListOptions] = {}
@@ -238,11 +244,12 @@ def _declare(
         kind=kind,
         keys=keys,
         type_value=type_value,
-        is_virtual=not item,
-        shards=shards,
-        lists=lists,
-        mirror=mirror,
-        counterpart=counterpart,
+        is_virtual=not options.item,
+        shards=options.shards,
+        lists=options.lists,
+        mirror=options.mirror,
+        counterpart=options.counterpart,
+        gather=options.gather,
         docstring=cls.__dict__.get("__doc__"),
         own=own,
         # A class in a function sees that function's names, which its annotations may use.

@@ -328,6 +328,22 @@ def _leads(path: AccessPath) -> bool:
     return all(slot.name in texts or slot.path in values for slot in identity)
 
 
+def stands_beside(path: AccessPath) -> bool:
+    """Whether what a list reads stands in the partition of the node whose list it is."""
+    if path.owner is None or path.keys.index is not None or path.keys.shards:
+        return False
+    known = {name: slot.under(path.end) for name, slot in path.known.items() if path.end is not None}
+    own = [
+        token.under(path.end) if isinstance(token, Slot) and path.end else token
+        for token in path.owner.table_keys.partition.tokens
+    ]
+    theirs = [
+        known.get(token.name, token) if isinstance(token, Slot) else token
+        for token in path.keys.partition.tokens
+    ]
+    return own == theirs
+
+
 def is_listable(record: RecordType, keys: Keys) -> bool:
     """Whether the root can list these keys without being told so: no end stands in the partition, nor do all
     of the type's own key fields."""

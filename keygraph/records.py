@@ -201,6 +201,8 @@ class RecordType:
     """Whether the same edge with its ends exchanged is an item too."""
     counterpart: str | None = None
     """The other edge type of which each edge has an item too, as it was declared."""
+    gathers: bool = False
+    """Whether a node's partition is small, so that the node is read together with its lists there."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)

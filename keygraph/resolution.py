@@ -62,4 +62,5 @@ class Resolution:
             table=table,
             is_mirrored=declaration.mirror,
             counterpart=declaration.counterpart,
+            gathers=declaration.gather,
         )

@@ -127,6 +127,22 @@ def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
     return shape_of_one(sort.with_texts(dict(texts)))
 
 
+def is_between(model: Model, partition: KeyValue, gap: Span) -> bool:
+    """Whether items of a declared type may stand in a part of a partition of the table."""
+    text = model.table.keys[0].text(partition)
+    for record in model.types.values():
+        keys = record.table_keys
+        told = None if text is None or record.is_virtual else keys.partition.parse(text)
+        if told is None:
+            continue
+        shape_here = _sort_shape(keys, _told(keys.sort, told))
+        if any(
+            not gap.within(_span_of(each)).is_empty for each in stretches(shape_here, _common_beginning(gap))
+        ):
+            return True
+    return False
+
+
 def filled(
     path: AccessPath, spans: Iterable[Span], texts: Mapping[str, str | None]
 ) -> tuple[Span, ...] | None:

@@ -112,29 +112,36 @@ class Connection:
 
     async def first(self) -> Edge | None:
         """The first edge; None where there is none."""
-        extent = Extent(1, budget=self.context.limits.read_budget, attributes=self._attributes)
-        found = await self.context.neighbours.page(self.neighbours, extent)
+        found = await self.context.neighbours.page(self.neighbours, self.extent)
+        return self.only(found)
+
+    def only(self, found: Found) -> Edge | None:
+        """The first edge of what was found."""
         return self._edge(*found.items[0]) if found.items else None
+
+    @property
+    def extent(self) -> Extent:
+        """The part of the list that the page shows."""
+        window = self.window
+        return Extent(
+            window.size,
+            forward=window.forward,
+            after=window.start,
+            until=window.end,
+            look_ahead=("hasPreviousPage" if window.from_end else "hasNextPage") in self.looks,
+            budget=self.context.limits.read_budget,
+            attributes=self._attributes,
+        )
 
     async def page(self) -> tuple[list[Edge], PageInfo]:
         """The edges in the client's order, and what is known around them."""
         if self.to is not None:
             return await self._page_to(self.to)
         window = self.window
-        looks_on = ("hasPreviousPage" if window.from_end else "hasNextPage") in self.looks
         looks_back = ("hasNextPage" if window.from_end else "hasPreviousPage") in self.looks
-        extent = Extent(
-            window.size,
-            forward=window.forward,
-            after=window.start,
-            until=window.end,
-            look_ahead=looks_on,
-            budget=self.context.limits.read_budget,
-            attributes=self._attributes,
-        )
-        found = await self.context.neighbours.page(self.neighbours, extent)
+        found = await self.context.neighbours.page(self.neighbours, self.extent)
         is_behind = looks_back and window.start is not None and await self._is_any_behind(found)
-        return self._shown(found, is_behind)
+        return self.shown(found, is_behind)
 
     async def _is_any_behind(self, found: Found) -> bool:
         """Whether the list has anything on the side from which the page was read."""
@@ -151,7 +158,8 @@ class Connection:
         )
         return (await self.context.neighbours.page(self.neighbours, extent)).more
 
-    def _shown(self, found: Found, is_behind: bool) -> tuple[list[Edge], PageInfo]:
+    def shown(self, found: Found, is_behind: bool = False) -> tuple[list[Edge], PageInfo]:
+        """The page that was found."""
         edges = [self._edge(place, item) for place, item in found.items]
         first = edges[0].cursor if edges else None
         last = edges[-1].cursor if edges else None
@@ -172,7 +180,7 @@ class Connection:
         end = _index_before(self.neighbours, places, window.end, window.forward)
         page = found[start:end][: window.size]
         more = start + window.size < end
-        return self._shown(Found(page, more, None), start > 0)
+        return self.shown(Found(page, more, None), start > 0)
 
     async def total(self) -> int | None:
         """How many edges the list has, whatever the page; None where counting them costs more than it may."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from keygraph.conditions import Path
 from keygraph.graph import Graph
 from keygraph.projecting import attributes_of, items_projection
 from keygraph.records import RecordType
@@ -39,6 +40,8 @@ class RequestContext:
     needed: Mapping[RecordType, frozenset[str] | None]
     """The fields, ends and methods of each record type that the operation asks for; None for all."""
     meter: MeteredStore = field(init=False)
+    projection: tuple[Path, ...] | None = field(init=False)
+    """That of whatever is got by key; None for whole items."""
     nodes: NodeLoader = field(init=False)
     neighbours: NeighbourLoader = field(init=False)
 
@@ -47,7 +50,8 @@ class RequestContext:
         self._attributes = {
             record: attributes_of(self.graph, record, names) for record, names in self.needed.items()
         }
-        self.nodes = NodeLoader(self.meter, items_projection(self.graph, self._attributes))
+        self.projection = items_projection(self.graph, self._attributes)
+        self.nodes = NodeLoader(self.meter, self.projection)
         self.neighbours = NeighbourLoader(self.meter, self.limits.concurrency)
 
     def attributes_of(self, record: RecordType) -> frozenset[str] | None:

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
 from keygraph.items import Item
 from keygraph.names import camel
+from keygraph.reading import Found
 from keygraph.records import RecordType
 from keygraph.table import Key
+from keygraph.together import Part, Together, list_part, node_part, read_together, side_by_side
 from resolvers.arguments import Arguments
 from resolvers.connections import (
     Connection,
@@ -93,6 +95,27 @@ class _Wanted:
     """How many of the keys have not been read yet."""
     item: Item | None = None
     error: Exception | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _BegunList:
+    """A list of the answer that is about to be read."""
+
+    selected: FieldPlan
+    needs: NeighbourNeeds
+    connection: Connection
+    visit: Visit
+    """The object whose list it is."""
+    found: ListVisit | None
+    """None for an only neighbour, which is left on the visit."""
+    place: str
+
+    def fail(self, error: Exception) -> None:
+        """Leaves what reading gave instead of the page."""
+        if self.found is None:
+            self.visit.found[self.selected] = error
+        else:
+            self.found.page = error
 
 
 class Reading:
@@ -216,13 +239,19 @@ class Reading:
         must_exist: bool = False,
     ) -> None:
         """Starts what the keys of these objects tell, and what their items tell as soon as those are there."""
-        for each in plan.lists:
-            for visit in visits:
-                self._start_list(each, visit, visit.source, round_trip, place)
-        self._start_ends(plan.key_ends, visits, round_trip, place)
         unread: Sequence[Visit] = ()
         if plan.needs_item or (must_exist and plan.record is not None and not plan.record.is_virtual):
             unread = [visit for visit in visits if visit.source.item is None]
+        gathered: set[Visit] = set()
+        if plan.gathers:
+            gathered = self._gather(plan, visits, unread, round_trip, place)
+            unread = [visit for visit in unread if visit not in gathered]
+        for each in plan.lists:
+            for visit in visits:
+                if each not in visit.found:
+                    self._start_list(each, visit, visit.source, round_trip, place)
+        self._start_ends(plan.key_ends, visits, round_trip, place)
+        visits = [visit for visit in visits if visit not in gathered] if gathered else visits
         if not unread:
             self._go_on(plan, visits, round_trip, place)
             return
@@ -231,6 +260,112 @@ class Reading:
         forecast = plan.gets_by_item << (round_trip + 1)
         then = self._after.setdefault(plan, partial(self._arrived, plan))
         self._want([self._wanted_node(visit, round_trip, place, forecast, then) for visit in unread])
+
+    # --- Nodes with their lists -----------------------------------------------------------------------
+
+    def _gather(
+        self,
+        plan: ObjectPlan,
+        visits: Sequence[Visit],
+        unread: Sequence[Visit],
+        round_trip: int,
+        place: str,
+    ) -> set[Visit]:
+        """Reads nodes together with their lists by one Query each; the nodes whose items are read so."""
+        gathered: set[Visit] = set()
+        wanted = set(unread)
+        for visit in visits:
+            [key] = self._context.graph.table_keys(visit.source.record, visit.source.identity)
+            parts: dict[Part, _BegunList | None] = {}
+            if visit in wanted and not self._is_known(key):
+                parts[node_part(key)] = None
+            for each in plan.lists:
+                begun = self._begin_list(each, visit, visit.source, place)
+                if begun is None:
+                    continue
+                part = None
+                if begun.needs.has_page and begun.connection.to is None:
+                    part = list_part(begun.connection.neighbours, begun.connection.extent, key)
+                if part is None or part in parts:
+                    self._read_list(begun, round_trip)
+                else:
+                    parts[part] = begun
+            for together in side_by_side(self._context.graph, key, list(parts)):
+                if len(together.parts) > 1:
+                    self._read_together(plan, visit, key, together, parts, round_trip, place)
+                    if any(parts[part] is None for part in together.parts):
+                        gathered.add(visit)
+                    continue
+                begun = parts[together.parts[0]]
+                if begun is not None:
+                    self._read_list(begun, round_trip)
+        return gathered
+
+    def _is_known(self, key: Key) -> bool:
+        """Whether an item was read, or is about to be."""
+        return key in self._waiting or self._context.nodes.is_read(key)
+
+    def _read_together(
+        self,
+        plan: ObjectPlan,
+        visit: Visit,
+        key: Key,
+        together: Together,
+        parts: Mapping[Part, _BegunList | None],
+        round_trip: int,
+        place: str,
+    ) -> None:
+        forecast = 0
+        places = []
+        for part in together.parts:
+            begun = parts[part]
+            forecast |= plan.gets_unread if begun is None else begun.needs.gets
+            places.append(place if begun is None else begun.place)
+            if begun is not None:
+                self._count(begun, round_trip)
+
+        async def read() -> Callable[[int], None]:
+            found: Mapping[Part, Found | Item | Exception | None]
+            try:
+                found = await read_together(self._context.meter, key, together, self._context.projection)
+            except Exception as error:
+                found = dict.fromkeys(together.parts, error)
+            return partial(self._came_together, plan, visit, key, together, parts, found, place)
+
+        self._read(read(), forecast << (round_trip + 1), round_trip, *places)
+
+    def _came_together(
+        self,
+        plan: ObjectPlan,
+        visit: Visit,
+        key: Key,
+        together: Together,
+        parts: Mapping[Part, _BegunList | None],
+        found: Mapping[Part, Found | Item | Exception | None],
+        place: str,
+        round_trip: int,
+    ) -> None:
+        """Goes on with what one Query has found; what it did not come to is read apart."""
+        for part in together.parts:
+            begun, came = parts[part], found.get(part)
+            if begun is None:
+                if part in found:
+                    self._context.nodes.prime(key, cast(Item, came))
+                then = self._after.setdefault(plan, partial(self._arrived, plan))
+                forecast = plan.gets_by_item << (round_trip + 1)
+                self._want([self._wanted_node(visit, round_trip, place, forecast, then)])
+            elif isinstance(came, Exception):
+                begun.fail(came)
+            elif not isinstance(came, Found):
+                if begun.needs.has_page:
+                    forecast = begun.needs.gets << (round_trip + 1)
+                    self._read(self._read_page(begun), forecast, round_trip, begun.place)
+            elif begun.found is None:
+                only = begun.connection.only(came)
+                self._page_arrived(begun, [] if only is None else [only], round_trip)
+            else:
+                edges, begun.found.info = begun.connection.shown(came)
+                self._page_arrived(begun, edges, round_trip)
 
     def _arrived(self, plan: ObjectPlan, wanted: list[_Wanted]) -> None:
         """Goes on with the nodes of a plan that have been looked for."""
@@ -324,21 +459,33 @@ class Reading:
     def _start_list(
         self, selected: FieldPlan, visit: Visit, owner: Source | None, round_trip: int, place: str
     ) -> None:
+        begun = self._begin_list(selected, visit, owner, place)
+        if begun is not None:
+            self._read_list(begun, round_trip)
+
+    def _begin_list(
+        self, selected: FieldPlan, visit: Visit, owner: Source | None, place: str
+    ) -> _BegunList | None:
+        """The list of an owner, of which nothing was read; None where its arguments cannot be used."""
         needs = neighbour_needs(selected)
         try:
             connection = connect(self._context, needs, self._list_arguments(selected, needs), owner)
         except Exception as error:
             visit.found[selected] = error
-            return
-        place = _below(place, selected)
-        if needs.path.is_one:
-            self._read(self._read_one(selected, needs, connection, visit, place), needs, round_trip, place)
-            return
-        found = visit.found[selected] = ListVisit()
-        if needs.has_page:
-            self._read(self._read_page(needs, connection, found, place), needs, round_trip, place)
-        if needs.has_total:
-            self._read(self._read_total(connection, found), None, round_trip, place)
+            return None
+        found = None if needs.path.is_one else ListVisit()
+        visit.found[selected] = found
+        return _BegunList(selected, needs, connection, visit, found, _below(place, selected))
+
+    def _read_list(self, begun: _BegunList, round_trip: int) -> None:
+        """Reads the page of a list, and counts it, each where it is asked for."""
+        if begun.needs.has_page:
+            self._read(self._read_page(begun), begun.needs.gets << (round_trip + 1), round_trip, begun.place)
+        self._count(begun, round_trip)
+
+    def _count(self, begun: _BegunList, round_trip: int) -> None:
+        if begun.found is not None and begun.needs.has_total:
+            self._read(self._read_total(begun.connection, begun.found), 0, round_trip, begun.place)
 
     def _list_arguments(self, selected: FieldPlan, needs: NeighbourNeeds) -> ListArguments:
         """What the arguments of a list say, which is the same for all its owners."""
@@ -356,16 +503,15 @@ class Reading:
     def _read(
         self,
         reading: Coroutine[Any, Any, Callable[[int], None] | None],
-        needs: NeighbourNeeds | None,
+        forecast: int,
         round_trip: int,
-        place: str,
+        *places: str,
     ) -> None:
         """Reads in a task of its own; what it gives is what goes on then, called with the round trip."""
-        forecast = needs.gets << (round_trip + 1) if needs else 0
         self._gathering.expect(forecast)
 
         async def run() -> None:
-            origin = Origin((place,), round_trip)
+            origin = Origin(places, round_trip)
             ORIGIN.set(origin)
             go_on = await reading
             self._gathering.arrived(forecast)
@@ -376,23 +522,24 @@ class Reading:
 
         self._tasks.create_task(run())
 
-    async def _read_page(
-        self, needs: NeighbourNeeds, connection: Connection, found: ListVisit, place: str
-    ) -> Callable[[int], None] | None:
+    async def _read_page(self, begun: _BegunList) -> Callable[[int], None] | None:
+        connection = begun.connection
         try:
-            edges, found.info = await connection.page()
-        except Exception as error:
-            found.page = error
-            return None
-        found.page = edges
-
-        def go_on(round_trip: int) -> None:
-            if needs.wants_whole:
-                self._complete(needs, edges, round_trip, place, partial(self._spread, needs, found, place))
+            if begun.found is not None:
+                edges, begun.found.info = await connection.page()
             else:
-                self._spread(needs, found, place, edges, round_trip)
+                only = await connection.first()
+                edges = [] if only is None else [only]
+        except Exception as error:
+            begun.fail(error)
+            return None
+        return partial(self._page_arrived, begun, edges)
 
-        return go_on
+    def _page_arrived(self, begun: _BegunList, edges: list[Edge], round_trip: int) -> None:
+        if begun.needs.wants_whole:
+            self._complete(begun, edges, round_trip)
+        else:
+            self._spread(begun, edges, round_trip)
 
     async def _read_total(self, connection: Connection, found: ListVisit) -> None:
         try:
@@ -400,50 +547,10 @@ class Reading:
         except Exception as error:
             found.total = error
 
-    async def _read_one(
-        self,
-        selected: FieldPlan,
-        needs: NeighbourNeeds,
-        connection: Connection,
-        visit: Visit,
-        place: str,
-    ) -> Callable[[int], None] | None:
-        try:
-            edge = await connection.first()
-        except Exception as error:
-            visit.found[selected] = error
-            return None
-        if edge is None:
-            visit.found[selected] = None
-            return None
-
-        def show(edges: list[Edge], round_trip: int) -> None:
-            if not edges:
-                visit.found[selected] = None
-                return
-            [only] = edges
-            found = visit.found[selected] = Visit(needs.items[0], only.source, only)
-            self._start(found.plan, [found], round_trip, place)
-
-        def go_on(round_trip: int) -> None:
-            if needs.wants_whole:
-                self._complete(needs, [edge], round_trip, place, show)
-            else:
-                show([edge], round_trip)
-
-        return go_on
-
-    def _complete(
-        self,
-        needs: NeighbourNeeds,
-        edges: list[Edge],
-        round_trip: int,
-        place: str,
-        then: Callable[[list[Edge], int], None],
-    ) -> None:
+    def _complete(self, begun: _BegunList, edges: list[Edge], round_trip: int) -> None:
         """Reads the whole items behind an index's; those that the table no longer has are left out."""
         if not edges:
-            then([], round_trip)
+            self._spread(begun, edges, round_trip)
             return
         left = len(edges)
         latest = round_trip
@@ -452,30 +559,39 @@ class Reading:
             nonlocal left, latest
             left -= len(wanted)
             for each in wanted:
-                cast(Edge, each.subject).source.item = each.item
-                cast(Edge, each.subject).error = each.error
+                edge = cast(Edge, each.subject)
+                edge.source.item, edge.error = each.item, each.error
                 latest = max(latest, each.round_trip)
             if not left:
-                then([edge for edge in edges if edge.source.item or edge.error], latest)
+                self._spread(begun, [edge for edge in edges if edge.source.item or edge.error], latest)
 
         key_of = self._context.graph.table.key_of
-        forecast = (needs.gets >> 1) << (round_trip + 1)
+        forecast = (begun.needs.gets >> 1) << (round_trip + 1)
         self._want(
-            [_Wanted(edge, (), [key_of(edge.item)], place, round_trip, forecast, arrived) for edge in edges]
+            [
+                _Wanted(edge, (), [key_of(edge.item)], begun.place, round_trip, forecast, arrived)
+                for edge in edges
+            ]
         )
 
-    def _spread(
-        self, needs: NeighbourNeeds, found: ListVisit, place: str, edges: list[Edge], round_trip: int
-    ) -> None:
+    def _spread(self, begun: _BegunList, edges: list[Edge], round_trip: int) -> None:
         """Starts the objects behind the edges of a page."""
+        needs, found, place = begun.needs, begun.found, begun.place
+        if found is None:
+            plan = needs.items[0]
+            visits = [Visit(plan, edge.source, edge, error=edge.error) for edge in edges]
+            begun.visit.found[begun.selected] = visits[0] if visits else None
+            self._start(plan, [visit for visit in visits if visit.error is None], round_trip, place)
+            return
         found.page = edges
+        sound = [edge for edge in edges if edge.error is None]
         for each in needs.edges:
             plan = cast(Below, each.below).only
-            visits = found.found[each] = [Visit(plan, edge.source, edge) for edge in edges]
-            self._start(plan, visits, round_trip, place)
+            visits = found.found[each] = [Visit(plan, edge.source, edge, error=edge.error) for edge in edges]
+            self._start(plan, [visit for visit in visits if visit.error is None], round_trip, place)
         for each in needs.nodes:
             visits = found.found[each] = []
-            for edge in edges:
+            for edge in sound:
                 source = edge.node
                 if source is not None:
                     visits.append(self._visit(each, source))

@@ -150,6 +150,11 @@ class ObjectPlan:
         return self.having(Called)
 
     @cached_property
+    def gathers(self) -> bool:
+        """Whether the object may be read together with its lists."""
+        return self.record is not None and self.record.gathers and bool(self.lists)
+
+    @cached_property
     def needs_item(self) -> bool:
         """Whether something is selected that the object's key does not tell."""
         if self.record is None or self.record.is_virtual:

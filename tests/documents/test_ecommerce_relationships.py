@@ -26,9 +26,8 @@ class TestRelationships:
             }
         }
         assert article.sent == [
-            "GetItem ORDER#ORD001 / ORDER#ORD001",
             PRODUCT,
-            "Query: PK = ORDER#ORD001 AND begins_with(SK, PRODUCT#)",
+            "Query: PK = ORDER#ORD001 AND SK BETWEEN ORDER#ORD001 AND PRODUCT#\U0010ffff",
         ]
 
     async def test_order_item_links_products_to_orders(self, article: Served) -> None:

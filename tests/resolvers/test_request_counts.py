@@ -238,7 +238,9 @@ async def test_a_node_on_different_paths_is_read_once(shop: World) -> None:
     found = await shop.ask(document)
     assert found["c"] == found["b"]["seller"]
     keys = batch_keys(shop)
-    assert len(keys) == len(set(keys)) == 3
+    # The order comes with its items.
+    assert len(keys) == len(set(keys)) == 2
+    assert shop.operations["Query"] == 1
 
 
 async def test_equal_lists_are_read_once(shop: World) -> None:

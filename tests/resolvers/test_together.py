@@ -1,0 +1,233 @@
+"""A node that is read together with its lists, where its model says that its partition is small."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
+from keygraph.items import Item
+from keygraph.rendering import render
+from tests.conftest import MakeStore
+from tests.documents.served import written_down
+from tests.keygraph.checked import mistakes
+from tests.resolvers.worlds import World, world
+
+
+@node("TRIP#{trip_id}", "M", gather=True)
+class Trip:
+    """Stands between its lists."""
+
+    trip_id: ID
+    title: str
+
+    days: Many[Day] = many()
+    guests: Many[Guest] = many()
+    letters: Many[Letter] = many()
+    notes: Many[Note] = many()
+
+
+@node("PERSON#{person_id}")
+class Person:
+    person_id: ID
+    name: str
+
+
+@record("{trip}", "DAY#{day}")
+class Day:
+    trip: Trip
+    day: date
+    what: str
+
+
+@record("{trip}", "LETTER#{number}")
+class Letter:
+    trip: Trip
+    number: int
+    text: str
+
+
+@edge("{trip}", "{person}")
+class Guest:
+    trip: Trip
+    person: Person
+
+
+@record("{trip}", "Z#{number}")
+class Note:
+    trip: Trip
+    number: int
+    text: str
+
+
+trips = Graph(
+    Table("Trips", partition_key="pk", sort_key="sk"),
+    Trip,
+    Person,
+    Day,
+    Guest,
+    Letter,
+    Note,
+    type_attribute="t",
+)
+
+
+def trip_items(trip: str, *, days: int = 2, guests: int = 2, letters: int = 0, notes: int = 0) -> list[Item]:
+    pk = f"TRIP#{trip}"
+
+    def beside(sk: str, kind: str, **fields: Any) -> Item:
+        return {"pk": pk, "sk": sk, "t": kind, "trip_id": trip, **fields}
+
+    return [
+        beside("M", "Trip", title=f"Trip {trip}"),
+        *(beside(f"DAY#2024-01-{n + 1:02d}", "Day", what=f"day {n}") for n in range(days)),
+        *(beside(f"LETTER#{n}", "Letter", text=f"letter {n}") for n in range(letters)),
+        *(beside(f"PERSON#p{n}", "Guest", person_id=f"p{n}") for n in range(guests)),
+        *(beside(f"Z#{n}", "Note", text=f"note {n}") for n in range(notes)),
+        *(
+            {"pk": f"PERSON#p{n}", "sk": f"PERSON#p{n}", "t": "Person", "name": f"Person {n}"}
+            for n in range(guests)
+        ),
+    ]
+
+
+@pytest.fixture
+async def travel(make_store: MakeStore) -> World:
+    return world(trips, await make_store(trips.table))
+
+
+def sent(asked: World) -> list[str]:
+    """What was asked, with the limit of each query."""
+    wires = [wire for request in asked.tracer.requests for wire in render(request, asked.graph.table)]
+    return [
+        f"{written_down(wire)}, {wire.body['Limit']}" if "Limit" in wire.body else written_down(wire)
+        for wire in wires
+    ]
+
+
+async def test_a_node_and_the_list_beside_it_are_one_query(travel: World) -> None:
+    """The document's single query would be two requests."""
+    await travel.put(*trip_items("a", notes=1))
+    document = '{ trip(tripId: "a") { title guests { nodes { personId } pageInfo { hasNextPage } } } }'
+    assert (await travel.ask(document))["trip"] == {
+        "title": "Trip a",
+        "guests": {"nodes": [{"personId": "p0"}, {"personId": "p1"}], "pageInfo": {"hasNextPage": False}},
+    }
+    assert sent(travel) == ["Query: pk = TRIP#a AND sk BETWEEN M AND PERSON#\U0010ffff, 22"]
+
+
+async def test_what_else_may_stand_between_splits_it(travel: World) -> None:
+    """A page of days would pay for every letter of the trip."""
+    await travel.put(*trip_items("a", letters=30))
+    document = '{ trip(tripId: "a") { title days(first: 3) { nodes { what } } } }'
+    found = (await travel.ask(document))["trip"]
+    assert found == {"title": "Trip a", "days": {"nodes": [{"what": "day 0"}, {"what": "day 1"}]}}
+    assert sorted(sent(travel)) == ["GetItem TRIP#a / M", "Query: pk = TRIP#a AND begins_with(sk, DAY#), 3"]
+    travel.forget()
+    document = '{ trip(tripId: "a") { title days(first: 3) { nodes { what } } letters { nodes { text } } } }'
+    assert len((await travel.ask(document))["trip"]["letters"]["nodes"]) == 20
+    [first, second] = sent(travel)
+    assert first == "Query: pk = TRIP#a AND sk BETWEEN DAY# AND M, 24"
+    # Twenty-two items were seen to by the first; the node stands behind what it came to.
+    assert second == "GetItem TRIP#a / M"
+
+
+async def test_what_a_query_does_not_come_to_is_read_apart(travel: World) -> None:
+    """A partition that is not small after all would lose what stands at its end."""
+    await travel.put(*trip_items("a", days=30, guests=2))
+    document = '{ trip(tripId: "a") { title letters { nodes { text } } days(first: 2) { nodes { what } } guests { nodes { person: name } } } }'
+    found = (await travel.ask(document))["trip"]
+    assert found["days"]["nodes"] == [{"what": "day 0"}, {"what": "day 1"}]
+    assert found["letters"]["nodes"] == []
+    assert found["guests"]["nodes"] == [{"person": "Person 0"}, {"person": "Person 1"}]
+    assert found["title"] == "Trip a"
+
+
+async def test_a_trip_that_does_not_exist(travel: World) -> None:
+    """Somebody would be shown lists under a node that is not there."""
+    await travel.put(*(item for item in trip_items("a") if item["t"] != "Trip"))
+    document = '{ trip(tripId: "a") { title guests { nodes { name } } } }'
+    assert await travel.ask(document) == {"trip": None}
+    assert sent(travel)[0].startswith("Query")
+
+
+async def test_what_is_read_apart_for_a_reason(travel: World) -> None:
+    """A page with a cursor, a filter, or against the sort key would be another page."""
+    await travel.put(*trip_items("a", days=4))
+    days = '{ trip(tripId: "a") { title guests { nodes { personId } } days(%s) { edges { cursor node { what } } } } }'
+    for said, wanted in [
+        ("last: 1", ["day 3"]),
+        ('where: {what: {eq: "day 2"}}', ["day 2"]),
+        ('first: 1, day: {from: "2024-01-02"}', ["day 1"]),
+        ("first: 0", []),
+    ]:
+        found = (await travel.ask(days % said))["trip"]
+        assert [edge["node"]["what"] for edge in found["days"]["edges"]] == wanted
+        assert len(found["guests"]["nodes"]) == 2
+    [edge] = (await travel.ask(days % "first: 1"))["trip"]["days"]["edges"]
+    found = (await travel.ask(days % f'first: 1, after: "{edge["cursor"]}"'))["trip"]
+    assert [edge["node"]["what"] for edge in found["days"]["edges"]] == ["day 1"]
+
+
+async def test_a_count_beside_it(travel: World) -> None:
+    """How many there are would be taken for how many the page has."""
+    await travel.put(*trip_items("a", guests=4))
+    document = '{ trip(tripId: "a") { title guests(first: 1) { totalCount nodes { name } } } }'
+    assert (await travel.ask(document))["trip"]["guests"] == {
+        "totalCount": 4,
+        "nodes": [{"name": "Person 0"}],
+    }
+
+
+async def test_several_lists_under_other_names(travel: World) -> None:
+    """The same list under two names would be read twice, or one of them be empty."""
+    await travel.put(*trip_items("a", guests=3))
+    document = """{ trip(tripId: "a") { title one: guests(first: 1) { nodes { personId } }
+      two: guests(first: 2) { nodes { personId } } } }"""
+    found = (await travel.ask(document))["trip"]
+    assert [len(found[name]["nodes"]) for name in ("one", "two")] == [1, 2]
+
+
+gsi = Index("gsi", "gpk", "gsk")
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        (("TRIP#{trip_id}",), "none of its lists reads its own partition of the table"),
+        (("TRIP#{trip_id}#{shard}", "M"), "it is spread over shards"),
+    ],
+)
+def test_a_node_with_nothing_to_gather(declared: tuple[str, ...], why: str) -> None:
+    """Somebody would believe that a node is read with its lists, and pay for each."""
+
+    @node(*declared, gather=True, shards=3 if len(declared) > 1 else None)
+    class Trip:
+        trip_id: ID
+        letters: Many[Letter] = many()
+
+    @record("LETTER#{number}", gsi("{trip}", "LETTER#{number}"))
+    class Letter:
+        number: int
+        trip: Trip = stored("tripId")
+
+    table = Table("Trips", partition_key="pk", sort_key="sk", indexes=[gsi])
+    assert any(f"gather=True, and {why}" in mistake for mistake in mistakes(Trip, Letter, table=table))
+
+
+def test_a_virtual_node_gathers_nothing() -> None:
+    """A node without an item would be looked for with its lists."""
+
+    @node("TAG#{name}", item=False, gather=True)
+    class Tag:
+        name: ID
+        uses: Many[Use] = many()
+
+    @record("{tag}", "USE#{number}")
+    class Use:
+        tag: Tag
+        number: int
+
+    assert any("gather=True, and no item stands for it" in mistake for mistake in mistakes(Tag, Use))
