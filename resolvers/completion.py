@@ -19,7 +19,6 @@ from graphql import (
 
 from resolvers.context import Limits
 from resolvers.errors import warning
-from resolvers.execution import ListVisit, Visit
 from resolvers.meanings import (
     Attribute,
     Cursor,
@@ -31,6 +30,7 @@ from resolvers.meanings import (
     TotalCount,
 )
 from resolvers.plan import Below, FieldPlan, ObjectPlan
+from resolvers.visits import ListVisit, Visit
 
 Path: TypeAlias = "tuple[Path | None, str | int]"
 """Where a value stands: where its parent stands, and its key or number there."""

@@ -12,30 +12,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from keygraph.items import Item
 from keygraph.names import camel
-from keygraph.reading import Found
-from keygraph.records import RecordType
-from keygraph.table import Key
-from keygraph.together import Part, Together, list_part, node_part, read_together, side_by_side
 from resolvers.arguments import Arguments
 from resolvers.connections import (
     Connection,
     Edge,
     ListArguments,
-    PageInfo,
     connect,
     far_source,
     list_arguments,
 )
 from resolvers.context import RequestContext
-from resolvers.gathering import Gathering
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import key_value
+from resolvers.items_by_key import ItemsByKey, Wanted
 from resolvers.meanings import (
     Called,
     FarNode,
@@ -49,73 +42,8 @@ from resolvers.meanings import (
 from resolvers.metering import ORIGIN, Origin
 from resolvers.plan import Below, FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
 from resolvers.sources import Source, checked, source_of_instance
-
-
-@dataclass(slots=True, eq=False)
-class Visit:
-    """One object of the answer: its plan, its source, and what was found for the fields that lead on."""
-
-    plan: ObjectPlan
-    source: Source
-    edge: Edge | None = None
-    """Where it stands in a list, if it is an edge."""
-    is_missing: bool = False
-    """Whether it is a node that was looked for and does not exist."""
-    error: Exception | None = None
-    """What looking for it gave instead."""
-    found: dict[FieldPlan, Any] = field(default_factory=dict)
-    """A `Visit`, a `ListVisit`, a list of visits, a value, None; or the exception that there was instead."""
-
-
-@dataclass(slots=True, eq=False)
-class ListVisit:
-    """One connection of the answer."""
-
-    page: list[Edge] | Exception | None = None
-    info: PageInfo | None = None
-    total: int | Exception | None = None
-    found: dict[FieldPlan, list[Visit]] = field(default_factory=dict)
-    """The edges, or nodes, for each field that shows them."""
-
-
-@dataclass(slots=True, eq=False)
-class _Wanted:
-    """An item that is looked for under some keys, and what goes on with it."""
-
-    subject: Visit | Edge
-    records: tuple[RecordType, ...]
-    """The types that the item may be of; none where the key was read from an item of it."""
-    keys: Sequence[Key]
-    place: str
-    round_trip: int
-    """The round trip in which the item is read; when it is there, that after it."""
-    forecast: int
-    then: Callable[[list[_Wanted]], None]
-    left: int = 0
-    """How many of the keys have not been read yet."""
-    item: Item | None = None
-    error: Exception | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _BegunList:
-    """A list of the answer that is about to be read."""
-
-    selected: FieldPlan
-    needs: NeighbourNeeds
-    connection: Connection
-    visit: Visit
-    """The object whose list it is."""
-    found: ListVisit | None
-    """None for an only neighbour, which is left on the visit."""
-    place: str
-
-    def fail(self, error: Exception) -> None:
-        """Leaves what reading gave instead of the page."""
-        if self.found is None:
-            self.visit.found[self.selected] = error
-        else:
-            self.found.page = error
+from resolvers.together import ReadsTogether
+from resolvers.visits import BegunList, ListVisit, Visit
 
 
 class Reading:
@@ -125,11 +53,10 @@ class Reading:
         self._plan = plan
         self._context = context
         self._arguments = arguments
-        self._gathering = Gathering(self._leave)
-        self._waiting: dict[Key, list[_Wanted]] = {}
-        self._sent: set[Key] = set()
+        self._items = ItemsByKey(context, self._spawn)
+        self._together = ReadsTogether(context, self._items, self._spawn)
         self._lists: dict[FieldPlan, ListArguments | Exception] = {}
-        self._after: dict[ObjectPlan, Callable[[list[_Wanted]], None]] = {}
+        self._after: dict[ObjectPlan, Callable[[list[Wanted]], None]] = {}
         self._tasks: asyncio.TaskGroup
 
     async def read(self) -> Visit:
@@ -138,8 +65,11 @@ class Reading:
         async with asyncio.TaskGroup() as self._tasks:
             for each in self._plan.root.fields:
                 self._start_root(each, root)
-            self._gathering.depart()
+            self._items.gathering.depart()
         return root
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.create_task(work)
 
     # --- The root -------------------------------------------------------------------------------------
 
@@ -205,7 +135,7 @@ class Reading:
         for plan in below.plans:
             forecast |= plan.gets_read << (round_trip + 1)
 
-        def arrived(wanted: list[_Wanted]) -> None:
+        def arrived(wanted: list[Wanted]) -> None:
             for each in wanted:
                 visit, item = cast(Visit, each.subject), each.item
                 visit.error, visit.is_missing = each.error, item is None
@@ -215,7 +145,7 @@ class Reading:
                     visit.plan = below.of(record.name)
                     self._start(visit.plan, [visit], each.round_trip, place)
 
-        self._want([self._wanted_node(visit, round_trip, place, forecast, arrived) for visit in visits])
+        self._items.want([self._wanted_node(visit, round_trip, place, forecast, arrived) for visit in visits])
 
     def _wanted_node(
         self,
@@ -223,11 +153,11 @@ class Reading:
         round_trip: int,
         place: str,
         forecast: int,
-        then: Callable[[list[_Wanted]], None],
-    ) -> _Wanted:
+        then: Callable[[list[Wanted]], None],
+    ) -> Wanted:
         source = visit.source
         keys = self._context.graph.table_keys(source.record, source.identity)
-        return _Wanted(visit, (source.record, *source.others), keys, place, round_trip, forecast, then)
+        return Wanted(visit, (source.record, *source.others), keys, place, round_trip, forecast, then)
 
     def _start(
         self,
@@ -242,16 +172,18 @@ class Reading:
         unread: Sequence[Visit] = ()
         if plan.needs_item or (must_exist and plan.record is not None and not plan.record.is_virtual):
             unread = [visit for visit in visits if visit.source.item is None]
-        gathered: set[Visit] = set()
-        if plan.gathers:
-            gathered = self._gather(plan, visits, unread, round_trip, place)
-            unread = [visit for visit in unread if visit not in gathered]
+        lists: dict[Visit, list[BegunList]] = {}
         for each in plan.lists:
             for visit in visits:
-                if each not in visit.found:
-                    self._start_list(each, visit, visit.source, round_trip, place)
+                begun = self._begin_list(each, visit, visit.source, place)
+                if begun is not None:
+                    lists.setdefault(visit, []).append(begun)
+        if plan.gathers:
+            self._read_with_lists(visits, unread, lists, round_trip, place)
+        for all_begun in lists.values():
+            for begun in all_begun:
+                self._read_list(begun, round_trip)
         self._start_ends(plan.key_ends, visits, round_trip, place)
-        visits = [visit for visit in visits if visit not in gathered] if gathered else visits
         if not unread:
             self._go_on(plan, visits, round_trip, place)
             return
@@ -259,115 +191,23 @@ class Reading:
             self._go_on(plan, [v for v in visits if v.source.item is not None], round_trip, place)
         forecast = plan.gets_by_item << (round_trip + 1)
         then = self._after.setdefault(plan, partial(self._arrived, plan))
-        self._want([self._wanted_node(visit, round_trip, place, forecast, then) for visit in unread])
+        self._items.want([self._wanted_node(visit, round_trip, place, forecast, then) for visit in unread])
 
-    # --- Nodes with their lists -----------------------------------------------------------------------
-
-    def _gather(
+    def _read_with_lists(
         self,
-        plan: ObjectPlan,
         visits: Sequence[Visit],
         unread: Sequence[Visit],
+        lists: Mapping[Visit, Sequence[BegunList]],
         round_trip: int,
         place: str,
-    ) -> set[Visit]:
-        """Reads nodes together with their lists by one Query each; the nodes whose items are read so."""
-        gathered: set[Visit] = set()
+    ) -> None:
+        """Sees to it that nodes are read together with their lists."""
         wanted = set(unread)
         for visit in visits:
             [key] = self._context.graph.table_keys(visit.source.record, visit.source.identity)
-            parts: dict[Part, _BegunList | None] = {}
-            if visit in wanted and not self._is_known(key):
-                parts[node_part(key)] = None
-            for each in plan.lists:
-                begun = self._begin_list(each, visit, visit.source, place)
-                if begun is None:
-                    continue
-                part = None
-                if begun.needs.has_page and begun.connection.to is None:
-                    part = list_part(begun.connection.neighbours, begun.connection.extent, key)
-                if part is None or part in parts:
-                    self._read_list(begun, round_trip)
-                else:
-                    parts[part] = begun
-            for together in side_by_side(self._context.graph, key, list(parts)):
-                if len(together.parts) > 1:
-                    self._read_together(plan, visit, key, together, parts, round_trip, place)
-                    if any(parts[part] is None for part in together.parts):
-                        gathered.add(visit)
-                    continue
-                begun = parts[together.parts[0]]
-                if begun is not None:
-                    self._read_list(begun, round_trip)
-        return gathered
+            self._together.promise(key, lists.get(visit, ()), round_trip, place, is_wanted=visit in wanted)
 
-    def _is_known(self, key: Key) -> bool:
-        """Whether an item was read, or is about to be."""
-        return key in self._waiting or self._context.nodes.is_read(key)
-
-    def _read_together(
-        self,
-        plan: ObjectPlan,
-        visit: Visit,
-        key: Key,
-        together: Together,
-        parts: Mapping[Part, _BegunList | None],
-        round_trip: int,
-        place: str,
-    ) -> None:
-        forecast = 0
-        places = []
-        for part in together.parts:
-            begun = parts[part]
-            forecast |= plan.gets_unread if begun is None else begun.needs.gets
-            places.append(place if begun is None else begun.place)
-            if begun is not None:
-                self._count(begun, round_trip)
-
-        async def read() -> Callable[[int], None]:
-            found: Mapping[Part, Found | Item | Exception | None]
-            try:
-                found = await read_together(self._context.meter, key, together, self._context.projection)
-            except Exception as error:
-                found = dict.fromkeys(together.parts, error)
-            return partial(self._came_together, plan, visit, key, together, parts, found, place)
-
-        self._read(read(), forecast << (round_trip + 1), round_trip, *places)
-
-    def _came_together(
-        self,
-        plan: ObjectPlan,
-        visit: Visit,
-        key: Key,
-        together: Together,
-        parts: Mapping[Part, _BegunList | None],
-        found: Mapping[Part, Found | Item | Exception | None],
-        place: str,
-        round_trip: int,
-    ) -> None:
-        """Goes on with what one Query has found; what it did not come to is read apart."""
-        for part in together.parts:
-            begun, came = parts[part], found.get(part)
-            if begun is None:
-                if part in found:
-                    self._context.nodes.prime(key, cast(Item, came))
-                then = self._after.setdefault(plan, partial(self._arrived, plan))
-                forecast = plan.gets_by_item << (round_trip + 1)
-                self._want([self._wanted_node(visit, round_trip, place, forecast, then)])
-            elif isinstance(came, Exception):
-                begun.fail(came)
-            elif not isinstance(came, Found):
-                if begun.needs.has_page:
-                    forecast = begun.needs.gets << (round_trip + 1)
-                    self._read(self._read_page(begun), forecast, round_trip, begun.place)
-            elif begun.found is None:
-                only = begun.connection.only(came)
-                self._page_arrived(begun, [] if only is None else [only], round_trip)
-            else:
-                edges, begun.found.info = begun.connection.shown(came)
-                self._page_arrived(begun, edges, round_trip)
-
-    def _arrived(self, plan: ObjectPlan, wanted: list[_Wanted]) -> None:
+    def _arrived(self, plan: ObjectPlan, wanted: list[Wanted]) -> None:
         """Goes on with the nodes of a plan that have been looked for."""
         existing: dict[tuple[int, str], list[Visit]] = {}
         for each in wanted:
@@ -438,7 +278,7 @@ class Reading:
             visit.found[selected] = error
             return
         self._called(selected, visit, value, round_trip, place)
-        self._gathering.depart()
+        self._items.gathering.depart()
 
     def _called(self, selected: FieldPlan, visit: Visit, answer: Any, round_trip: int, place: str) -> None:
         """Keeps what a method gave; a node of the model's is looked up."""
@@ -465,7 +305,7 @@ class Reading:
 
     def _begin_list(
         self, selected: FieldPlan, visit: Visit, owner: Source | None, place: str
-    ) -> _BegunList | None:
+    ) -> BegunList | None:
         """The list of an owner, of which nothing was read; None where its arguments cannot be used."""
         needs = neighbour_needs(selected)
         try:
@@ -475,15 +315,15 @@ class Reading:
             return None
         found = None if needs.path.is_one else ListVisit()
         visit.found[selected] = found
-        return _BegunList(selected, needs, connection, visit, found, _below(place, selected))
+        return BegunList(selected, needs, connection, visit, found, _below(place, selected))
 
-    def _read_list(self, begun: _BegunList, round_trip: int) -> None:
+    def _read_list(self, begun: BegunList, round_trip: int) -> None:
         """Reads the page of a list, and counts it, each where it is asked for."""
         if begun.needs.has_page:
             self._read(self._read_page(begun), begun.needs.gets << (round_trip + 1), round_trip, begun.place)
         self._count(begun, round_trip)
 
-    def _count(self, begun: _BegunList, round_trip: int) -> None:
+    def _count(self, begun: BegunList, round_trip: int) -> None:
         if begun.found is not None and begun.needs.has_total:
             self._read(self._read_total(begun.connection, begun.found), 0, round_trip, begun.place)
 
@@ -508,21 +348,21 @@ class Reading:
         *places: str,
     ) -> None:
         """Reads in a task of its own; what it gives is what goes on then, called with the round trip."""
-        self._gathering.expect(forecast)
+        self._items.gathering.expect(forecast)
 
         async def run() -> None:
             origin = Origin(places, round_trip)
             ORIGIN.set(origin)
             go_on = await reading
-            self._gathering.arrived(forecast)
+            self._items.gathering.arrived(forecast)
             if go_on is not None:
                 # What an equal read has found has come with that one.
                 go_on(max(origin.round_trip, round_trip + 1))
-            self._gathering.depart()
+            self._items.gathering.depart()
 
         self._tasks.create_task(run())
 
-    async def _read_page(self, begun: _BegunList) -> Callable[[int], None] | None:
+    async def _read_page(self, begun: BegunList) -> Callable[[int], None] | None:
         connection = begun.connection
         try:
             if begun.found is not None:
@@ -535,7 +375,7 @@ class Reading:
             return None
         return partial(self._page_arrived, begun, edges)
 
-    def _page_arrived(self, begun: _BegunList, edges: list[Edge], round_trip: int) -> None:
+    def _page_arrived(self, begun: BegunList, edges: list[Edge], round_trip: int) -> None:
         if begun.needs.wants_whole:
             self._complete(begun, edges, round_trip)
         else:
@@ -547,7 +387,7 @@ class Reading:
         except Exception as error:
             found.total = error
 
-    def _complete(self, begun: _BegunList, edges: list[Edge], round_trip: int) -> None:
+    def _complete(self, begun: BegunList, edges: list[Edge], round_trip: int) -> None:
         """Reads the whole items behind an index's; those that the table no longer has are left out."""
         if not edges:
             self._spread(begun, edges, round_trip)
@@ -555,7 +395,7 @@ class Reading:
         left = len(edges)
         latest = round_trip
 
-        def arrived(wanted: list[_Wanted]) -> None:
+        def arrived(wanted: list[Wanted]) -> None:
             nonlocal left, latest
             left -= len(wanted)
             for each in wanted:
@@ -567,14 +407,14 @@ class Reading:
 
         key_of = self._context.graph.table.key_of
         forecast = (begun.needs.gets >> 1) << (round_trip + 1)
-        self._want(
+        self._items.want(
             [
-                _Wanted(edge, (), [key_of(edge.item)], begun.place, round_trip, forecast, arrived)
+                Wanted(edge, (), [key_of(edge.item)], begun.place, round_trip, forecast, arrived)
                 for edge in edges
             ]
         )
 
-    def _spread(self, begun: _BegunList, edges: list[Edge], round_trip: int) -> None:
+    def _spread(self, begun: BegunList, edges: list[Edge], round_trip: int) -> None:
         """Starts the objects behind the edges of a page."""
         needs, found, place = begun.needs, begun.found, begun.place
         if found is None:
@@ -596,62 +436,6 @@ class Reading:
                 if source is not None:
                     visits.append(self._visit(each, source))
             self._start_mixed(each, visits, round_trip, place)
-
-    # --- Items by key ---------------------------------------------------------------------------------
-
-    def _want(self, wanted: Sequence[_Wanted]) -> None:
-        """Looks for items: what was read goes on at once, what is on its way with that, the rest is gathered."""
-        nodes, ready = self._context.nodes, []
-        for each in wanted:
-            for key in each.keys:
-                if key not in self._waiting and nodes.is_read(key):
-                    continue
-                each.left += 1
-                self._waiting.setdefault(key, []).append(each)
-                if key not in self._sent:
-                    self._gathering.add(each.round_trip, key)
-            if each.left:
-                self._gathering.expect(each.forecast)
-            else:
-                ready.append(each)
-        self._finish(ready)
-
-    def _leave(self, round_trip: int, keys: list[Key]) -> None:
-        self._sent.update(keys)
-        self._tasks.create_task(self._get(round_trip, keys))
-
-    async def _get(self, round_trip: int, keys: list[Key]) -> None:
-        places = {each.place: None for key in keys for each in self._waiting[key]}
-        origin = Origin(tuple(places), round_trip)
-        ORIGIN.set(origin)
-        await asyncio.wait(self._context.nodes.load_together(keys))
-        ready = []
-        for key in keys:
-            for each in self._waiting.pop(key):
-                each.left -= 1
-                if not each.left:
-                    each.round_trip = max(each.round_trip + 1, origin.round_trip)
-                    self._gathering.arrived(each.forecast)
-                    ready.append(each)
-        self._finish(ready)
-        self._gathering.depart()
-
-    def _finish(self, ready: Sequence[_Wanted]) -> None:
-        """Goes on with what has been looked for."""
-        groups: dict[Callable[[list[_Wanted]], None], list[_Wanted]] = {}
-        for each in ready:
-            for key in each.keys:
-                found = self._context.nodes.answer(key)
-                if isinstance(found, Exception):
-                    each.error = found
-                elif found is not None and self._is_of(found, each.records):
-                    each.item = found
-            groups.setdefault(each.then, []).append(each)
-        for then, group in groups.items():
-            then(group)
-
-    def _is_of(self, item: Item, records: tuple[RecordType, ...]) -> bool:
-        return not records or self._context.graph.recognise(item) in records
 
 
 def _below(place: str, selected: FieldPlan) -> str:

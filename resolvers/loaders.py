@@ -22,6 +22,8 @@ from keygraph.listing import NeighbourList, Place
 from keygraph.reading import Extent, Found, read, read_to
 from keygraph.store import BatchGet, Store
 from keygraph.table import Key
+from resolvers.metering import pass_round_trip
+from resolvers.whole_lists import WholeLists
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
@@ -134,7 +136,8 @@ NeighbourRequest: TypeAlias = PageOf | CountOf | EdgesTo
 
 
 class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
-    """Lists of neighbours: equal requests run once, the others at the same time under a limit."""
+    """Lists of neighbours: equal requests run once, parts of what was read whole not at all, the others at the same
+    time under a limit."""
 
     batch = False
 
@@ -142,9 +145,39 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
         super().__init__()
         self._store = store
         self._turns = asyncio.Semaphore(concurrency)
+        self._whole = WholeLists()
 
     async def page(self, neighbours: NeighbourList, extent: Extent) -> Found:
-        return cast(Found, await self._get(PageOf(neighbours, extent)))
+        request = PageOf(neighbours, extent)
+        found = await self._get(request)
+        if found is None:
+            # It was promised, and not come to.
+            pass_round_trip()
+            found = await self._get(request)
+        return cast(Found, found)
+
+    # --- Pages that somebody else reads ---------------------------------------------------------------
+
+    def is_asked(self, request: PageOf) -> bool:
+        """Whether a page was read, or is about to be."""
+        return request in self._cache
+
+    def promise(self, request: PageOf) -> None:
+        """Somebody reads the page with others: whoever asks for it waits for that."""
+        self._cache[request] = asyncio.get_running_loop().create_future()
+
+    def keep(self, request: PageOf, found: Found | Exception | None) -> None:
+        """Keeps the promise of a page. None: it was not come to, and is read like any other."""
+        future = self._cache.pop(request) if found is None else self._cache[request]
+        if isinstance(found, Exception):
+            future.add_done_callback(_seen)
+            future.set_exception(found)
+        else:
+            if found is not None:
+                self._whole.add(request.neighbours, request.extent, found)
+            future.set_result(found)
+
+    # --------------------------------------------------------------------------------------------------
 
     async def count(self, neighbours: NeighbourList, most_pages: int) -> int | None:
         return cast("int | None", await self._get(CountOf(neighbours, most_pages)))
@@ -164,8 +197,13 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
         async with self._turns:
             match request:
                 case PageOf(neighbours, extent):
-                    return await read(self._store, neighbours, extent)
+                    page = self._whole.page(neighbours, extent)
+                    if page is None:
+                        page = await read(self._store, neighbours, extent)
+                        self._whole.add(neighbours, extent, page)
+                    return page
                 case CountOf(neighbours, most_pages):
-                    return await count(self._store, neighbours, most_pages)
+                    known = self._whole.count(neighbours)
+                    return await count(self._store, neighbours, most_pages) if known is None else known
                 case EdgesTo(neighbours, owner, nodes):
                     return await read_to(self._store, neighbours, owner, nodes)

@@ -35,6 +35,13 @@ class Sent:
 ORIGIN: ContextVar[Origin | None] = ContextVar("keygraph-origin", default=None)
 
 
+def pass_round_trip() -> None:
+    """What the running read asks for next is one round trip later."""
+    origin = ORIGIN.get()
+    if origin is not None:
+        origin.round_trip += 1
+
+
 @dataclass(slots=True)
 class MeteredStore:
     """A store that remembers what one operation asked of another."""

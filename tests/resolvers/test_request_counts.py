@@ -252,6 +252,29 @@ async def test_equal_lists_are_read_once(shop: World) -> None:
     assert shop.operations == {"GetItem": 1, "Query": 2}
 
 
+async def test_a_part_of_a_list_that_was_read_whole(shop: World) -> None:
+    """A page that stands in one that was read already would be read again, or be another one."""
+    document = """{ user(userId: "12345") { orders { nodes { orderId customer {
+      large: orders(where: {total: {gt: "100"}}) { nodes { orderId } }
+      first: orders(first: 1) { nodes { orderId } pageInfo { hasNextPage } }
+      last: orders(first: 1, direction: DESC) { nodes { orderId } }
+      later: orders(orderDate: {from: "2024-02-01T00:00:00Z"}) { totalCount nodes { orderDate } }
+    } } } } }"""
+    orders = (await shop.ask(document))["user"]["orders"]["nodes"]
+    # A filter makes it another list.
+    assert shop.operations == {"GetItem": 1, "Query": 1 + 1}
+    customer = orders[0]["customer"]
+    assert 0 < len(customer["large"]["nodes"]) < len(orders)
+    assert customer["first"] == {
+        "nodes": [{"orderId": orders[0]["orderId"]}],
+        "pageInfo": {"hasNextPage": True},
+    }
+    assert customer["last"] == {"nodes": [{"orderId": orders[-1]["orderId"]}]}
+    later = customer["later"]
+    assert 0 < later["totalCount"] == len(later["nodes"]) < len(orders)
+    assert all(order["orderDate"] >= "2024-02-01" for order in later["nodes"])
+
+
 async def test_total_count_alone_sends_counts(shop: World) -> None:
     """To know how many there are, all would be read."""
     document = """{ user(userId: "12345") { orders { totalCount } reviews { totalCount } activities { totalCount } }

@@ -231,3 +231,13 @@ def test_a_virtual_node_gathers_nothing() -> None:
         number: int
 
     assert any("gather=True, and no item stands for it" in mistake for mistake in mistakes(Tag, Use))
+
+
+async def test_a_node_in_two_places_is_read_once(travel: World) -> None:
+    """A trip under two names would be read twice with all its guests."""
+    await travel.put(*trip_items("a"))
+    document = """{ a: trip(tripId: "a") { title guests { nodes { personId } } }
+      b: trip(tripId: "a") { title guests { edges { node { personId } } } } }"""
+    found = await travel.ask(document)
+    assert len(found["a"]["guests"]["nodes"]) == len(found["b"]["guests"]["edges"]) == 2
+    assert len(sent(travel)) == 1

@@ -1,0 +1,131 @@
+"""Items by their keys: what an operation looks for, each read once, gathered into batches by `resolvers.gathering`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from keygraph.items import Item
+from keygraph.records import RecordType
+from keygraph.table import Key
+from resolvers.connections import Edge
+from resolvers.context import RequestContext
+from resolvers.gathering import Gathering
+from resolvers.metering import ORIGIN, Origin
+from resolvers.visits import Visit
+
+
+@dataclass(slots=True, eq=False)
+class Wanted:
+    """An item that is looked for under some keys, and what goes on with it."""
+
+    subject: Visit | Edge
+    records: tuple[RecordType, ...]
+    """The types that the item may be of; none where the key was read from an item of it."""
+    keys: Sequence[Key]
+    place: str
+    round_trip: int
+    """The round trip in which the item is read; when it is there, that after it."""
+    forecast: int
+    then: Callable[[list[Wanted]], None]
+    left: int = 0
+    """How many of the keys have not been read yet."""
+    item: Item | None = None
+    error: Exception | None = None
+
+
+class ItemsByKey:
+    """What one operation looks for by key."""
+
+    def __init__(self, context: RequestContext, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+        """`spawn` runs something beside the rest."""
+        self.gathering = Gathering(self._leave)
+        self._context = context
+        self._spawn = spawn
+        self._waiting: dict[Key, list[Wanted]] = {}
+        self._sent: set[Key] = set()
+
+    def is_known(self, key: Key) -> bool:
+        """Whether an item was read, or is about to be."""
+        return key in self._waiting or self._context.nodes.is_read(key)
+
+    def want(self, wanted: Sequence[Wanted]) -> None:
+        """Looks for items: what was read goes on at once, what is on its way with that, the rest is gathered."""
+        nodes, ready = self._context.nodes, []
+        for each in wanted:
+            for key in each.keys:
+                if key not in self._waiting and nodes.is_read(key):
+                    continue
+                each.left += 1
+                self._waiting.setdefault(key, []).append(each)
+                if key not in self._sent:
+                    self.gathering.add(each.round_trip, key)
+            if each.left:
+                self.gathering.expect(each.forecast)
+            else:
+                ready.append(each)
+        self._finish(ready)
+
+    def _leave(self, round_trip: int, keys: list[Key]) -> None:
+        self._sent.update(keys)
+        self._spawn(self._get(round_trip, keys))
+
+    async def _get(self, round_trip: int, keys: list[Key]) -> None:
+        places = {each.place: None for key in keys for each in self._waiting[key]}
+        origin = Origin(tuple(places), round_trip)
+        ORIGIN.set(origin)
+        await asyncio.wait(self._context.nodes.load_together(keys))
+        self._arrived(keys, origin.round_trip)
+        self.gathering.depart()
+
+    def _arrived(self, keys: Sequence[Key], round_trip: int) -> None:
+        """Goes on with whoever waits for these keys; what is asked for next is part of that round trip."""
+        self._sent.difference_update(keys)
+        ready = []
+        for key in keys:
+            for each in self._waiting.pop(key):
+                each.left -= 1
+                if not each.left:
+                    each.round_trip = max(each.round_trip + 1, round_trip)
+                    self.gathering.arrived(each.forecast)
+                    ready.append(each)
+        self._finish(ready)
+
+    # --- What somebody else reads ---------------------------------------------------------------------
+
+    def hold(self, key: Key) -> None:
+        """Somebody reads the item with others: whoever looks for it waits for that."""
+        self._sent.add(key)
+        self._waiting.setdefault(key, [])
+
+    def came(self, key: Key, found: Item | Exception | None, round_trip: int) -> None:
+        """The item that was held has been read."""
+        self._context.nodes.prime(key, cast("Item | None", found))
+        self._arrived([key], round_trip)
+
+    def was_passed_over(self, key: Key, round_trip: int) -> None:
+        """The item that was held was not come to: it is got like any other, in that round trip."""
+        self._sent.discard(key)
+        if self._waiting[key]:
+            self.gathering.add(round_trip, key)
+        else:
+            del self._waiting[key]
+
+    def _finish(self, ready: Sequence[Wanted]) -> None:
+        """Goes on with what has been looked for."""
+        groups: dict[Callable[[list[Wanted]], None], list[Wanted]] = {}
+        for each in ready:
+            for key in each.keys:
+                found = self._context.nodes.answer(key)
+                if isinstance(found, Exception):
+                    each.error = found
+                elif found is not None and self._is_of(found, each.records):
+                    each.item = found
+            groups.setdefault(each.then, []).append(each)
+        for then, group in groups.items():
+            then(group)
+
+    def _is_of(self, item: Item, records: tuple[RecordType, ...]) -> bool:
+        return not records or self._context.graph.recognise(item) in records

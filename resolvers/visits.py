@@ -1,0 +1,58 @@
+"""Visits: the objects of an answer while it is read, with what was found for the fields that lead on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from resolvers.connections import Connection, Edge, PageInfo
+from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan
+from resolvers.sources import Source
+
+
+@dataclass(slots=True, eq=False)
+class Visit:
+    """One object of the answer: its plan, its source, and what was found for the fields that lead on."""
+
+    plan: ObjectPlan
+    source: Source
+    edge: Edge | None = None
+    """Where it stands in a list, if it is an edge."""
+    is_missing: bool = False
+    """Whether it is a node that was looked for and does not exist."""
+    error: Exception | None = None
+    """What looking for it gave instead."""
+    found: dict[FieldPlan, Any] = field(default_factory=dict)
+    """A `Visit`, a `ListVisit`, a list of visits, a value, None; or the exception that there was instead."""
+
+
+@dataclass(slots=True, eq=False)
+class ListVisit:
+    """One connection of the answer."""
+
+    page: list[Edge] | Exception | None = None
+    info: PageInfo | None = None
+    total: int | Exception | None = None
+    found: dict[FieldPlan, list[Visit]] = field(default_factory=dict)
+    """The edges, or nodes, for each field that shows them."""
+
+
+@dataclass(slots=True, eq=False)
+class BegunList:
+    """A list of the answer that is about to be read."""
+
+    selected: FieldPlan
+    needs: NeighbourNeeds
+    connection: Connection
+    visit: Visit
+    """The object whose list it is."""
+    found: ListVisit | None
+    """None for an only neighbour, which is left on the visit."""
+    place: str
+
+    def fail(self, error: Exception) -> None:
+        """Leaves what reading gave instead of the page."""
+        if self.found is None:
+            self.visit.found[self.selected] = error
+        else:
+            self.found.page = error
