@@ -255,7 +255,7 @@ async def test_equal_lists_are_read_once(shop: World) -> None:
 async def test_a_part_of_a_list_that_was_read_whole(shop: World) -> None:
     """A page that stands in one that was read already would be read again, or be another one."""
     document = """{ user(userId: "12345") { orders { nodes { orderId customer {
-      large: orders(where: {total: {gt: "100"}}) { nodes { orderId } }
+      large: orders(where: {total: {gt: "200"}}) { nodes { orderId } }
       first: orders(first: 1) { nodes { orderId } pageInfo { hasNextPage } }
       last: orders(first: 1, direction: DESC) { nodes { orderId } }
       later: orders(orderDate: {from: "2024-02-01T00:00:00Z"}) { totalCount nodes { orderDate } }
