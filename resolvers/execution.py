@@ -205,7 +205,7 @@ class Reading:
         for each in wanted:
             visit = cast(Visit, each.subject)
             visit.error, visit.source.item = each.error, each.item
-            visit.is_missing = each.item is None
+            visit.is_missing = each.item is None and each.error is None
             if each.item is not None:
                 existing.setdefault((each.round_trip, each.place), []).append(visit)
         for (round_trip, place), visits in existing.items():
@@ -476,6 +476,8 @@ class Reading:
         origin = Origin(tuple(places), round_trip)
         ORIGIN.set(origin)
         await asyncio.wait(self._context.nodes.load_together(keys))
+        # What was given up on the way is asked for again by whoever wants it next.
+        self._sent.difference_update(keys)
         ready = []
         for key in keys:
             for each in self._waiting.pop(key):

@@ -33,7 +33,8 @@ from keygraph.engines import open_store
 from keygraph.graph import Graph
 from keygraph.interchange import Interchange
 from keygraph.items import Item
-from keygraph.store import BatchWrite, CreateTable, DeleteTable
+from keygraph.store import Answer, BatchGet, BatchWrite, CreateTable, DeleteTable, Request, Store
+from keygraph.table import Key, Table
 from resolvers import Service, build_schema
 from resolvers.schema import GraphSchema
 from tests.documents.samples import files_of
@@ -41,7 +42,7 @@ from tests.documents.served import lines_of
 from tests.resolvers.everything import everything
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import Choose, Maker, Words, words_of
-from tests.resolvers.methodical import methodical, methodical_items
+from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.naive import Naive
 from tests.resolvers.test_fields import ITEMS as EVERYTHING_ITEMS
 from tests.resolvers.worlds import (
@@ -71,7 +72,7 @@ def model(name: str) -> tuple[GraphSchema, tuple[Item, ...]]:
         "everything": (everything, lambda: EVERYTHING_ITEMS),
         "methodical": (methodical, methodical_items),
     }[name]
-    return build_schema(graph), tuple(items())
+    return build_schema(graph, query=Extra if graph is methodical else None), tuple(items())
 
 
 def library_items() -> list[Item]:
@@ -127,7 +128,7 @@ def difference(planned: Mapping[str, Any], naive: Mapping[str, Any]) -> str | No
 # --- Tables -------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Served:
     """A random table, served in two ways."""
 
@@ -136,7 +137,6 @@ class Served:
     planned: Service
     naive: Naive
     words: Words
-    items: Sequence[Item]
 
     async def check(self, choose: Choose) -> int:
         """Asks a random operation, then the same with cursors of its own answer, with other decisions and sizes.
@@ -173,17 +173,47 @@ class Served:
         return planned
 
 
+class Refusing:
+    """A store that fails to get some items. Lists show them all the same."""
+
+    def __init__(self, store: Store, refused: frozenset[Key]) -> None:
+        self.store = store
+        self.refused = refused
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        if isinstance(request, BatchGet) and not self.refused.isdisjoint(request.keys):
+            raise RuntimeError("refused")
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+def refused_keys(graph: Graph, items: Sequence[Item], random: Random) -> frozenset[Key]:
+    """Some nodes that are read by their keys alone: whether one that a list has shown is got as well is not fixed."""
+    listed = {path.record for path in graph.paths}
+    keys = [graph.table.key_of(item) for item in items if graph.recognise(item) not in {*listed, None}]
+    return frozenset(random.sample(keys, len(keys) // 6))
+
+
 @asynccontextmanager
 async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
     """A random table of a model; the seed says which. Every third one is without anything awkward."""
     schema, sample = model(name)
-    items = made_items(schema.graph, sample, Random(seed), awkward=seed % 3 != 0)
+    random, awkward = Random(seed), seed % 3 != 0
+    items = made_items(schema.graph, sample, random, awkward=awkward)
+    refused = refused_keys(schema.graph, items, random) if awkward else frozenset()
     async with open_store(f"sqlite:{folder / f'{name}-{seed}.db'}", schema.graph.table) as store:
         await store.send(DeleteTable())
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple(items)))
-        planned = Service(schema, store, secret=SECRET)
-        yield Served(name, schema, planned, Naive(schema, items, SECRET), words_of(schema, items), items)
+        planned = Service(schema, Refusing(store, refused), secret=SECRET)
+        naive = Naive(schema, items, SECRET, refused)
+        yield Served(name, schema, planned, naive, words_of(schema, items))
 
 
 # --- Many ---------------------------------------------------------------------------------------------

@@ -210,10 +210,12 @@ class Maker:
 
     def field(self, type_: Any, path: tuple[str, ...], depth: int) -> str:
         self.left -= 1
+        if not depth and self.chance(15):
+            return f"{self.name('look')}: {self.pick(_LOOKS) % self.condition()}"
         fields = {
             name: each
             for name, each in type_.fields.items()
-            if depth < DEEPEST and self.left > 0 or not is_composite_type(get_named_type(each.type))
+            if (depth < DEEPEST and self.left > 0) or not is_composite_type(get_named_type(each.type))
         }
         if not fields or self.chance(12):
             return "__typename" if depth or self.chance(2) else "kind: __typename"
@@ -368,6 +370,12 @@ class Maker:
         return json.dumps(value if isinstance(value, str) else str(value), ensure_ascii=False)
 
 
+_LOOKS = (
+    "__typename%s",
+    '__type(name: "Query")%s { name kind fields { name } }',
+    '__type(name: "None")%s { name }',
+    "__schema%s { queryType { name } }",
+)
 _RARE = ("after", "before", "where", "to", "last", "direction")
 
 

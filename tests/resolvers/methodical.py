@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from decimal import Decimal
 
+import strawberry
+
 from keygraph import ID, Graph, Index, Many, One, Table, edge, field, many, node, one, record
 from keygraph.errors import BadUserInput, Throttled
 from keygraph.items import Item
@@ -147,6 +149,30 @@ methodical = Graph(
     attribute_case="camel",
     type_attribute="kind",
 )
+
+
+@strawberry.type
+class Extra:
+    """What stands beside the graph at the root."""
+
+    @strawberry.field
+    def now(self, zone: str = "UTC") -> str:
+        return f"now in {zone}"
+
+    @strawberry.field
+    async def later(self, info: strawberry.Info, number: int) -> int:
+        await asyncio.sleep(0)
+        return number * len(info.path)
+
+    @strawberry.field
+    def broken(self) -> int | None:
+        raise BadUserInput("broken")
+
+    @strawberry.field
+    async def sometimes(self, number: int) -> int:
+        if number % 3 == 0:
+            raise ValueError(number)
+        return None if number % 3 == 1 else number  # type: ignore[return-value]  # that is the mistake
 
 
 def methodical_items() -> list[Item]:

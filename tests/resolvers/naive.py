@@ -9,7 +9,7 @@ whenever a field asks for it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -40,6 +40,7 @@ from keygraph.names import camel
 from keygraph.paths import AccessPath, Argument
 from keygraph.records import End, Keys, RecordType
 from keygraph.store import Scan, Store, pages
+from keygraph.table import Key
 from resolvers import meanings
 from resolvers.connections import SortDirection
 from resolvers.cursors import cursor, read_cursor
@@ -99,8 +100,16 @@ class List:
 class Naive:
     """Answers operations from all items of a table."""
 
-    def __init__(self, schema: GraphSchema, items: Sequence[Item], secret: bytes) -> None:
+    def __init__(
+        self,
+        schema: GraphSchema,
+        items: Sequence[Item],
+        secret: bytes,
+        refused: Collection[Key] = (),
+    ) -> None:
+        """`refused` are the keys of items that the store fails to get."""
         self.schema = schema
+        self.refused = refused
         self.graph: Graph = schema.graph
         self.secret = secret
         self.by_key = {self.graph.table.key_of(item): item for item in items}
@@ -163,8 +172,7 @@ class Naive:
             case meanings.Edges():
                 return source.page
             case meanings.Nodes():
-                found = [self._far(source.path, entry.thing, info) for entry in source.page]
-                return [each for each in found if each is not None]
+                return self._nodes(source, info)
             case meanings.PageInfo():
                 return source.info
             case meanings.TotalCount():
@@ -181,7 +189,7 @@ class Naive:
                 return self._looked_up(Thing(*read_global_id(self.graph, given["id"])))
             case meanings.NodesByIds():
                 things = [Thing(*read_global_id(self.graph, text)) for text in given["ids"]]
-                return [self._looked_up(each) for each in things]
+                return [self._or_error(each) for each in things]
 
     def _stored(self, thing: Thing, field: Any) -> Any:
         if field.name in thing.record.key_fields:
@@ -243,6 +251,16 @@ class Naive:
             raise CorruptItem(f"{thing.record.name}.{end.name}") from None
         return Thing(end.target, identity)
 
+    def _nodes(self, connection: List, info: GraphQLResolveInfo) -> list[Any]:
+        """The nodes that there are; one that cannot be told stands there as its error."""
+        found: list[Any] = []
+        for entry in connection.page:
+            try:
+                found.append(self._far(connection.path, entry.thing, info))
+            except Exception as error:
+                found.append(error)
+        return [each for each in found if each is not None]
+
     def _far(self, path: AccessPath, thing: Thing, info: GraphQLResolveInfo) -> Thing | None:
         if path.far_end is None:
             return thing
@@ -278,10 +296,18 @@ class Naive:
         if thing.record.is_virtual:
             return thing
         for key in self.graph.table_keys(thing.record, thing.identity):
+            if key in self.refused:
+                raise RuntimeError("refused")
             item = self.by_key.get(key)
             if item is not None and self.graph.recognise(item) is thing.record:
                 return Thing(thing.record, thing.identity, item)
         return None
+
+    def _or_error(self, thing: Thing) -> Thing | Exception | None:
+        try:
+            return self._looked_up(thing)
+        except Exception as error:
+            return error
 
     # --- Lists ----------------------------------------------------------------------------------------
 
