@@ -197,7 +197,7 @@ def refused_keys(graph: Graph, items: Sequence[Item], random: Random) -> frozens
     """Some nodes that are read by their keys alone: whether one that a list has shown is got as well is not fixed."""
     listed = {path.record for path in graph.paths}
     keys = [graph.table.key_of(item) for item in items if graph.recognise(item) not in {*listed, None}]
-    return frozenset(random.sample(keys, len(keys) // 6))
+    return frozenset(random.sample(keys, len(keys) // 3))
 
 
 @asynccontextmanager

@@ -38,7 +38,7 @@ Choose = Callable[[int], int]
 """A number from 0 to one below what is given."""
 T = TypeVar("T")
 
-DEEPEST = 7
+DEEPEST = 10
 
 
 @dataclass(eq=False)
@@ -133,7 +133,7 @@ class Maker:
         self.cursors: dict[str, tuple[str, ...]] = {}
         self.fragments: list[tuple[str, str, str]] = []
         self.count = 0
-        self.left = 36
+        self.left = 44
         """How many more fields there may be."""
 
     def operation(self) -> Operation:
@@ -219,10 +219,11 @@ class Maker:
         }
         if not fields or self.chance(12):
             return "__typename" if depth or self.chance(2) else "kind: __typename"
-        lists = [
-            name for name, each in fields.items() if is_composite_type(get_named_type(each.type))
-        ]
-        name = self.pick(lists if lists and self.choose(2) else list(fields))
+        lists = [name for name, each in fields.items() if is_composite_type(get_named_type(each.type))]
+        inward = [each for each in lists if each in ("edges", "nodes", "node")]
+        if inward and self.choose(2):
+            lists = inward
+        name = self.pick(lists if lists and self.choose(3) else list(fields))
         definition = fields[name]
         named = get_named_type(definition.type)
         # Under one parent a plain name is one field wherever it stands; other types have other names.
@@ -257,13 +258,13 @@ class Maker:
         for argument, each in definition.args.items():
             if argument in given:
                 continue
-            if not is_non_null_type(each.type) and self.choose(6 if argument in _RARE else 3):
+            if not is_non_null_type(each.type) and self.choose(7 if argument in _RARE else 4):
                 continue
             value = self.argument(argument, each.type, here)
             if value is not None:
                 given[argument] = value
         if "first" in definition.args and "first" not in given and "last" not in given and self.choose(8):
-            size = self.choose(5)
+            size = self.pick([0, 1, 2, 2, 3, 4, 5, 20])
             given[self.pick(["first", "first", "last"])] = (
                 str(size) if self.choose(3) else self.variable("n", "Int", size)
             )
@@ -327,13 +328,13 @@ class Maker:
         if is_list_type(type_):
             return "[" + ", ".join(self.value(name, type_.of_type) for _ in range(self.choose(3))) + "]"
         if is_input_object_type(type_):
-            given = {}
-            for key, each in type_.fields.items():
-                if is_non_null_type(each.type) or not self.choose(2):
-                    is_range = key in ("eq", "from", "to", "beginsWith")
-                    given[key] = self.value(name if is_range else key, each.type)
-                    if key == "eq" and self.choose(8):
-                        break
+            if "eq" in type_.fields:
+                return self.range(name, type_)
+            given = {
+                key: self.value(key, each.type)
+                for key, each in type_.fields.items()
+                if is_non_null_type(each.type) or not self.choose(2)
+            }
             return "{ " + ", ".join(f"{key}: {value}" for key, value in given.items()) + " }"
         if is_enum_type(type_):
             return self.pick(list(type_.values))
@@ -344,6 +345,14 @@ class Maker:
         if isinstance(value, str) and self.chance(6):
             value = value[: 1 + self.choose(max(1, len(value)))]
         return self.literal(value, type_)
+
+    def range(self, name: str, type_: GraphQLInputObjectType) -> str:
+        """What may be said of an argument of a sort key; now and then more than may."""
+        wanted = self.pick([("eq",), ("from",), ("to",), ("from", "to"), ("beginsWith",)])
+        if self.chance(15):
+            wanted = tuple(key for key in type_.fields if self.choose(2))
+        said = {key: self.value(name, type_.fields[key].type) for key in wanted if key in type_.fields}
+        return "{ " + ", ".join(f"{key}: {value}" for key, value in said.items()) + " }"
 
     def literal(self, value: Any, type_: Any) -> str:
         type_ = get_nullable_type(type_)
@@ -360,7 +369,9 @@ class Maker:
             return value if value in type_.values else self.pick(list(type_.values))
         if type_.name == "Date" and isinstance(value, str):
             value = value[:10] if value[:4].isdigit() else "2024-01-15"
-        if type_.name == "DateTime" and (not isinstance(value, str) or not value[:4].isdigit() or len(value) < 19):
+        if type_.name == "DateTime" and (
+            not isinstance(value, str) or not value[:4].isdigit() or len(value) < 19
+        ):
             value = "2024-01-15T10:00:00Z"
         if type_.name == "Decimal":
             try:

@@ -162,7 +162,7 @@ class Extra:
     @strawberry.field
     async def later(self, info: strawberry.Info, number: int) -> int:
         await asyncio.sleep(0)
-        return number * len(info.path)
+        return number * len(info.field_name)
 
     @strawberry.field
     def broken(self) -> int | None:
@@ -222,5 +222,7 @@ def methodical_items() -> list[Item]:
             )
     for person in range(5):
         key = f"PERSON#p{person}"
-        items.append({"PK": key, "SK": key, "kind": "Person", "personId": f"p{person}", "name": f"P {person}"})
+        items.append(
+            {"PK": key, "SK": key, "kind": "Person", "personId": f"p{person}", "name": f"P {person}"}
+        )
     return items

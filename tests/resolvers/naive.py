@@ -8,6 +8,7 @@ whenever a field asks for it.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -142,12 +143,12 @@ class Naive:
         definition = info.parent_type.fields.get(info.field_name)
         served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
         if not isinstance(served, ServedField):
-            return next_(source, info, **arguments)
+            return _begun(next_(source, info, **arguments))
         converter = self.schema.schema_converter
         given = given_arguments(
             convert_arguments(arguments, served.arguments, converter.scalar_registry, converter.config)
         )
-        return self._value(served.meaning, source, info, given)
+        return _begun(self._value(served.meaning, source, info, given))
 
     def _value(
         self, meaning: meanings.Meaning, source: Any, info: GraphQLResolveInfo, given: Mapping[str, Any]
@@ -392,10 +393,9 @@ class Naive:
         self, path: AccessPath, argument: Argument, texts: Mapping[str, str], given: Mapping[str, Any]
     ) -> bool:
         """Whether what the client says of an argument of the sort key is so."""
-        said = {name: value for name, value in (given.get(camel(argument.name)) or {}).items()}
         said = {
             name: self.graph.text_of(path.record, argument.slot, value)
-            for name, value in said.items()
+            for name, value in (given.get(camel(argument.name)) or {}).items()
             if value is not None
         }
         text = texts.get(argument.slot.name)
@@ -409,6 +409,15 @@ class Naive:
             and ("to" not in said or value <= comparable(said["to"]))
             and ("beginsWith" not in said or text.startswith(said["beginsWith"]))
         )
+
+
+def _begun(answer: Any) -> Any:
+    """The answer; one that is awaited is so whatever becomes of its siblings."""
+    if not inspect.isawaitable(answer):
+        return answer
+    task = asyncio.ensure_future(answer)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 def _size(given: Mapping[str, Any]) -> tuple[int, bool]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.resolvers.differential import MODELS, Served, difference, errors_of, served
 
-OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "24"))
+OPERATIONS = int(os.environ.get("KEYGRAPH_TEST_OPERATIONS", "16"))
 """How many operations are made of each model."""
 
 NUMBERS = st.lists(st.integers(0, 2**16), min_size=100, max_size=1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
@@ -227,7 +228,9 @@ async def test_every_request_fails(shop: World, failure: BaseException) -> None:
         await asyncio.sleep(0)
         raise failure
 
-    found = await answer(held(shop, before), '{ a: product(productId: "p0") { name } user(userId: "u0") { name } }')
+    found = await answer(
+        held(shop, before), '{ a: product(productId: "p0") { name } user(userId: "u0") { name } }'
+    )
     assert found["data"] == {"a": None, "user": None}
     assert [path for path, _ in codes(found)] == [["a"], ["user"]]
 
@@ -298,13 +301,19 @@ async def test_a_corrupt_item_fails_alone(shop: World) -> None:
     """One bad item of many would take away the others."""
     await shop.put({**product_item("p1"), "price": "cheap"}, {**user_item("u1"), "name": Decimal(3)})
     found = await answer(
-        shop, "{ products: nodes(ids: [%s]) { ... on Product { price } ... on User { name } } }" % _ids(shop)
+        shop,
+        "{ products: nodes(ids: IDS) { ... on Product { price } ... on User { name } } }".replace(
+            "IDS", _ids(shop)
+        ),
     )
     assert found["data"]["products"] == [{"price": "1.5"}, None, {"name": "Name of u0"}, None]
-    assert codes(found) == [(["products", 1, "price"], "CORRUPT_ITEM"), (["products", 3, "name"], "CORRUPT_ITEM")]
+    assert codes(found) == [
+        (["products", 1, "price"], "CORRUPT_ITEM"),
+        (["products", 3, "name"], "CORRUPT_ITEM"),
+    ]
 
 
 def _ids(shop: World) -> str:
     types = shop.graph.types
     named = [("Product", "p0"), ("Product", "p1"), ("User", "u0"), ("User", "u1")]
-    return ", ".join(f'"{global_id(types[type_], (key,))}"' for type_, key in named)
+    return json.dumps([global_id(types[type_], (key,)) for type_, key in named])
