@@ -6,7 +6,7 @@ Everything is there by now, so that nothing waits here: values are completed as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from graphql import (
@@ -141,10 +141,13 @@ class Completion:
     def _list_completer(self, field: FieldPlan, element: GraphQLOutputType) -> _Complete:
         complete = self._completer(field, element)
         is_nullable = not is_non_null_type(element)
+        owner, name = field.owner.name, field.name
 
         def complete_list(values: Any, path: Path) -> list[Any] | None:
             if values is None:
                 return None
+            if isinstance(values, str | bytes | Mapping):
+                raise TypeError(f"{owner}.{name} is a list, and {type(values).__name__} is none.")
             answer: list[Any] = []
             for number, value in enumerate(values):
                 here = (path, number)

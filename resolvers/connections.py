@@ -145,7 +145,7 @@ class Connection:
 
     async def _is_any_behind(self, found: Found) -> bool:
         """Whether the list has anything on the side from which the page was read."""
-        if self.window.size == 0:
+        if self.window.size == 0 or self._is_crossed():
             return True  # the cursor's own item
         nearest = found.items[0][0] if found.items else found.resume or self.window.end
         extent = Extent(
@@ -157,6 +157,14 @@ class Connection:
             attributes=frozenset(),
         )
         return (await self.context.neighbours.page(self.neighbours, extent)).more
+
+    def _is_crossed(self) -> bool:
+        """Whether nothing can lie between the two cursors."""
+        start, end = self.window.start, self.window.end
+        if start is None or end is None:
+            return False
+        here, there = self.neighbours.order_of(start), self.neighbours.order_of(end)
+        return start == end or (here > there if self.window.forward else here < there)
 
     def shown(self, found: Found, is_behind: bool = False) -> tuple[list[Edge], PageInfo]:
         """The page that was found."""

@@ -138,7 +138,7 @@ class Reading:
         def arrived(wanted: list[Wanted]) -> None:
             for each in wanted:
                 visit, item = cast(Visit, each.subject), each.item
-                visit.error, visit.is_missing = each.error, item is None
+                visit.error, visit.is_missing = each.error, item is None and each.error is None
                 record = None if item is None else self._context.graph.recognise(item)
                 if record is not None:
                     visit.source = Source(record, visit.source.identity, item)
@@ -213,7 +213,7 @@ class Reading:
         for each in wanted:
             visit = cast(Visit, each.subject)
             visit.error, visit.source.item = each.error, each.item
-            visit.is_missing = each.item is None
+            visit.is_missing = each.item is None and each.error is None
             if each.item is not None:
                 existing.setdefault((each.round_trip, each.place), []).append(visit)
         for (round_trip, place), visits in existing.items():
@@ -432,10 +432,15 @@ class Reading:
         for each in needs.nodes:
             visits = found.found[each] = []
             for edge in sound:
-                source = edge.node
+                try:
+                    source = edge.node
+                except Exception as error:
+                    visits.append(Visit(cast(Below, each.below).any, edge.source, error=error))
+                    continue
                 if source is not None:
                     visits.append(self._visit(each, source))
-            self._start_mixed(each, visits, round_trip, place)
+            sound_visits = [visit for visit in visits if visit.error is None]
+            self._start_mixed(each, sound_visits, round_trip, place)
 
 
 def _below(place: str, selected: FieldPlan) -> str:

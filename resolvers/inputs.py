@@ -240,9 +240,11 @@ def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: A
                 raise BadUserInput(f"where.{name}.in: at most {_MOST_VALUES} values")
             return In(path, tuple(attribute(each) for each in value))
         case "between":
-            if len(value) != 2:
+            bounds = [attribute(each) for each in value]
+            # DynamoDB refuses crossed bounds; what is decided here would find nothing instead.
+            if len(bounds) != 2 or bounds[0] > bounds[1]:
                 raise BadUserInput(f"where.{name}.between: two values, the lower one first")
-            return Between(path, attribute(value[0]), attribute(value[1]))
+            return Between(path, *bounds)
     return _SIMPLE[operator](path, attribute(value))
 
 

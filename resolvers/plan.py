@@ -107,6 +107,11 @@ class Below:
         return self.of(type_.name)
 
     @property
+    def any(self) -> ObjectPlan:
+        """What is selected of the first of the types."""
+        return self.of(self.types[0].name)
+
+    @property
     def plans(self) -> Iterator[ObjectPlan]:
         """What is selected of each of the types."""
         return (self.of(type_.name) for type_ in self.types)

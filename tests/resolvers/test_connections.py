@@ -114,6 +114,17 @@ async def test_both_cursors(lent: World) -> None:
     assert (await shown(lent, last=3, after=at["fay"], before=at["bob"]))[0] == []
 
 
+async def test_cursors_with_nothing_between(lent: World) -> None:
+    """A page between a cursor and itself, or one further back, would deny the edges that precede it."""
+    at = await cursors(lent)
+    assert await shown(lent, first=3, after=at["ann"], before=at["ann"]) == ([], True, False)
+    assert await shown(lent, first=3, after=at["fay"], before=at["ann"]) == ([], True, False)
+    assert await shown(lent, last=3, after=at["gus"], before=at["gus"]) == ([], False, True)
+    down = {"direction": "DESC"}
+    assert await shown(lent, first=3, after=at["gus"], before=at["gus"], **down) == ([], True, False)
+    assert await shown(lent, last=3, after=at["ann"], before=at["gus"], **down) == ([], False, True)
+
+
 async def test_direction(lent: World) -> None:
     """Newest first would mix up what follows and what precedes."""
     at = await cursors(lent)

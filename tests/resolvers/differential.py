@@ -1,0 +1,261 @@
+"""One answer: what the planned execution answers, and what a naive one does that reads each field by itself.
+
+`python -m tests.resolvers.differential 10000` asks so many random operations of each model's random tables, and
+stops at the first that has two answers; `--seed` begins with another one, `--model` takes one model alone.
+
+**What is compared.** `data` is equal, and so are the errors, as a set of (path, code). The specification leaves one
+thing open (6.4.4): where a null has gone up from several places at once, which of their errors is told. So errors
+whose path goes on below a null of the answer are compared as one error of that null, whatever their number and
+codes; that there is one is compared, and that it is below that null.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+from graphql import DocumentNode, parse, print_ast
+
+from keygraph.engines import open_store
+from keygraph.graph import Graph
+from keygraph.interchange import Interchange
+from keygraph.items import Item
+from keygraph.store import Answer, BatchGet, BatchWrite, CreateTable, DeleteTable, Request, Store
+from keygraph.table import Key, Table
+from resolvers import Service, build_schema
+from resolvers.schema import GraphSchema
+from tests.documents.samples import files_of
+from tests.documents.served import lines_of
+from tests.resolvers.everything import everything
+from tests.resolvers.made_items import made_items
+from tests.resolvers.made_operations import Choose, Maker, Words, words_of
+from tests.resolvers.methodical import Extra, methodical, methodical_items
+from tests.resolvers.naive import Naive
+from tests.resolvers.test_fields import ITEMS as EVERYTHING_ITEMS
+from tests.resolvers.worlds import (
+    SECRET,
+    book_item,
+    copy_item,
+    library,
+    loan_item,
+    member_item,
+    reservation_item,
+    visit_item,
+)
+
+EXAMPLES = ("commerce", "cargo", "education", "billing", "social", "talent")
+MODELS = (*EXAMPLES, "library", "everything", "methodical")
+
+
+@lru_cache
+def model(name: str) -> tuple[GraphSchema, tuple[Item, ...]]:
+    """A model's schema and its sample."""
+    if name in EXAMPLES:
+        graph: Graph = import_module(f"examples.{name}").graph
+        interchange = Interchange(graph)
+        return build_schema(graph), tuple(interchange.read(line) for line in lines_of(*files_of(name)))
+    graph, items = {
+        "library": (library, library_items),
+        "everything": (everything, lambda: EVERYTHING_ITEMS),
+        "methodical": (methodical, methodical_items),
+    }[name]
+    return build_schema(graph, query=Extra if graph is methodical else None), tuple(items())
+
+
+def library_items() -> list[Item]:
+    """Members and books, their loans on few days so that index keys are equal, and what stands among them."""
+    members, books = [f"m{n}" for n in range(6)], [f"b{n}" for n in range(5)]
+    days = ["2024-01-01", "2024-01-02", "2024-02-01"]
+    items = [
+        member_item(each, GSI1PK="MEMBER", GSI1SK=days[number % 3]) for number, each in enumerate(members)
+    ]
+    items += [book_item(each) for each in books]
+    for m, member in enumerate(members):
+        for b, book in enumerate(books):
+            if (m + b) % 3 == 0:
+                items.append(loan_item(member, book, days[(m * b) % 3], m % 3, words=frozenset({"a", "b"})))
+            if (m * b) % 4 == 1:
+                items.append(reservation_item(member, book, days[b % 3]))
+        items += [visit_item(member, "hall", days[m % 3], minute) for minute in (1, 20, 300)]
+    items += [copy_item(book, floor, shelf) for book in books for floor in (1, 2, 10) for shelf in "ab"]
+    return items
+
+
+# --- The law ------------------------------------------------------------------------------------------
+
+
+def errors_of(answer: Mapping[str, Any]) -> set[tuple[Any, ...]]:
+    """The errors of an answer as far as the specification fixes them."""
+    found: set[tuple[Any, ...]] = set()
+    for error in answer.get("errors", ()):
+        path, code = tuple(error.get("path", ())), error["extensions"]["code"]
+        value = answer.get("data")
+        for depth, key in enumerate(path):
+            if value is None:
+                found.add((path[:depth], "below"))
+                break
+            value = value[key]
+        else:
+            found.add((path, code))
+    return found
+
+
+def difference(planned: Mapping[str, Any], naive: Mapping[str, Any]) -> str | None:
+    """In what the two answers differ; None where they are one."""
+    if ("data" in planned) != ("data" in naive):
+        return f"only one has data: {planned} / {naive}"
+    if json.dumps(planned.get("data")) != json.dumps(naive.get("data")):  # keys in order, too
+        return f"data:\n  planned {json.dumps(planned)}\n  naive   {json.dumps(naive)}"
+    ours, theirs = errors_of(planned), errors_of(naive)
+    if ours != theirs:
+        return f"errors:\n  planned alone {ours - theirs}\n  naive alone   {theirs - ours}"
+    return None
+
+
+# --- Tables -------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class Served:
+    """A random table, served in two ways."""
+
+    name: str
+    schema: GraphSchema
+    planned: Service
+    naive: Naive
+    words: Words
+
+    async def check(self, choose: Choose) -> int:
+        """Asks a random operation, then the same with cursors of its own answer, with other decisions and sizes.
+
+        Gives how many were asked. Raises AssertionError where there are two answers.
+        """
+        operation = Maker(self.schema, self.words, choose).operation()
+        document = parse(operation.document)
+        answer = await self._ask(document, operation.document, operation.variables)
+        if answer is None:
+            return 0
+        asked = 1
+        for _ in range(2):
+            variables = operation.changed(answer, choose)
+            if variables is not None:
+                asked += 1
+                answer = cast("dict[str, Any]", await self._ask(document, operation.document, variables))
+        return asked
+
+    async def _ask(
+        self, document: DocumentNode, text: str, variables: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        planned = await asyncio.wait_for(self.planned.execute(text, variables), 60)
+        if any(
+            error["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED" for error in planned.get("errors", ())
+        ):
+            return None
+        naive = await self.naive.execute(document, variables)
+        found = difference(planned, naive)
+        if found is not None:
+            raise AssertionError(
+                f"two answers on {self.name}\n{print_ast(document)}\nvariables {json.dumps(variables)}\n{found}"
+            )
+        return planned
+
+
+class Refusing:
+    """A store that fails to get some items. Lists show them all the same."""
+
+    def __init__(self, store: Store, refused: frozenset[Key]) -> None:
+        self.store = store
+        self.refused = refused
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        if isinstance(request, BatchGet) and not self.refused.isdisjoint(request.keys):
+            raise RuntimeError("refused")
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+def refused_keys(graph: Graph, items: Sequence[Item], random: Random) -> frozenset[Key]:
+    """Some nodes that are read by their keys alone: whether one that a list has shown is got as well is not fixed."""
+    listed = {path.record for path in graph.paths}
+    keys = [graph.table.key_of(item) for item in items if graph.recognise(item) not in {*listed, None}]
+    return frozenset(random.sample(keys, len(keys) // 3))
+
+
+@asynccontextmanager
+async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
+    """A random table of a model; the seed says which. Every third one is without anything awkward."""
+    schema, sample = model(name)
+    random, awkward = Random(seed), seed % 3 != 0
+    items = made_items(schema.graph, sample, random, awkward=awkward)
+    refused = refused_keys(schema.graph, items, random) if awkward else frozenset()
+    async with open_store(f"sqlite:{folder / f'{name}-{seed}.db'}", schema.graph.table) as store:
+        await store.send(DeleteTable())
+        await store.send(CreateTable())
+        await store.send(BatchWrite(puts=tuple(items)))
+        planned = Service(schema, Refusing(store, refused), secret=SECRET)
+        naive = Naive(schema, items, SECRET, refused)
+        yield Served(name, schema, planned, naive, words_of(schema, items))
+
+
+# --- Many ---------------------------------------------------------------------------------------------
+
+
+async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
+    """Asks that many operations in all, and gives what was found."""
+    found: list[str] = []
+    asked, turn, began = 0, seed, time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        while asked < wanted:
+            name = names[turn % len(names)]
+            async with served(name, turn, Path(folder)) as world:
+                for number in range(40):
+                    random = Random(f"{turn}/{number}")
+                    try:
+                        asked += await world.check(random.randrange)
+                    except Exception as error:
+                        found.append(f"[{name} {turn}/{number}] {type(error).__name__}: {error}")
+                        tell(found[-1])
+            turn += 1
+            if turn % 25 == 0:
+                tell(f"{asked} operations, {time.monotonic() - began:.0f} s, {len(found)} found")
+    tell(f"{asked} operations over {turn - seed} tables, {len(found)} found")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("operations", type=int, nargs="?", default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", choices=MODELS)
+    given = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+
+    def tell(text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    names = [given.model] if given.model else MODELS
+    sys.exit(bool(asyncio.run(run(given.operations, given.seed, names, tell))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Random tables: the items of a model's sample and others like them, some of them missing, foreign or corrupt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+from keygraph.graph import Graph
+from keygraph.items import Item
+
+WRONG: tuple[Any, ...] = ("", "?", Decimal("1.5"), Decimal(7), True, None, [], ["x"], {"a": "b"}, b"\xff")
+
+
+def made_items(graph: Graph, sample: Sequence[Item], random: Random, *, awkward: bool) -> list[Item]:
+    """A table's items, by its keys each once. Without `awkward` none is missing, foreign or corrupt."""
+    keys = {key.name for key in graph.table.key_attributes()}
+    found = {graph.table.key_of(item): item for item in sample}
+    for item in crossed(graph, sample, random, count=len(sample) // 2):
+        found.setdefault(graph.table.key_of(item), item)
+    if awkward:
+        for key in random.sample(sorted(found, key=repr), len(found) // 8):
+            del found[key]
+        for key in random.sample(sorted(found, key=repr), len(found) // 4):
+            found[key] = spoilt(graph, found[key], keys, random)
+        for key in random.sample(sorted(found, key=repr), len(found) // 12):
+            stranger = foreign(graph, found[key], random)
+            found.setdefault(graph.table.key_of(stranger), stranger)
+    return list(found.values())
+
+
+def crossed(graph: Graph, sample: Sequence[Item], random: Random, *, count: int) -> list[Item]:
+    """Items whose keys take their parts from two others of their type: other neighbours, equal sort keys."""
+    by_record: dict[Any, list[Item]] = {}
+    for item in sample:
+        record = graph.recognise(item)
+        if record is not None:
+            by_record.setdefault(record, []).append(item)
+    made = []
+    for _ in range(count):
+        record, items = random.choice(sorted(by_record.items(), key=lambda pair: pair[0].name))
+        one, other = random.choice(items), random.choice(items)
+        texts: dict[str, str] = {}
+        sources: dict[str, Item] = {}
+        for keys in record.keys.values():
+            for slot in keys.slots:
+                # What stands in several keys, in one format or another, is one value.
+                source = sources.setdefault(repr(slot.path), random.choice((one, other)))
+                text = (keys.parse(source) or {}).get(slot.name)
+                if text is not None:
+                    texts.setdefault(slot.name, text)
+        item = dict(one)
+        for keys in record.keys.values():
+            for attribute, template in zip(keys.attributes, keys.templates, strict=False):
+                text = template.render(texts)
+                if text is not None and attribute.name in one:
+                    item[attribute.name] = attribute.value(text)
+        for name, end in record.ends.items():
+            for attribute in end.attributes.values():
+                if len(attribute) == 1 and attribute[0] in item and attribute[0] not in _keys(graph):
+                    source = sources.get(repr((name, *end.identity[0].path)), one)
+                    item[attribute[0]] = source.get(attribute[0], item[attribute[0]])
+        if graph.recognise(item) is record:
+            made.append(item)
+    return made
+
+
+def spoilt(graph: Graph, item: Item, keys: set[str], random: Random) -> Item:
+    """The item with one attribute missing, of another type, or without an index."""
+    changed = dict(item)
+    others = sorted(name for name in item if name not in keys)
+    kind = random.randrange(10)
+    if kind == 0:
+        for index in graph.table.indexes[:1]:
+            for key in index.keys:
+                if key.name not in {own.name for own in graph.table.keys}:
+                    changed.pop(key.name, None)
+    elif kind == 1 and graph.type_attribute and graph.type_attribute in others:
+        changed[graph.type_attribute] = "Stranger"
+    elif kind <= 5 and others:
+        del changed[random.choice(others)]
+    elif others:
+        changed[random.choice(others)] = random.choice(WRONG)
+    return changed
+
+
+def foreign(graph: Graph, item: Item, random: Random) -> Item:
+    """An item of no declared type in the partition of another."""
+    partition, *sorts = graph.table.keys
+    made: Item = {partition.name: item[partition.name], "about": "something else"}
+    for sort in sorts:
+        made[sort.name] = sort.value(str(random.randrange(100))) if sort.type == "N" else "~other"
+    return made
+
+
+def _keys(graph: Graph) -> set[str]:
+    return {key.name for key in graph.table.key_attributes()}

@@ -1,0 +1,512 @@
+"""A naive execution of a schema, to hold the planned one against: each field by itself, on graphql-core's executor.
+
+It shares with the planned one what a key, an item and an argument mean (`keygraph`, and the texts of cursors and
+ids), and nothing of how an operation runs: no plan, no read-ahead, no loaders, no Query. The table is looked at as
+one Scan of it, so that a list is what plain Python keeps of all items, sorted and sliced, and a node is looked up
+whenever a field asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentSpreadNode,
+    GraphQLIncludeDirective,
+    GraphQLObjectType,
+    GraphQLResolveInfo,
+    GraphQLSkipDirective,
+    InlineFragmentNode,
+    SelectionSetNode,
+    execute,
+    is_abstract_type,
+)
+from graphql.execution.values import get_directive_values
+from strawberry.schema.schema_converter import GraphQLCoreConverter
+from strawberry.types.arguments import convert_arguments
+
+from keygraph.conditions import holds
+from keygraph.errors import BadUserInput, CorruptItem
+from keygraph.graph import Graph
+from keygraph.items import Item
+from keygraph.listing import NeighbourList, Place, bind
+from keygraph.names import camel
+from keygraph.paths import AccessPath, Argument
+from keygraph.records import End, Keys, RecordType
+from keygraph.store import Scan, Store, pages
+from keygraph.table import Key
+from resolvers import meanings
+from resolvers.connections import SortDirection
+from resolvers.cursors import cursor, read_cursor
+from resolvers.definitions import ServedField, given_arguments
+from resolvers.errors import public_error
+from resolvers.global_ids import global_id, read_global_id
+from resolvers.inputs import condition, narrowings, required_texts
+from resolvers.schema import GraphSchema
+from resolvers.sources import source_of_instance
+
+DEFAULT_SIZE = 20
+LARGEST_SIZE = 100
+
+
+async def everything_in(store: Store) -> list[Item]:
+    """Every item of the table."""
+    return [item async for page in pages(store, Scan()) for item in page.items]
+
+
+@dataclass(eq=False)
+class Thing:
+    """A node, an edge or a record: its type, the texts of its key, and its item where it was looked up."""
+
+    record: RecordType
+    identity: tuple[str, ...]
+    item: Item | None = None
+    others: tuple[RecordType, ...] = ()
+    """Of which other types a node with this key can be."""
+
+
+@dataclass(eq=False)
+class Entry:
+    """An edge of a connection, or of an only neighbour."""
+
+    thing: Thing
+    cursor: str
+
+
+@dataclass(eq=False)
+class Info:
+    has_next_page: bool
+    has_previous_page: bool
+    start_cursor: str | None
+    end_cursor: str | None
+
+
+@dataclass(eq=False)
+class List:
+    """A connection: the whole list, and what of it was asked for."""
+
+    path: AccessPath
+    neighbours: NeighbourList
+    whole: list[tuple[tuple[Any, ...], Item]]
+    """Where each item stands (sort key, shard, the table's key), in the client's direction."""
+    given: Mapping[str, Any]
+    page: list[Entry]
+    info: Info
+
+
+class Naive:
+    """Answers operations from all items of a table."""
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        items: Sequence[Item],
+        secret: bytes,
+        refused: Collection[Key] = (),
+    ) -> None:
+        """`refused` are the keys of items that the store fails to get."""
+        self.schema = schema
+        self.refused = refused
+        self.graph: Graph = schema.graph
+        self.secret = secret
+        self.by_key = {self.graph.table.key_of(item): item for item in items}
+        self.by_keys: dict[Keys, list[Item]] = {}
+        """The items of each record type as each of its keys shows them: an index may not say what type they are."""
+        for record in self.graph.types.values():
+            for keys in record.keys.values():
+                self.by_keys[keys] = [item for item in items if self.graph.recognise(item, keys) is record]
+
+    async def execute(
+        self, document: DocumentNode, variables: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The response to an operation that is valid."""
+        result: Any = execute(
+            self.schema._schema,
+            document,
+            variable_values=dict(variables or {}),
+            middleware=[self],
+        )
+        if inspect.isawaitable(result):
+            result = await result
+        errors = [public_error(error) for error in result.errors or ()]
+        if result.data is None and errors and all("path" not in error for error in errors):
+            return {"errors": errors}
+        return {"data": result.data, **({"errors": errors} if errors else {})}
+
+    # --- Fields ---------------------------------------------------------------------------------------
+
+    def resolve(self, next_: Any, source: Any, info: GraphQLResolveInfo, **arguments: Any) -> Any:
+        definition = info.parent_type.fields.get(info.field_name)
+        served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
+        if not isinstance(served, ServedField):
+            return _begun(next_(source, info, **arguments))
+        converter = self.schema.schema_converter
+        given = given_arguments(
+            convert_arguments(arguments, served.arguments, converter.scalar_registry, converter.config)
+        )
+        return _begun(self._value(served.meaning, source, info, given))
+
+    def _value(
+        self, meaning: meanings.Meaning, source: Any, info: GraphQLResolveInfo, given: Mapping[str, Any]
+    ) -> Any:
+        thing = source.thing if isinstance(source, Entry) else source
+        match meaning:
+            case meanings.GlobalId():
+                return global_id(thing.record, thing.identity)
+            case meanings.Stored(field):
+                return self._stored(thing, field)
+            case meanings.NodeAt(end):
+                return self._node(self._end(thing, end), info)
+            case meanings.FarNode(path):
+                return self._far(path, thing, info)
+            case meanings.Called(method):
+                return self._called(method, thing, info, given)
+            case meanings.ListOf(path):
+                return self._list(path, thing, given)
+            case meanings.OnlyOf(path):
+                page = self._list(path, thing, given).page
+                return page[0] if page and path.far_end else page[0].thing if page else None
+            case meanings.Edges():
+                return source.page
+            case meanings.Nodes():
+                return self._nodes(source, info)
+            case meanings.PageInfo():
+                return source.info
+            case meanings.TotalCount():
+                return len(source.whole)
+            case meanings.Cursor():
+                return source.cursor
+            case meanings.Attribute(name):
+                return getattr(source, name)
+            case meanings.NodeByKey(record):
+                names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
+                values = {record.leaf_name(slot.path): given.get(name) for name, slot in names.items()}
+                return self._looked_up(Thing(record, self.graph.identity(record, values)))
+            case meanings.NodeById():
+                return self._looked_up(Thing(*read_global_id(self.graph, given["id"])))
+            case meanings.NodesByIds():
+                things = [Thing(*read_global_id(self.graph, text)) for text in given["ids"]]
+                return [self._or_error(each) for each in things]
+
+    def _stored(self, thing: Thing, field: Any) -> Any:
+        if field.name in thing.record.key_fields:
+            value = thing.record.identity_value(thing.identity, field.name)
+        else:
+            value = thing.record.value(self._item(thing), field)
+        if not isinstance(value, set):
+            return value
+        return sorted(value, key=lambda member: getattr(member, "value", member))
+
+    def _item(self, thing: Thing) -> Item:
+        if thing.item is None:
+            raise LookupError(f"{thing.record.name} was not looked up")
+        return thing.item
+
+    def _called(
+        self,
+        method: Any,
+        thing: Thing,
+        info: GraphQLResolveInfo,
+        given: Mapping[str, Any],
+    ) -> Any:
+        if method.needs is not None and thing.record.key_fields.issuperset(method.needs):
+            instance = thing.record.bare_instance(thing.identity)
+        else:
+            instance = thing.record.instance(self._item(thing), method.needs)
+        answer = method.function(instance, **{method.parameters[name]: given[name] for name in given})
+
+        def node(found: Any) -> Any:
+            if not method.nodes or found is None:
+                return found
+            source = source_of_instance(self.graph, method.nodes, found)
+            return self._node(Thing(source.record, source.identity, others=source.others), info)
+
+        async def awaited() -> Any:
+            return node(await answer)
+
+        return awaited() if inspect.isawaitable(answer) else node(answer)
+
+    # --- Nodes ----------------------------------------------------------------------------------------
+
+    def _end(self, thing: Thing, end: End) -> Thing | None:
+        if end.name in thing.record.key_fields:
+            identity = thing.record.identity_end(thing.identity, end)
+        else:
+            found = thing.record.end_identity(self._item(thing), end)
+            if found is None:
+                return None
+            identity = found
+        found_node = self._at(thing, end, identity)
+        try:
+            self.graph.check_identity(found_node.record, found_node.identity)
+        except BadUserInput:
+            raise CorruptItem(f"{thing.record.name}.{end.name}") from None
+        return found_node
+
+    def _at(self, thing: Thing, end: End, identity: tuple[str, ...]) -> Thing:
+        """The node at an end, of the first type that it can be of."""
+        try:
+            (record, *others), own = end.nodes(identity)
+        except ValueError:
+            raise CorruptItem(f"{thing.record.name}.{end.name}") from None
+        return Thing(record, own, others=tuple(others))
+
+    def _nodes(self, connection: List, info: GraphQLResolveInfo) -> list[Any]:
+        """The nodes that there are; one that cannot be told stands there as its error."""
+        found: list[Any] = []
+        for entry in connection.page:
+            try:
+                found.append(self._far(connection.path, entry.thing, info))
+            except Exception as error:
+                found.append(error)
+        return [each for each in found if each is not None]
+
+    def _far(self, path: AccessPath, thing: Thing, info: GraphQLResolveInfo) -> Thing | None:
+        if path.far_end is None:
+            return thing
+        end = path.record.ends[path.far_end]
+        if end.name in path.record.key_fields:
+            return self._node(self._at(thing, end, path.record.identity_end(thing.identity, end)), info)
+        identity = path.record.end_identity(self._item(thing), end)
+        return self._node(None if identity is None else self._at(thing, end, identity), info)
+
+    def _node(self, thing: Thing | None, info: GraphQLResolveInfo) -> Thing | None:
+        """A node that a key names: looked up where something is asked of it that its key does not say."""
+        if thing is None:
+            return None
+        if thing.others:
+            return self._looked_up(thing)
+        type_ = info.schema.get_type(thing.record.name)
+        if not any(self._is_of_item(thing.record, type_, name) for name in selected_names(info, type_)):
+            return thing
+        return self._looked_up(thing)
+
+    def _is_of_item(self, record: RecordType, type_: Any, name: str) -> bool:
+        if name == "__typename":
+            return False
+        served = type_.fields[name].extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
+        match served.meaning:
+            case meanings.Stored(field):
+                return field.name not in record.key_fields
+            case meanings.NodeAt(end):
+                return end.name not in record.key_fields
+            case meanings.Called(method):
+                return method.needs is None or not record.key_fields.issuperset(method.needs)
+        return False
+
+    def _looked_up(self, thing: Thing) -> Thing | None:
+        if thing.record.is_virtual:
+            return thing
+        for key in self.graph.table_keys(thing.record, thing.identity):
+            if key in self.refused:
+                raise RuntimeError("refused")
+            item = self.by_key.get(key)
+            record = None if item is None else self.graph.recognise(item)
+            if record is not None and record in (thing.record, *thing.others):
+                return Thing(record, thing.identity, item)
+        return None
+
+    def _or_error(self, thing: Thing) -> Thing | Exception | None:
+        try:
+            return self._looked_up(thing)
+        except Exception as error:
+            return error
+
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def _list(self, path: AccessPath, owner: Thing | None, given: Mapping[str, Any]) -> List:
+        graph, secret = self.graph, self.secret
+        identity = owner.identity if owner else None
+        required = required_texts(graph, path, given)
+        size, from_end = (1, False) if path.is_one else _size(given)
+        to = None if path.is_one else self._named(path, given.get("to"))
+        # This refuses what makes no key, and is what cursors are sealed for; it decides nothing here.
+        neighbours = bind(
+            graph,
+            path,
+            identity,
+            required,
+            narrowings(graph, path, given),
+            condition(self.graph, path, given.get("where")),
+        )
+        places = {
+            name: read_cursor(secret, neighbours, name, given[name])
+            for name in ("after", "before")
+            if given.get(name) is not None
+        }
+        fixed = dict(path.texts_of_owner(identity)) if identity is not None else {}
+        fixed |= {argument.slot.name: required.get(argument.name) for argument in path.required}
+        whole = [
+            (_position(neighbours, item), item)
+            for item in self.by_keys[path.keys]
+            if self._is_in(path, fixed, given, item)
+            and (to is None or path.record.end_identity(item, path.record.ends[path.far_end or ""]) in to)
+        ]
+        descending = given.get("direction") is SortDirection.DESC
+        whole.sort(key=lambda pair: pair[0], reverse=descending)
+        low, high = _between(neighbours, whole, places.get("after"), places.get("before"), descending)
+        inside = whole[low:high]
+        kept = inside[max(0, len(inside) - size) :] if from_end else inside[:size]
+        page = [
+            Entry(
+                Thing(path.record, path.record.identity_of(item), item),
+                cursor(secret, neighbours, neighbours.place_of(item)),
+            )
+            for _, item in kept
+        ]
+        is_more = len(inside) > size
+        # Whoever asks for nothing behind a cursor is told of the cursor's own edge.
+        is_before = "after" in places and (low > 0 or size == 0)
+        is_behind = "before" in places and (high < len(whole) or size == 0)
+        info = Info(
+            is_behind if from_end else is_more,
+            is_more if from_end else is_before,
+            page[0].cursor if page else None,
+            page[-1].cursor if page else None,
+        )
+        return List(path, neighbours, whole, given, page, info)
+
+    def _named(self, path: AccessPath, ids: Sequence[str] | None) -> set[tuple[str, ...]] | None:
+        if ids is None:
+            return None
+        if len(ids) > 100:
+            raise BadUserInput("to: too many")
+        named = [read_global_id(self.graph, text) for text in ids]
+        if any(record not in path.nodes for record, _ in named):
+            raise BadUserInput("to: of another type")
+        if path.far_end is None:
+            return {identity for _, identity in named}
+        end = path.record.ends[path.far_end]
+        return {end.identity_of(record, identity) for record, identity in named}
+
+    def _is_in(
+        self, path: AccessPath, fixed: Mapping[str, str | None], given: Mapping[str, Any], item: Item
+    ) -> bool:
+        texts = path.keys.parse(item)
+        attributes = path.keys.attributes
+        if texts is None or not all(key.holds(item.get(key.name)) for key in attributes):
+            return False
+        own = {slot.name for slot in path.keys.slots}
+        if any(texts.get(name) != text for name, text in fixed.items() if name in own):
+            return False
+        if not all(self._is_said(path, argument, texts, given) for argument in path.ranged):
+            return False
+        where = condition(self.graph, path, given.get("where"))
+        return where is None or holds(where, path.record.completed(item))
+
+    def _is_said(
+        self, path: AccessPath, argument: Argument, texts: Mapping[str, str], given: Mapping[str, Any]
+    ) -> bool:
+        """Whether what the client says of an argument of the sort key is so."""
+        said = {
+            name: self.graph.text_of(path.record, argument.slot, value)
+            for name, value in (given.get(camel(argument.name)) or {}).items()
+            if value is not None
+        }
+        text = texts.get(argument.slot.name)
+        if not said or text is None:
+            return not said
+        comparable = Decimal if argument.type.kind in ("int", "long", "decimal", "float") else str
+        value = comparable(text)
+        return (
+            ("eq" not in said or text == said["eq"])
+            and ("from" not in said or comparable(said["from"]) <= value)
+            and ("to" not in said or value <= comparable(said["to"]))
+            and ("beginsWith" not in said or text.startswith(said["beginsWith"]))
+        )
+
+
+def _begun(answer: Any) -> Any:
+    """The answer; one that is awaited is so whatever becomes of its siblings."""
+    if not inspect.isawaitable(answer):
+        return answer
+    task = asyncio.ensure_future(answer)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
+def _size(given: Mapping[str, Any]) -> tuple[int, bool]:
+    first, last = given.get("first"), given.get("last")
+    if first is not None and last is not None:
+        raise BadUserInput("first and last")
+    size = first if last is None else last
+    size = DEFAULT_SIZE if size is None else size
+    if not 0 <= size <= LARGEST_SIZE:
+        raise BadUserInput("too many")
+    return size, last is not None
+
+
+def _position(neighbours: NeighbourList, item: Item) -> tuple[Any, ...]:
+    """Where an item stands: its sort key, its shard, and what tells equal ones apart."""
+    place = neighbours.place_of(item)
+    return (*neighbours.order_of(place), *place.position)
+
+
+def _between(
+    neighbours: NeighbourList,
+    whole: list[tuple[tuple[Any, ...], Item]],
+    after: Place | None,
+    before: Place | None,
+    descending: bool,
+) -> tuple[int, int]:
+    """The numbers of the first item behind `after` and of the first one not before `before`.
+
+    A cursor whose own item is not in the list stands, as an `after`, where the item stood, and as a `before` behind
+    all that share its sort key: among equal keys DynamoDB says no order.
+    """
+    positions = [position for position, _ in whole]
+    low, high = 0, len(whole)
+    if after is not None:
+        there = (*neighbours.order_of(after), *after.position)
+        low = sum(here >= there if descending else here <= there for here in positions)
+    if before is not None:
+        there = (*neighbours.order_of(before), *before.position)
+        if there in positions:
+            high = positions.index(there)
+        else:
+            order = there[:2]
+            high = sum(here[:2] >= order if descending else here[:2] <= order for here in positions)
+    return low, high
+
+
+# --- Selections ---------------------------------------------------------------------------------------
+
+
+def selected_names(info: GraphQLResolveInfo, type_: Any) -> set[str]:
+    """The names of the fields that are selected below this one, of an object of that type."""
+
+    def is_included(node: Any) -> bool:
+        skip = get_directive_values(GraphQLSkipDirective, node, info.variable_values)
+        include = get_directive_values(GraphQLIncludeDirective, node, info.variable_values)
+        return not (skip and skip["if"]) and not (include and not include["if"])
+
+    def applies(name: str) -> bool:
+        condition_type = info.schema.get_type(name)
+        return condition_type is type_ or (
+            is_abstract_type(condition_type) and info.schema.is_sub_type(condition_type, type_)
+        )
+
+    def names(selections: SelectionSetNode | None) -> Iterator[str]:
+        for node in selections.selections if selections else ():
+            if not is_included(node):
+                continue
+            match node:
+                case FieldNode():
+                    yield node.name.value
+                case InlineFragmentNode():
+                    if node.type_condition is None or applies(node.type_condition.name.value):
+                        yield from names(node.selection_set)
+                case FragmentSpreadNode():
+                    fragment = info.fragments[node.name.value]
+                    if applies(fragment.type_condition.name.value):
+                        yield from names(fragment.selection_set)
+
+    assert isinstance(type_, GraphQLObjectType)
+    return {name for node in info.field_nodes for name in names(node.selection_set)}

@@ -1,0 +1,346 @@
+"""How an answer is written out: as the GraphQL specification says, errors and nulls included."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import strawberry
+
+from keygraph import ID, Graph, Table, field, node
+from keygraph.errors import BadUserInput
+from resolvers import Service, build_schema
+from resolvers.global_ids import global_id
+from tests.conftest import MakeStore
+from tests.resolvers.methodical import Extra, methodical, methodical_items
+from tests.resolvers.worlds import SECRET, World, world
+
+pytestmark = pytest.mark.parametrize("engine", ["sqlite"])  # what was read, not from where
+
+
+@pytest.fixture
+async def teams(make_store: MakeStore) -> World:
+    """Teams t0 to t7, whose rank is their number modulo five, none for t0 and t5."""
+    made = world(methodical, await make_store(methodical.table))
+    made.service = Service(build_schema(methodical, query=Extra), made.tracer, secret=SECRET)
+    await made.put(*methodical_items())
+    return made
+
+
+def told(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    """The errors: paths with dots, and codes."""
+    return [
+        (".".join(map(str, error["path"])), error["extensions"]["code"]) for error in answer.get("errors", [])
+    ]
+
+
+# --- Keys and merging -----------------------------------------------------------------------------------
+
+
+async def test_keys_are_in_the_order_of_the_document(teams: World) -> None:
+    """A client that shows columns as they come would show others than it asked for."""
+    document = """
+      query ($no: Boolean!) {
+        later: __typename
+        ...First
+        team(teamId: "t1") { rank ... on Team { motto rank } teamId ...T hidden: motto @include(if: $no) }
+        now
+      }
+      fragment First on Query { b: now(zone: "B") team(teamId: "t1") { id } a: now(zone: "A") }
+      fragment T on Team { initial motto }
+    """
+    data = await teams.ask(document, no=False)
+    assert list(data) == ["later", "b", "team", "a", "now"]
+    assert list(data["team"]) == ["id", "rank", "motto", "teamId", "initial"]
+
+
+async def test_fields_are_merged(teams: World) -> None:
+    """A field that stands in several places would show only what one of them selects, or be read for each."""
+    document = """{
+      team(teamId: "t1") { m: members(first: 1) { edges { since } } }
+      ... { team(teamId: "t1") { m: members(first: 1) { edges { node { name } } totalCount } } }
+      ...F
+    }
+    fragment F on Query { team(teamId: "t1") { m: members(first: 1) { edges { node { personId } } } } }"""
+    teams.forget()
+    assert await teams.ask(document) == {
+        "team": {
+            "m": {"edges": [{"since": 2000, "node": {"name": "P 0", "personId": "p0"}}], "totalCount": 4}
+        }
+    }
+    assert teams.operations == {"GetItem": 2, "Query": 1, "Count": 1}
+
+
+async def test_one_list_under_two_names(teams: World) -> None:
+    """Two pages of a list would be one, or take each other's arguments."""
+    document = """{ team(teamId: "t1") {
+      a: members(first: 1) { nodes { personId } } b: members(last: 1) { nodes { personId } }
+      c: slowRank(times: 2) d: slowRank(times: 3) e: slowRank } }"""
+    assert await teams.ask(document) == {
+        "team": {
+            "a": {"nodes": [{"personId": "p0"}]},
+            "b": {"nodes": [{"personId": "p4"}]},
+            "c": 2,
+            "d": 3,
+            "e": 1,
+        }
+    }
+
+
+@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("include", [True, False])
+async def test_skip_and_include(teams: World, skip: bool, include: bool) -> None:
+    """A kept document would go on with what the first client's variables said."""
+    document = """query ($s: Boolean!, $i: Boolean = false) { team(teamId: "t1") {
+      rank @skip(if: $s) @include(if: $i) ... @skip(if: $s) { motto } ...F @include(if: $i) } }
+      fragment F on Team { teamId }"""
+    wanted: dict[str, Any] = {}
+    if include and not skip:
+        wanted["rank"] = 1
+    if not skip:
+        wanted["motto"] = "b"
+    if include:
+        wanted["teamId"] = "t1"
+    variables = {"s": skip, "i": True} if include else {"s": skip}
+    for _ in range(2):
+        assert await teams.ask(document, **variables) == {"team": wanted}
+
+
+# --- Types ----------------------------------------------------------------------------------------------
+
+
+async def test_abstract_types(teams: World) -> None:
+    """A node of one type would show another's fields, or the wrong type."""
+    types = methodical.types
+    ids = [
+        global_id(types["Team"], ("t1",)),
+        global_id(types["Person"], ("p1",)),
+        global_id(types["Team"], ("no",)),
+    ]
+    document = """query ($ids: [ID!]!) { nodes(ids: $ids) {
+      __typename ... on Node { id } ... on Team { label: motto } ... on Person { label: name } ...P } }
+      fragment P on Person { kind: __typename firstTeam { __typename since node { teamId __typename } } }"""
+    assert await teams.ask(document, ids=ids) == {
+        "nodes": [
+            {"__typename": "Team", "id": ids[0], "label": "b"},
+            {
+                "__typename": "Person",
+                "id": ids[1],
+                "label": "P 1",
+                "kind": "Person",
+                "firstTeam": {
+                    "__typename": "PersonFirstTeamEdge",
+                    "since": 2003,
+                    "node": {"teamId": "t0", "__typename": "Team"},
+                },
+            },
+            None,
+        ]
+    }
+
+
+async def test_typenames_cost_nothing(teams: World) -> None:
+    """A client that adds __typename everywhere, as most do, would pay for reads."""
+    teams.forget()
+    document = """{ __typename matchesIn(hall: "a", first: 1) { __typename pageInfo { __typename }
+      edges { __typename node { __typename team { __typename members(first: 1) { __typename edges { __typename
+        node { __typename } } } } } } } }"""
+    [edge] = (await teams.ask(document))["matchesIn"]["edges"]
+    [member] = edge["node"]["team"]["members"]["edges"]
+    assert edge["node"]["team"]["__typename"] == "Team"
+    assert member == {"__typename": "TeamMembersEdge", "node": {"__typename": "Person"}}
+    assert teams.operations == {"Query": 2}
+
+
+async def test_lists_of_lists(teams: World) -> None:
+    """A list in a list would lose its holes or its empty lists."""
+    assert await teams.ask('{ team(teamId: "t2") { grid points { y x } } }') == {
+        "team": {"grid": [[1, None], [], [2]], "points": [{"y": 2, "x": 1}, None, {"y": 4, "x": 3}]}
+    }
+
+
+async def test_introspection_beside_data(teams: World) -> None:
+    """A tool that asks for types and data at once would get one of them."""
+    document = """{ __type(name: "Match") { kind fields { name } } team(teamId: "t1") { motto }
+      s: __schema { queryType { name } } }"""
+    data = await teams.ask(document)
+    assert list(data) == ["__type", "team", "s"]
+    assert data["team"] == {"motto": "b"}
+    assert data["s"] == {"queryType": {"name": "Query"}}
+    names = [each["name"] for each in data["__type"]["fields"]]
+    assert names == ["team", "number", "hall", "score", "weight", "heavy", "report"]
+
+
+# --- Nulls and errors -----------------------------------------------------------------------------------
+
+
+async def test_a_null_goes_up_to_what_may_be_null(teams: World) -> None:
+    """Null would stand where the schema promises a value, or take away more than it must."""
+    document = '{ a: team(teamId: "t1") { certainRank motto } b: team(teamId: "t5") { motto certainRank } }'
+    answer = await teams.service.execute(document)
+    assert answer["data"] == {"a": {"certainRank": 1, "motto": "b"}, "b": None}
+    assert told(answer) == [("b.certainRank", "INTERNAL")]
+
+
+async def test_a_null_goes_up_to_an_edge(teams: World) -> None:
+    """One bad edge would take its whole list away."""
+    answer = await teams.service.execute('{ team(teamId: "t1") { members { edges { years } totalCount } } }')
+    assert answer["data"]["team"]["members"] == {
+        "edges": [{"years": 24}, {"years": 21}, {"years": 18}, None],
+        "totalCount": 4,
+    }
+    assert told(answer) == [("team.members.edges.3.years", "INTERNAL")]
+
+
+async def test_a_null_goes_up_through_lists(teams: World) -> None:
+    """An element that may not be null would leave a hole, or a hole that may be would take its list away."""
+    document = """query ($id: ID!) { team(teamId: $id) { squares } }"""
+    assert await teams.ask(document, id="t2") == {"team": {"squares": [1, 4]}}
+    answer = await teams.service.execute(document, {"id": "t3"})
+    assert answer["data"] == {"team": {"squares": None}}
+    assert told(answer) == [("team.squares.2", "INTERNAL")]
+    answer = await teams.service.execute('{ team(teamId: "t4") { grid } }')
+    assert answer["data"] == {"team": None}
+    assert told(answer) == [("team.grid.1", "INTERNAL")]
+    answer = await teams.service.execute('{ team(teamId: "t1") { points { x y } } }')
+    assert answer["data"] == {"team": {"points": [{"x": 1, "y": 1}, None, None]}}
+    assert told(answer) == [("team.points.2.x", "INTERNAL")]
+
+
+async def test_a_null_goes_up_to_the_root(teams: World) -> None:
+    """A list at the root that cannot be shown would be shown in part, against its type."""
+    answer = await teams.service.execute('{ teams(after: "x") { nodes { teamId } } now }')
+    assert answer["data"] is None
+    assert told(answer) == [("teams", "BAD_USER_INPUT")]
+    answer = await teams.service.execute("{ teams { nodes { shouted } } }")
+    assert answer["data"] is None
+    assert told(answer) == [("teams.nodes.1.shouted", "INTERNAL")]
+
+
+async def test_paths_and_locations(teams: World) -> None:
+    """A client could not tell which part of its document has failed."""
+    document = '{\n  t: team(teamId: "t2") {\n    slow: slowRank\n    ...F\n  }\n}\nfragment F on Team { slow: slowRank }'
+    answer = await teams.service.execute(document)
+    assert answer["data"] == {"t": {"slow": None}}
+    [error] = answer["errors"]
+    assert error["path"] == ["t", "slow"]
+    assert error["locations"] == [{"line": 3, "column": 5}, {"line": 7, "column": 22}]
+    assert (error["extensions"], error["message"]) == ({"code": "THROTTLED"}, "two")
+
+
+async def test_methods_that_give_nodes(teams: World) -> None:
+    """A node that a method names would be shown although it does not exist, or its error would be another's."""
+    document = """query ($id: ID!) { team(teamId: $id) { rival { teamId motto } name: rival { teamId } slowRival { motto } } }"""
+    assert await teams.ask(document, id="t1") == {
+        "team": {
+            "rival": {"teamId": "t3", "motto": "a"},
+            "name": {"teamId": "t3"},
+            "slowRival": {"motto": "b"},
+        }
+    }
+    answer = await teams.service.execute(document, {"id": "t4"})  # its rival would be t12
+    assert answer["data"] == {"team": {"rival": None, "name": {"teamId": "t12"}, "slowRival": None}}
+    assert told(answer) == [("team.slowRival", "INTERNAL")]
+    answer = await teams.service.execute(document, {"id": "t5"})
+    assert answer["data"]["team"]["slowRival"] is None
+    assert told(answer) == [("team.slowRival", "BAD_USER_INPUT")]
+
+
+# --- What somebody added to the root --------------------------------------------------------------------
+
+
+async def test_added_fields_of_the_root(teams: World) -> None:
+    """What a model adds to the root would be missing beside the graph's own fields, or out of order."""
+    data = await teams.ask('query ($n: Int!) { x: later(number: $n) team(teamId: "t1") { motto } now }', n=4)
+    assert list(data.items()) == [("x", 20), ("team", {"motto": "b"}), ("now", "now in UTC")]
+
+
+async def test_added_fields_that_fail(teams: World) -> None:
+    """One that fails would take the graph's answer with it, or say what is internal."""
+    answer = await teams.service.execute('{ broken team(teamId: "t2") { slowRank motto } }')
+    assert answer["data"] == {"broken": None, "team": {"slowRank": None, "motto": "c"}}
+    assert told(answer) == [("broken", "BAD_USER_INPUT"), ("team.slowRank", "THROTTLED")]
+    for number in (3, 4):  # it raises; it is null where it may not be
+        document = 'query ($n: Int!) { s: sometimes(number: $n) team(teamId: "t1") { motto } }'
+        answer = await teams.service.execute(document, {"n": number})
+        assert answer["data"] is None
+        assert told(answer) == [("s", "INTERNAL")]
+    assert await teams.ask("{ sometimes(number: 5) }") == {"sometimes": 5}
+
+
+async def test_mutations_run_one_after_another(teams: World) -> None:
+    """Two writes of one operation would overtake each other."""
+    log: list[str] = []
+
+    @strawberry.type
+    class Changes:
+        @strawberry.mutation
+        async def write(self, name: str, wait: float) -> str | None:
+            log.append(f"begin {name}")
+            await asyncio.sleep(wait)
+            log.append(f"end {name}")
+            if name == "bad":
+                raise BadUserInput("bad")
+            return name
+
+    service = Service(build_schema(methodical, mutation=Changes), teams.tracer, secret=SECRET)
+    answer = await service.execute(
+        'mutation { a: write(name: "slow", wait: 0.03) b: write(name: "bad", wait: 0) c: write(name: "last", wait: 0) }'
+    )
+    assert list(answer["data"].items()) == [("a", "slow"), ("b", None), ("c", "last")]
+    assert told(answer) == [("b", "BAD_USER_INPUT")]
+    assert log == ["begin slow", "end slow", "begin bad", "end bad", "begin last", "end last"]
+    refused = await teams.service.execute('mutation { write(name: "a", wait: 0) }')
+    assert "data" not in refused
+
+
+# --- Values that are none -------------------------------------------------------------------------------
+
+
+@node("THING#{thing_id}")
+class Thing:
+    thing_id: ID
+
+    @field(needs=("thing_id",))
+    def texts(self) -> list[str] | None:
+        return _GIVEN[self.thing_id]  # type: ignore[return-value]  # that is the mistake
+
+    @field(needs=("thing_id",))
+    def number(self) -> int | None:
+        return _GIVEN[self.thing_id]  # type: ignore[return-value]  # that is the mistake
+
+
+_GIVEN: dict[str, object] = {
+    "text": "abc",
+    "mapping": {"a": 1},
+    "number": 5,
+    "tuple": ("a", "b"),
+    "generator": (each for each in "xy"),
+    "big": 2**40,
+}
+things = Graph(
+    Table("Things", partition_key="PK", sort_key="SK"), Thing, attribute_case="camel", type_attribute="kind"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "number"),
+    [
+        ("text", None, None),
+        ("mapping", None, None),
+        ("number", None, 5),
+        ("tuple", ["a", "b"], None),
+        ("generator", ["x", "y"], None),
+        ("big", None, None),
+    ],
+)
+async def test_values_that_do_not_fit(make_store: MakeStore, name: str, texts: Any, number: Any) -> None:
+    """A text would be a list of its characters, or a number too large for its type would be sent."""
+    made = world(things, await make_store(things.table))
+    key = f"THING#{name}"
+    await made.put({"PK": key, "SK": key, "kind": "Thing"})
+    for asked, value in (("texts", texts), ("number", number)):
+        answer = await made.service.execute(f'{{ thing(thingId: "{name}") {{ {asked} }} }}')
+        assert answer["data"] == {"thing": {asked: value}}
+        assert told(answer) == ([] if value is not None else [(f"thing.{asked}", "INTERNAL")])

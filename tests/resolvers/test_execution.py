@@ -1,0 +1,317 @@
+"""How an operation reads: when its requests leave, and what becomes of those that fail, hang or were for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph.errors import Throttled, Unavailable
+from keygraph.store import Answer, BatchGet, Count, Query, Request, Store
+from keygraph.table import Table
+from resolvers.global_ids import global_id
+from tests.resolvers.test_request_counts import line_item, order_item, product_item, user_item
+from tests.resolvers.worlds import World, world
+
+pytestmark = pytest.mark.parametrize("engine", ["sqlite"])  # what is asked, not how it is answered
+
+Before = Callable[[Request[Any]], Awaitable[None]]
+
+
+class HeldStore:
+    """A store that calls a function before each request, which may wait or raise."""
+
+    def __init__(self, store: Store, before: Before) -> None:
+        self.store = store
+        self.before = before
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        await self.before(request)
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+def held(shop: World, before: Before) -> World:
+    """The same shop; what is asked of it is remembered when it is asked."""
+    return world(shop.graph, HeldStore(shop.tracer.store, before))
+
+
+async def answer(shop: World, document: str) -> dict[str, Any]:
+    """The answer; a test that waits longer hangs."""
+    return await asyncio.wait_for(shop.service.execute(document), 10)
+
+
+def codes(found: dict[str, Any]) -> list[tuple[list[Any], str]]:
+    return [(error["path"], error["extensions"]["code"]) for error in found.get("errors", [])]
+
+
+def gets(shop: World) -> list[list[str]]:
+    """The partition keys of each BatchGet."""
+    return [
+        [str(key[0]) for key in request.keys]
+        for request in shop.tracer.requests
+        if isinstance(request, BatchGet)
+    ]
+
+
+@pytest.fixture
+async def shop(empty_shop: World) -> World:
+    """Two users with two orders each, of two products; every product is there but p3."""
+    for user in ("u0", "u1"):
+        await empty_shop.put(user_item(user))
+        for order in (0, 1):
+            name = f"{user}o{order}"
+            lines = [line_item(name, f"p{2 * order + line}") for line in (0, 1)]
+            await empty_shop.put(order_item(name, user, order), *lines)
+    await empty_shop.put(*(product_item(f"p{number}") for number in (0, 1, 2)))
+    return empty_shop
+
+
+# --- When requests leave --------------------------------------------------------------------------------
+
+
+async def test_a_node_and_its_lists_are_one_round_trip(shop: World) -> None:
+    """A nested query would wait for each level's nodes before it asks for their lists."""
+    together = asyncio.Event()
+    waiting: list[Request[Any]] = []
+
+    async def before(request: Request[Any]) -> None:
+        waiting.append(request)
+        if len(waiting) == 3:
+            together.set()
+        await together.wait()
+
+    document = '{ user(userId: "u0") { name orders { totalCount nodes { orderId } } } }'
+    found = await answer(held(shop, before), document)
+    orders = {"totalCount": 2, "nodes": [{"orderId": "u0o0"}, {"orderId": "u0o1"}]}
+    assert found == {"data": {"user": {"name": "Name of u0", "orders": orders}}}
+    assert {type(request) for request in waiting} == {BatchGet, Query, Count}
+
+
+async def test_a_slow_list_that_leads_to_no_node_is_not_waited_for(shop: World) -> None:
+    """A seller's name would come only when some slow list has come that has nothing to do with it."""
+    seen = asyncio.Event()
+
+    async def before(request: Request[Any]) -> None:
+        if isinstance(request, Query):
+            await seen.wait()
+        elif isinstance(request, BatchGet) and request.keys[0][0] == "USER#u0":
+            seen.set()
+
+    document = """{ user(userId: "u1") { orders { nodes { orderId total } } }
+                    product(productId: "p0") { seller { name } } }"""
+    found = await answer(held(shop, before), document)
+    assert found["data"]["product"] == {"seller": {"name": "Name of u0"}}
+    assert [order["orderId"] for order in found["data"]["user"]["orders"]["nodes"]] == ["u1o0", "u1o1"]
+
+
+async def test_a_batch_waits_for_the_slowest_list_that_can_add_to_it(shop: World) -> None:
+    """The products of a slow list would be a request of their own."""
+
+    async def before(request: Request[Any]) -> None:
+        if isinstance(request, Query) and request.partition == "ORDER#u0o0":
+            await asyncio.sleep(0.05)
+
+    slow = held(shop, before)
+    document = "{ a: order(orderId: %s) { items { nodes { name } } } b: order(orderId: %s) { items { nodes { name } } } }"
+    found = await answer(slow, document % ('"u0o0"', '"u1o1"'))
+    names = [[node["name"] for node in found["data"][key]["items"]["nodes"]] for key in "ab"]
+    assert names == [["Name of p0", "Name of p1"], ["Name of p2"]]  # p3 does not exist
+    # The orders come with their items.
+    assert [sorted(keys) for keys in gets(slow)] == [["PRODUCT#p0", "PRODUCT#p1", "PRODUCT#p2", "PRODUCT#p3"]]
+
+
+async def test_a_full_batch_does_not_wait(empty_shop: World) -> None:
+    """A hundred products that are known would wait for a slow list, and all below them too."""
+    lines = [line_item("big", f"p{number:03d}") for number in range(100)]
+    products = [product_item(f"p{number:03d}") for number in range(101)]
+    orders = [order_item("big", "u0", 0), order_item("small", "u0", 1)]
+    await empty_shop.put(user_item("u0"), *orders, *lines, line_item("small", "p100"), *products)
+    full = asyncio.Event()
+
+    async def before(request: Request[Any]) -> None:
+        if isinstance(request, BatchGet) and len(request.keys) == 100:
+            full.set()
+        if isinstance(request, Query) and request.partition == "ORDER#small":
+            await full.wait()
+
+    document = '{ user(userId: "u0") { orders { nodes { items(first: 100) { nodes { name } } } } } }'
+    found = await answer(held(empty_shop, before), document)
+    counts = [len(order["items"]["nodes"]) for order in found["data"]["user"]["orders"]["nodes"]]
+    assert counts == [100, 1]
+
+
+# --- What was read for nothing --------------------------------------------------------------------------
+
+
+async def test_what_was_read_ahead_under_a_missing_node(shop: World) -> None:
+    """Orders, or what is wrong with them, would be shown of a user that does not exist."""
+    corrupt = {**order_item("x", "ghost", 1), "total": "much"}
+    await shop.put(order_item("y", "ghost", 0), corrupt)
+    shop.forget()
+    document = """{ user(userId: "ghost") { name orders { totalCount nodes { total items { nodes { name } } } } }
+                    product(productId: "p3") { productId } }"""
+    assert await answer(shop, document) == {"data": {"user": None, "product": None}}
+    assert shop.operations["Query"] >= 1
+
+
+async def test_neighbours_that_do_not_exist(shop: World) -> None:
+    """A product that is gone would be shown with what its categories say of it."""
+    document = """{ order(orderId: "u0o1") { items {
+      totalCount edges { quantity node { name reviews { totalCount } } } nodes { name } named: nodes { productId } } } }"""
+    items = (await answer(shop, document))["data"]["order"]["items"]
+    assert items == {
+        "totalCount": 2,
+        "edges": [
+            {"quantity": 2, "node": {"name": "Name of p2", "reviews": {"totalCount": 0}}},
+            {"quantity": 2, "node": None},
+        ],
+        "nodes": [{"name": "Name of p2"}],
+        "named": [{"productId": "p2"}, {"productId": "p3"}],
+    }
+
+
+# --- What fails -----------------------------------------------------------------------------------------
+
+WIDE = """{ users { nodes { name orders { totalCount nodes { total customer { email } items { nodes { name } } } } } }
+            product(productId: "p0") { name seller { name } } }"""
+FAILURES = [Throttled("much"), Unavailable("off"), RuntimeError("secret"), asyncio.CancelledError()]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+@pytest.mark.parametrize("number", range(12))
+async def test_one_request_that_fails(shop: World, failure: BaseException, number: int) -> None:
+    """One request of many that fails would hang the operation, or take down fields that do without it."""
+    left = number
+
+    async def before(request: Request[Any]) -> None:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            raise failure
+
+    whole = (await answer(shop, WIDE))["data"]
+    found = await answer(held(shop, before), WIDE)
+    allowed = {
+        "Throttled": {"THROTTLED"},
+        "Unavailable": {"UNAVAILABLE"},
+        "RuntimeError": {"INTERNAL"},
+        "CancelledError": {"TIMEOUT"},
+    }[type(failure).__name__]
+    assert {code for _, code in codes(found)} <= allowed
+    assert "secret" not in str(found)
+    if found["data"] is not None:
+        paths = {path[0] for path, _ in codes(found)}
+        assert {key: found["data"][key] for key in whole if key not in paths} == {
+            key: whole[key] for key in whole if key not in paths
+        }
+    assert ("errors" in found) or found["data"] == whole
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+async def test_every_request_fails(shop: World, failure: BaseException) -> None:
+    """A store that is down would leave clients without an answer."""
+
+    async def before(request: Request[Any]) -> None:
+        await asyncio.sleep(0)
+        raise failure
+
+    found = await answer(
+        held(shop, before), '{ a: product(productId: "p0") { name } user(userId: "u0") { name } }'
+    )
+    assert found["data"] == {"a": None, "user": None}
+    assert [path for path, _ in codes(found)] == [["a"], ["user"]]
+
+
+async def test_what_was_given_up_is_asked_for_again(shop: World) -> None:
+    """A node whose reading was given up would be an error of the server where it is asked for later."""
+    is_first = True
+
+    async def before(request: Request[Any]) -> None:
+        nonlocal is_first
+        if is_first and isinstance(request, BatchGet):
+            is_first = False
+            raise asyncio.CancelledError
+
+    document = """{ product(productId: "p0") { name }
+                    user(userId: "u0") { orders { nodes { items { edges { node { name } } } } } } }"""
+    found = await answer(held(shop, before), document)
+    assert codes(found) == [(["product"], "TIMEOUT"), (["user"], "TIMEOUT")]
+    document = """{ product(productId: "p0") { name }
+                    users { nodes { orders { nodes { items { nodes { name } } } } } } }"""
+    is_first = True
+    found = await answer(held(shop, before), document)
+    assert codes(found) == [(["product"], "TIMEOUT")]
+    orders = found["data"]["users"]["nodes"][0]["orders"]["nodes"]
+    assert [[node["name"] for node in order["items"]["nodes"]] for order in orders] == [
+        ["Name of p0", "Name of p1"],
+        ["Name of p2"],
+    ]
+
+
+async def test_an_operation_that_is_cancelled(shop: World) -> None:
+    """The rest of a query would be read, and paid for, after its client has hung up."""
+    started, released = asyncio.Event(), asyncio.Event()
+
+    async def before(request: Request[Any]) -> None:
+        started.set()
+        await released.wait()
+
+    others = asyncio.all_tasks()
+    slow = held(shop, before)
+    operation = asyncio.ensure_future(slow.service.execute(WIDE))
+    await started.wait()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    asked = len(slow.tracer.requests)
+    operation.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await operation
+    released.set()
+    await asyncio.wait_for(asyncio.gather(*(asyncio.all_tasks() - others)), 5)
+    assert len(slow.tracer.requests) == asked == 2
+
+
+async def test_nodes_that_cannot_be_read(shop: World) -> None:
+    """A node that could not be read would be left out of its list as if it did not exist."""
+
+    async def before(request: Request[Any]) -> None:
+        if isinstance(request, BatchGet) and request.keys[0][0].startswith("PRODUCT"):
+            raise Throttled("much")
+
+    document = '{ order(orderId: "u0o0") { items { nodes { name } } } }'
+    found = await answer(held(shop, before), document)
+    assert found["data"] == {"order": None}
+    assert codes(found) == [(["order", "items", "nodes", 0], "THROTTLED")]
+
+
+async def test_a_corrupt_item_fails_alone(shop: World) -> None:
+    """One bad item of many would take away the others."""
+    await shop.put({**product_item("p1"), "price": "cheap"}, {**user_item("u1"), "name": Decimal(3)})
+    found = await answer(
+        shop,
+        "{ products: nodes(ids: IDS) { ... on Product { price } ... on User { name } } }".replace(
+            "IDS", _ids(shop)
+        ),
+    )
+    assert found["data"]["products"] == [{"price": "1.5"}, None, {"name": "Name of u0"}, None]
+    assert codes(found) == [
+        (["products", 1, "price"], "CORRUPT_ITEM"),
+        (["products", 3, "name"], "CORRUPT_ITEM"),
+    ]
+
+
+def _ids(shop: World) -> str:
+    types = shop.graph.types
+    named = [("Product", "p0"), ("Product", "p1"), ("User", "u0"), ("User", "u1")]
+    return json.dumps([global_id(types[type_], (key,)) for type_, key in named])
