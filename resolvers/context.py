@@ -36,12 +36,14 @@ class RequestContext:
     limits: Limits
     needed: Mapping[RecordType, frozenset[str] | None]
     """The fields, ends and methods of each record type that the operation asks for; None for all."""
+    budget: float | None = None
+    """The read units that it may cost."""
     meter: MeteredStore = field(init=False)
     nodes: NodeLoader = field(init=False)
     neighbours: NeighbourLoader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.meter = MeteredStore(self.store)
+        self.meter = MeteredStore(self.store, self.budget)
         self._attributes = {
             record: attributes_of(self.graph, record, names) for record, names in self.needed.items()
         }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +30,7 @@ from resolvers.connections import (
     connect,
     far_source,
     list_arguments,
+    list_kind,
 )
 from resolvers.context import RequestContext
 from resolvers.gathering import Gathering
@@ -293,19 +295,21 @@ class Reading:
     ) -> None:
         needs = neighbour_needs(selected)
         try:
-            connection = connect(self._context, needs, self._list_arguments(selected, needs), owner)
+            said = self._list_arguments(selected, needs)
+            connection = connect(self._context, needs, said, owner)
         except Exception as error:
             visit.found[selected] = error
             return
+        origin = partial(Origin, (_below(place, selected),), round_trip, list_kind(needs.path, said))
         place = _below(place, selected)
         if needs.path.is_one:
-            self._read(self._read_one(selected, needs, connection, visit, place), needs, round_trip, place)
+            self._read(self._read_one(selected, needs, connection, visit, place), needs, origin())
             return
         found = visit.found[selected] = ListVisit()
         if needs.has_page:
-            self._read(self._read_page(needs, connection, found, place), needs, round_trip, place)
+            self._read(self._read_page(needs, connection, found, place), needs, origin())
         if needs.has_total:
-            self._read(self._read_total(connection, found), None, round_trip, place)
+            self._read(self._read_total(connection, found), None, origin())
 
     def _list_arguments(self, selected: FieldPlan, needs: NeighbourNeeds) -> ListArguments:
         """What the arguments of a list say, which is the same for all its owners."""
@@ -324,15 +328,14 @@ class Reading:
         self,
         reading: Coroutine[Any, Any, Callable[[int], None] | None],
         needs: NeighbourNeeds | None,
-        round_trip: int,
-        place: str,
+        origin: Origin,
     ) -> None:
         """Reads in a task of its own; what it gives is what goes on then, called with the round trip."""
+        round_trip = origin.round_trip
         forecast = needs.gets << (round_trip + 1) if needs else 0
         self._gathering.expect(forecast)
 
         async def run() -> None:
-            origin = Origin((place,), round_trip)
             ORIGIN.set(origin)
             go_on = await reading
             self._gathering.arrived(forecast)
@@ -472,8 +475,11 @@ class Reading:
         self._tasks.create_task(self._get(round_trip, keys))
 
     async def _get(self, round_trip: int, keys: list[Key]) -> None:
-        places = {each.place: None for key in keys for each in self._waiting[key]}
-        origin = Origin(tuple(places), round_trip)
+        waiting = [self._waiting[key] for key in keys]
+        places = {each.place: None for group in waiting for each in group}
+        # What several places wait for counts at the first.
+        counted = Counter((group[0].place, group[0].subject.source.record) for group in waiting)
+        origin = Origin(tuple(places), round_trip, keys=counted)
         ORIGIN.set(origin)
         await asyncio.wait(self._context.nodes.load_together(keys))
         ready = []

@@ -84,6 +84,8 @@ def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], Abstr
                 max_page_size=settings.max_page_size,
                 read_budget=settings.read_budget,
                 concurrency=settings.concurrency,
+                cost_limit=settings.cost_limit or None,
+                depth_limit=settings.depth_limit or None,
             )
             yield
 

@@ -53,6 +53,17 @@ class Settings(BaseSettings):
     read_budget: int = Field(
         default=10_000, ge=1, description="How many items one list may look at to fill a page."
     )
+    cost_limit: float = Field(
+        default=10_000.0,
+        ge=0,
+        description="How many read units one operation may cost, by its estimate and while it runs; 0 is any number. "
+        "10,000 are 80 MB of eventually consistent reads.",
+    )
+    depth_limit: int = Field(
+        default=50,
+        ge=0,
+        description="How many fields of one operation may stand one inside the other; 0 is any number.",
+    )
     concurrency: int = Field(
         default=64,
         ge=1,
