@@ -12,7 +12,7 @@ seen (`resolvers.statistics`), that a list that is counted is not more than twic
 a range is declared, and that DynamoDB leaves nothing of a batch undone. Fields that are not the graph's, and
 what methods read by themselves, are not counted.
 
-**Items and read units are what is likely**: pages are as full, and items as large, as those seen. They can be less than
+**Items and read units are what is likely**, and likely requests and round trips are told beside the most: pages are as full, and items as large, as those seen. They can be less than
 what an operation then costs, which is why a limit also holds while it runs.
 
 The work is in proportion to the plan, in which a selection that several places share is one object.
@@ -37,7 +37,7 @@ from resolvers.global_ids import read_global_id
 from resolvers.meanings import FarNode, ListOf, NodeById, NodeByKey, NodesByIds, OnlyOf
 from resolvers.metering import ListKind
 from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
-from resolvers.prices import NOTHING, Price, own_price, total, written
+from resolvers.prices import NOTHING, Price, keys_price, requests_price, total, written
 from resolvers.statistics import Statistics
 
 MOST_PLACES = 1000
@@ -49,7 +49,11 @@ class Estimate:
     """What an operation, or one place in it, will cost."""
 
     requests: int
+    """At most."""
     round_trips: int
+    """At most."""
+    likely_requests: int
+    likely_round_trips: int
     items: float
     read_units: float
 
@@ -69,14 +73,13 @@ class _Child:
 class _Part:
     """Something that is read for an object, or a step to other objects, and what hangs on it."""
 
-    name: str | None
+    name: str
     """What it adds to the place in the query."""
     own: Price
+    """What it costs by itself; what hangs on it is there when this was read."""
     most: int = 1
     likely: float = 1.0
     """How many objects it gives."""
-    delay: int = 0
-    """How many round trips later they are there."""
     below: tuple[tuple[_Child, ...], ...] = ()
     """The objects, of each of these groups one; and of a group nobody knows which."""
     is_apart: bool = False
@@ -123,7 +126,8 @@ class CostEstimate:
         price = part.own
         if part.below and part.most:
             inner = total(map(self._alternatives, filter(None, part.below)))
-            price += inner.times(part.most, part.likely).after(part.delay)
+            inner = inner.times(part.most, part.likely)
+            price += inner.after(price.most.round_trips, price.likely.round_trips)
         return (price.apart() if part.is_apart else price).under(part.name)
 
     def _alternatives(self, children: tuple[_Child, ...]) -> Price:
@@ -137,7 +141,7 @@ class CostEstimate:
         get = self._get(child)
         if get is None:
             return price + self._item_price[child.plan]
-        return price + get + self._item_price[child.plan].after(1)
+        return price + get + self._item_price[child.plan].after(1, 1)
 
     def _get(self, child: _Child) -> Price | None:
         """The price of reading the object's item; None where it is not read."""
@@ -148,7 +152,7 @@ class CostEstimate:
             return None
         keys = record.table_keys.shards or 1
         units = self._statistics.units_of_get(record) + (keys - 1) / 2
-        return own_price(0, 1, 1.0, units, keys, 1)
+        return keys_price(keys, keys, 1.0, units)
 
     # --- Parts ----------------------------------------------------------------------------------------
 
@@ -170,7 +174,7 @@ class CostEstimate:
 
     def _nodes_at_root(self, selected: FieldPlan, record: RecordType, count: int) -> _Part:
         below = cast("ObjectPlan", selected.below and selected.below.of(record.name))
-        return _Part(selected.key, NOTHING, count, count, 0, ((_Child(below, must_exist=True),),))
+        return _Part(selected.key, NOTHING, count, count, ((_Child(below, must_exist=True),),))
 
     def _step(self, selected: FieldPlan, *, is_apart: bool = False) -> _Part:
         """The step to the node at an end, or to that which a method gives."""
@@ -191,24 +195,19 @@ class CostEstimate:
         except Exception:
             return  # nothing is read; the answer says why
         list_ = _List(self._context, self._statistics, needs, said, list_kind(needs.path, said))
-        if said.to is not None:
-            price, is_apart = list_.named(), False
-        else:
-            if needs.has_total:
-                yield _Part(selected.key, list_.count())
-            price, is_apart = list_.page(), list_.is_apart
-        if needs.has_page:
-            most, likely = list_.most, list_.likely
-            delay = price.round_trips
-            if needs.wants_whole and most:
-                # The places of whole items are those of the list.
-                units = self._statistics.units_of_get(needs.path.record)
-                price += own_price(0, 1, likely, likely * units, most, 1).after(delay)
-                price = _as_one(price)
-                delay += 1
-            yield _Part(selected.key, price, most, likely, delay, tuple(_behind(needs)), is_apart)
-        elif said.to is not None:
-            yield _Part(selected.key, price)
+        if needs.has_total and said.to is None:
+            yield _Part(selected.key, list_.count())
+        price = list_.page() if said.to is None else list_.named()
+        if not needs.has_page:
+            if said.to is not None:
+                yield _Part(selected.key, price)
+            return
+        most, likely = list_.most, list_.likely
+        if needs.wants_whole and most:
+            # The place of the whole items is that of the list.
+            units = likely * self._statistics.units_of_get(needs.path.record)
+            price = price.then(keys_price(most, likely, likely, units))
+        yield _Part(selected.key, price, most, likely, tuple(_behind(needs)), list_.is_apart)
 
     # --- By place -------------------------------------------------------------------------------------
 
@@ -221,7 +220,7 @@ class CostEstimate:
         waiting = [(part, "", 1, 1.0) for part in reversed(self._roots)]
         while waiting:
             part, place, most, likely = waiting.pop()
-            place = f"{place}.{part.name}" if place and part.name else part.name or place
+            place = f"{place}.{part.name}" if place else part.name
             if not _count(prices, place, part.own.times(most, likely)):
                 continue
             most, likely = most * part.most, likely * part.likely
@@ -232,7 +231,7 @@ class CostEstimate:
                         _count(prices, place, get.times(most, likely))
                     inner = (*self._by_key[child.plan], *self._by_item[child.plan])
                     waiting += [(each, place, most, likely) for each in reversed(inner)]
-        return {place: _estimate(price) for place, price in prices.items() if price.round_trips}
+        return {place: _estimate(price) for place, price in prices.items() if price.most.round_trips}
 
 
 def _count(prices: dict[str, Price], place: str, price: Price) -> bool:
@@ -243,15 +242,15 @@ def _count(prices: dict[str, Price], place: str, price: Price) -> bool:
     return True
 
 
-def _as_one(price: Price) -> Price:
-    """The price of several reads at one place as that of one."""
-    return own_price(
-        price.requests, price.round_trips, price.items, price.read_units, price.keys, price.moments
-    )
-
-
 def _estimate(price: Price) -> Estimate:
-    return Estimate(price.most_requests, price.round_trips, round(price.items, 1), round(price.read_units, 1))
+    return Estimate(
+        int(price.most.requests),
+        price.most.round_trips,
+        ceil(price.likely.requests),
+        price.likely.round_trips,
+        round(price.items, 1),
+        round(price.read_units, 1),
+    )
 
 
 def _of(selected: FieldPlan, *, is_read: bool = False) -> tuple[_Child, ...]:
@@ -300,6 +299,8 @@ class _List:
     @property
     def is_apart(self) -> bool:
         """Whether nobody knows in which round trip it ends."""
+        if self._said.to is not None:
+            return False
         return self._looks_back or self._requests(self._wanted) > self._shards
 
     @property
@@ -325,8 +326,8 @@ class _List:
         price = self._price(requests, looked_at)
         if self._looks_back:
             more = self._requests(1)
-            back = own_price(more, self._chain(more), self._shards, self._shards / 2)
-            price = _as_one(price + back.after(price.round_trips))
+            back = requests_price(more, self._chain(more), self._shards, self._shards, self._shards / 2)
+            price = price.then(back)
         return price
 
     def count(self) -> Price:
@@ -341,15 +342,16 @@ class _List:
         if path.finds_by_node:
             keys = count * (path.record.table_keys.shards or 1)
             units = count * self._statistics.units_of_get(path.record) + (keys - count) / 2
-            return own_price(ceil(keys / BATCH_KEYS), 1, count, units) if count else NOTHING
+            batches = ceil(keys / BATCH_KEYS)
+            return requests_price(batches, 1, batches, count, units) if count else NOTHING
         between = path.keys_of_both_ends
         requests = count * ((between.shards if between else None) or 1)
-        return own_price(requests, 1, count, requests / 2) if count else NOTHING
+        return requests_price(requests, 1, requests, count, requests / 2) if count else NOTHING
 
     def _price(self, requests: int, looked_at: float) -> Price:
         """The price of requests that look at so many items in each shard."""
         units = self._shards * read_units(ceil(looked_at * self._bytes), consistent=False)
-        return own_price(requests, self._chain(requests), looked_at * self._shards, units)
+        return requests_price(requests, self._chain(requests), self._shards, looked_at * self._shards, units)
 
     def _chain(self, requests: int) -> int:
         """In how many round trips so many requests are sent at most: the first of each shard go together."""

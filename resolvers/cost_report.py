@@ -96,6 +96,8 @@ def shown_estimate(estimate: Estimate) -> Mapping[str, Any]:
     return {
         "requests": estimate.requests,
         "roundTrips": estimate.round_trips,
+        "likelyRequests": estimate.likely_requests,
+        "likelyRoundTrips": estimate.likely_round_trips,
         "items": estimate.items,
         "readUnits": estimate.read_units,
     }
