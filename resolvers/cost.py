@@ -289,11 +289,15 @@ class _List:
         self._bytes = statistics.item_bytes(path.record, path.keys.index_name)
         siblings = bool(graph.siblings(path))
         self._is_filtered = said.where is not None or (siblings and graph.type_condition(path) is not None)
-        self._looks_on = self._is_filtered or siblings or path.reads_others or bool(said.ranged)
+        begins_behind = (said.before if said.from_end else said.after) is not None
+        # Of shards, those before the cursor's pass over what has its sort key.
+        passes_over = (
+            siblings or path.reads_others or bool(said.ranged) or (begins_behind and self._shards > 1)
+        )
+        self._looks_on = self._is_filtered or passes_over
         ahead = "hasPreviousPage" if said.from_end else "hasNextPage"
         self._wanted = 1 if path.is_one else said.size + (ahead in needs.looks)
         behind = "hasNextPage" if said.from_end else "hasPreviousPage"
-        begins_behind = (said.before if said.from_end else said.after) is not None
         self._looks_back = behind in needs.looks and begins_behind and said.size > 0
 
     @property
@@ -367,7 +371,7 @@ class _List:
 
     def _looked_at(self) -> float:
         """How many items of each shard the page is likely to look at."""
-        if self._is_filtered or self._looks_on:
+        if self._looks_on:
             known = self._statistics.looked_at(self._kind)
             first = looked_at_first(self._wanted, is_filtered=self._is_filtered)
             return first if known is None else known

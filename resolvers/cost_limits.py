@@ -11,6 +11,7 @@ from resolvers.cost import CostEstimate
 from resolvers.cost_report import shown_estimate, spent, spent_by_place
 from resolvers.errors import public_error
 from resolvers.metering import CostExceeded, Sent
+from resolvers.prices import MOST
 
 
 def refused_error(estimate: CostEstimate, limit: float) -> dict[str, Any]:
@@ -59,4 +60,6 @@ def depth_error(depth: int, limit: int) -> dict[str, Any]:
 
 
 def _number(value: float) -> str:
+    if value >= MOST:
+        return f"more than {MOST:,}"
     return f"{value:,.1f}".removesuffix(".0")

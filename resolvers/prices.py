@@ -123,7 +123,7 @@ class Price:
             return NOTHING
         return Price(
             self.most.times(most),
-            self.likely.times(likely),
+            self.likely.times(likely) if likely else NO_TRAFFIC,
             min(MOST, self.items * likely),
             min(MOST, self.read_units * likely),
             min(MOST, self.dearest * likely),
@@ -170,7 +170,8 @@ def requests_price(most: int, chain: int, likely: int, items: float, read_units:
 
 def keys_price(most: int, likely: float, items: float, read_units: float) -> Price:
     """The price of nodes that are got by key."""
-    return Price(Traffic(0, most, 1, 1), Traffic(0, likely, 1, 1), items, read_units, read_units)
+    expected = Traffic(0, likely, 1, 1) if likely else NO_TRAFFIC
+    return Price(Traffic(0, most, 1, 1), expected, items, read_units, read_units)
 
 
 def total(prices: Iterable[Price]) -> Price:

@@ -30,7 +30,6 @@ class FakeService:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any] | None, str | None]] = []
-        self.asked_for_cost: list[bool] = []
         self.started = asyncio.Event()
         self.cancelled = asyncio.Event()
 
@@ -38,7 +37,6 @@ class FakeService:
         self, document: str, variables: dict[str, Any] | None, operation_name: str | None, *, with_cost: bool
     ) -> dict[str, Any]:
         self.asked.append((document, variables, operation_name))
-        self.asked_for_cost.append(with_cost)
         match document:
             case "{":
                 return {"errors": [SYNTAX_ERROR]}
