@@ -152,7 +152,8 @@ class CostEstimate:
             return None
         keys = record.table_keys.shards or 1
         units = self._statistics.units_of_get(record) + (keys - 1) / 2
-        return keys_price(keys, keys, 1.0, units)
+        likely = 1.0 if child.must_exist else self._statistics.distinct(record)
+        return keys_price(keys, keys * likely, likely, units * likely)
 
     # --- Parts ----------------------------------------------------------------------------------------
 

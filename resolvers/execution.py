@@ -456,6 +456,9 @@ class Reading:
     def _want(self, wanted: Sequence[_Wanted]) -> None:
         """Looks for items: what was read goes on at once, what is on its way with that, the rest is gathered."""
         nodes, ready = self._context.nodes, []
+        if wanted:
+            # They are of one type: those of one plan, or the items of one list.
+            self._context.meter.wanted[wanted[0].subject.source.record] += len(wanted)
         for each in wanted:
             for key in each.keys:
                 if key not in self._waiting and nodes.is_read(key):

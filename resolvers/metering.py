@@ -7,6 +7,7 @@ when the budget is used up still count; nothing is sent after them.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -77,6 +78,8 @@ class MeteredStore:
     budget: float | None = None
     """The read units after which nothing more is sent."""
     sent: list[Sent] = field(default_factory=list)
+    wanted: Counter[RecordType] = field(default_factory=Counter)
+    """How many nodes of each type were looked for, wherever; of these each is got once."""
     read_units: float = 0.0
     began: float = field(default_factory=time.perf_counter)
 

@@ -139,7 +139,7 @@ class Service:
         except BaseExceptionGroup as group:
             return {"data": None, "errors": [*errors, internal_error(group.exceptions[0])]}
         finally:
-            self.statistics.learn(meter.sent)
+            self.statistics.learn(meter.sent, meter.wanted)
         if self._cost_limit is not None and meter.is_exceeded:
             return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
         completion = Completion()

@@ -5,12 +5,14 @@ from read units, which say them in steps of 8 KB (half a unit is 4 KB): what a r
 where it contradicts it. Every value is a mean in which what was seen last weighs most.
 
 Before anything was seen, an item is taken to have 1 KB, or 256 bytes in an index that projects less, a list is taken to
-fill the page that is asked for, and a list that is counted to have 100 items.
+fill the page that is asked for, and a list that is counted to have 100 items, and every node
+to be another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keygraph.capacity import READ_UNIT_BYTES
@@ -24,6 +26,8 @@ PROJECTED_BYTES = 256
 COUNTED_ITEMS = 100
 _LEAST_WEIGHT = 1 / 16
 """What the latest observation weighs in a mean of many."""
+_MANY = 8
+"""How many nodes an operation has to look for to say how many of them are the same."""
 _STEP = READ_UNIT_BYTES
 """Half a read unit, which is what eventually consistent reads are counted in."""
 
@@ -58,6 +62,7 @@ class Statistics:
         self._found: dict[ListKind, Mean] = {}
         self._looked: dict[ListKind, Mean] = {}
         self._ranges: dict[ListKind, Mean] = {}
+        self._distinct: dict[RecordType, Mean] = {}
 
     # --- What is known --------------------------------------------------------------------------------
 
@@ -72,6 +77,11 @@ class Statistics:
         if known:
             return known.value
         return max(1, -(-self.item_bytes(record, None) // _STEP)) / 2
+
+    def distinct(self, record: RecordType) -> float:
+        """Which part of the nodes that an operation looks for in many places is got: each of them once."""
+        known = self._distinct.get(record)
+        return known.value if known else 1.0
 
     def length(self, kind: ListKind) -> float | None:
         """How many items a list has in a partition; None where none was read to its end."""
@@ -90,8 +100,9 @@ class Statistics:
 
     # --- Learning -------------------------------------------------------------------------------------
 
-    def learn(self, sent: Sequence[Sent]) -> None:
-        """Takes note of what an operation has asked."""
+    def learn(self, sent: Sequence[Sent], wanted: Mapping[RecordType, int]) -> None:
+        """Takes note of what an operation has asked, and how many nodes of each type it looked for."""
+        got: Counter[RecordType] = Counter()
         partitions: dict[tuple[int, bool, KeyValue], tuple[ListKind, _Partition]] = {}
         for each in sent:
             if each.origin is None:
@@ -99,6 +110,8 @@ class Statistics:
             kind, request = each.origin.kind, each.request
             if isinstance(request, BatchGet):
                 self._learn_gets(each, kind)
+                for (_, record), keys in each.origin.keys.items():
+                    got[record] += keys
             elif kind is not None and isinstance(request, Query | Count):
                 self._learn_bytes(each, kind.path.record, request.index)
                 counts = isinstance(request, Count)
@@ -110,6 +123,10 @@ class Statistics:
                     seen.scanned += each.items
                     seen.passed += each.passed
                     seen.is_ended = each.is_last
+        for record, looked_for in wanted.items():
+            if looked_for >= _MANY:
+                ratio = got[record] / (record.table_keys.shards or 1) / looked_for
+                self._distinct.setdefault(record, Mean(1.0)).learn(min(1.0, ratio))
         for (_, counts, _), (kind, seen) in partitions.items():
             self._learn_list(kind, seen, counts=counts)
 

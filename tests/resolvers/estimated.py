@@ -1,8 +1,8 @@
 """Operations over four models with more items than their samples have, and how honest their estimates are.
 
-`worlds_to_measure` makes the worlds, `measured` runs operations and gives a `Row` for each, `as_table` writes the rows
-down. Each operation comes with several sets of variables: the last is measured, and by the others the statistics learn
-(`warm`).
+`served` makes a service, `measured` runs operations and gives a `Row` for each, `as_table` writes the rows
+down. Each operation comes with several sets of variables: by one half of them the statistics learn (`warm`), the others
+are measured.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from examples import cargo, commerce, social, talent
@@ -121,11 +121,21 @@ async def served(model: str, store: Store, **limits: Any) -> Service:
 
 @dataclass(frozen=True)
 class Operation:
-    """A document with variables: those by which the statistics learn, and last those that are measured."""
+    """A document with variables."""
 
     name: str
     document: str
-    variables: Sequence[Mapping[str, Any]] = ({},)
+    variables: Sequence[Mapping[str, Any]] = ({}, {})
+
+    @property
+    def learnt(self) -> Sequence[Mapping[str, Any]]:
+        """The variables by which the statistics learn: every other."""
+        return self.variables[::2]
+
+    @property
+    def measured(self) -> Sequence[Mapping[str, Any]]:
+        """The others."""
+        return self.variables[1::2]
 
 
 def _each(name: str, *values: Any) -> list[dict[str, Any]]:
@@ -257,10 +267,9 @@ OPERATIONS: Mapping[str, Sequence[Operation]] = {
 
 
 @dataclass(frozen=True)
-class Row:
-    """What an operation was estimated to cost, and what it did cost, as `extensions.cost` says."""
+class Run:
+    """What one run of an operation was estimated to cost, and what it did cost, as `extensions.cost` says."""
 
-    name: str
     estimate: Mapping[str, Any]
     actual: Mapping[str, Any]
 
@@ -276,28 +285,49 @@ class Row:
         return max(estimated, actual) / max(0.5, min(estimated, actual))
 
 
-async def measured(
-    service: Service, operations: Iterable[Operation], *, warm: bool = True, rounds: int = 1
-) -> list[Row]:
-    """The rows of these operations; unless `warm`, as if nothing had been seen of the table before each."""
+@dataclass(frozen=True)
+class Row:
+    """An operation, and its runs."""
+
+    name: str
+    runs: Sequence[Run]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no run took more requests and round trips than estimated."""
+        return all(run.is_bounded for run in self.runs)
+
+    @property
+    def error(self) -> float:
+        """The median factor between estimated and actual read units."""
+        return median(run.error for run in self.runs)
+
+    def mean(self, told: str, name: str) -> float:
+        """The mean of a number of the `estimate` or the `actual` cost."""
+        return round(mean(getattr(run, told)[name] for run in self.runs), 1)
+
+
+async def measured(service: Service, operations: Iterable[Operation], *, warm: bool = True) -> list[Row]:
+    """The rows of these operations.
+
+    `warm` lets the statistics learn from the first half of the variables; what is measured are the others.
+    """
     operations = list(operations)
-    for _ in range(rounds if warm else 0):
+    if warm:
         for operation in operations:
-            for variables in operation.variables[:-1] or operation.variables:
+            for variables in operation.learnt:
                 await _asked(service, operation, variables)
     return [
-        Row(operation.name, *(await _asked(service, operation, operation.variables[-1])))
+        Row(operation.name, [await _asked(service, operation, each) for each in operation.measured])
         for operation in operations
     ]
 
 
-async def _asked(
-    service: Service, operation: Operation, variables: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+async def _asked(service: Service, operation: Operation, variables: Mapping[str, Any]) -> Run:
     answer = await service.execute(operation.document, variables, with_cost=True)
     assert "errors" not in answer, (operation.name, answer["errors"])
     cost = answer["extensions"]["cost"]
-    return cost["estimate"], cost["actual"]
+    return Run(cost["estimate"], cost["actual"])
 
 
 def median_error(rows: Sequence[Row]) -> float:
@@ -311,12 +341,12 @@ def as_table(rows: Iterable[Row]) -> str:
         "| operation | requests | likely | at most | round trips | likely | at most | read units | estimated | factor |",
         "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
     ]
+    columns = (
+        *(("actual", "requests"), ("estimate", "likelyRequests"), ("estimate", "requests")),
+        *(("actual", "roundTrips"), ("estimate", "likelyRoundTrips"), ("estimate", "roundTrips")),
+        *(("actual", "readUnits"), ("estimate", "readUnits")),
+    )
     for row in rows:
-        actual, estimate = row.actual, row.estimate
-        numbers = (
-            *(actual["requests"], estimate["likelyRequests"], estimate["requests"]),
-            *(actual["roundTrips"], estimate["likelyRoundTrips"], estimate["roundTrips"]),
-            *(actual["readUnits"], estimate["readUnits"], f"{row.error:.2f}"),
-        )
-        lines.append(f"| {row.name} | {' | '.join(map(str, numbers))} |")
+        numbers = [f"{row.mean(*column):g}" for column in columns]
+        lines.append(f"| {row.name} | {' | '.join(numbers)} | {row.error:.2f} |")
     return "\n".join(lines)

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import World, book_item, loan_item, member_item
+
+pytestmark = on_exact_engines
 
 LOANS = '{ member(memberId: "ann") { name loans(first: %d) { nodes { title } } } }'
 

@@ -6,6 +6,7 @@ import pytest
 
 from resolvers.cost_report import Spent
 from resolvers.global_ids import global_id
+from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import World
 
 DOCUMENT = """{
@@ -16,6 +17,7 @@ DOCUMENT = """{
 }"""
 
 
+@on_exact_engines
 async def test_nothing_is_told_unasked(shop: World) -> None:
     """Every answer would carry what its reader has not asked for, and tell strangers how the table is used."""
     answer = await shop.service.execute(DOCUMENT)
@@ -23,6 +25,7 @@ async def test_nothing_is_told_unasked(shop: World) -> None:
     assert answer["data"] == (await shop.service.execute(DOCUMENT, with_cost=True))["data"]
 
 
+@on_exact_engines
 async def test_what_is_told(shop: World) -> None:
     """Somebody would look for what is slow in a report that says something else than what was sent."""
     told = (await shop.service.execute(DOCUMENT, with_cost=True))["extensions"]["cost"]
@@ -59,6 +62,7 @@ async def test_what_is_told(shop: World) -> None:
         assert each["actual"]["requests"] <= each["estimate"]["requests"]
 
 
+@on_exact_engines
 async def test_a_request_of_several_places_is_shared_out_by_keys(shop: World) -> None:
     """The first of several fields would be told to cost what all of them do."""
     ids = [global_id(shop.graph.types["User"], (user,)) for user in ("67890", "98765")]
@@ -75,6 +79,7 @@ async def test_a_request_of_several_places_is_shared_out_by_keys(shop: World) ->
     }
 
 
+@on_exact_engines
 async def test_a_place_where_nothing_was_read_says_so(shop: World) -> None:
     """What an operation was expected to read and did not would be missing from the report."""
     document = '{ user(userId: "nobody") { name orders { nodes { items { nodes { productId } } } } } }'

@@ -49,10 +49,10 @@ def test_before_anything_was_seen() -> None:
 def test_a_page_corrects_a_size_only_where_it_contradicts_it() -> None:
     """Half a unit for one item would teach that items have 4 KB, and every page be priced at ten times its cost."""
     known = Statistics()
-    known.learn([read(1, 0.5, is_last=True), read(20, 2.5, is_last=True)])
+    known.learn([read(1, 0.5, is_last=True), read(20, 2.5, is_last=True)], {})
     assert known.item_bytes(LOAN, None) == 1024
     # 40 items in half a unit: 4 KB at most, so about 51 bytes each.
-    known.learn([read(40, 0.5, is_last=True)])
+    known.learn([read(40, 0.5, is_last=True)], {})
     assert known.item_bytes(LOAN, None) == pytest.approx(51.2)
 
 
@@ -62,58 +62,65 @@ def test_sizes_are_found_again_when_they_change() -> None:
     for size in (100, 3000):
         for items in (3, 20, 40, 7) * 20:
             steps = max(1, -(-items * size // 4096))
-            known.learn([read(items, steps / 2, is_last=True)])
+            known.learn([read(items, steps / 2, is_last=True)], {})
         assert size / 1.3 < known.item_bytes(LOAN, None) < size * 1.3
 
 
 def test_lists_that_end_are_as_long_as_they_are() -> None:
     """A list of three would be priced as a full page for ever."""
     known = Statistics()
-    known.learn([read(3, 0.5, is_last=True)])
-    known.learn([read(5, 0.5, is_last=True)])
+    known.learn([read(3, 0.5, is_last=True)], {})
+    known.learn([read(5, 0.5, is_last=True)], {})
     assert known.length(KIND) == 4
 
 
 def test_lists_that_are_cut_say_that_they_are_longer() -> None:
     """Pages of one would teach that lists have one item."""
     known = Statistics()
-    known.learn([read(20, 0.5, is_last=False)])
+    known.learn([read(20, 0.5, is_last=False)], {})
     assert known.length(KIND) is None
-    known.learn([read(3, 0.5, is_last=True), read(20, 0.5, is_last=False)])
+    known.learn([read(3, 0.5, is_last=True), read(20, 0.5, is_last=False)], {})
     assert known.length(KIND) == (3 + 40) / 2
 
 
 def test_what_a_filter_leaves_and_what_it_looks_at() -> None:
     """A filter that finds one of thirty would be priced as a page of one."""
     known = Statistics()
-    known.learn([read(30, 0.5, passed=1, is_last=True)])
+    known.learn([read(30, 0.5, passed=1, is_last=True)], {})
     assert (known.length(KIND), known.looked_at(KIND), known.counted(KIND)) == (1, 30, 30)
 
 
 def test_a_count_says_how_long_a_list_is_and_not_what_a_page_looks_at() -> None:
     """A page of a list that was counted would be priced as all of it."""
     known = Statistics()
-    known.learn([read(900, 10, is_last=True, counts=True)])
+    known.learn([read(900, 10, is_last=True, counts=True)], {})
     assert (known.length(KIND), known.looked_at(KIND), known.counted(KIND)) == (900, None, 900)
 
 
 def test_what_getting_an_item_costs() -> None:
     """Keys without an item, half a unit each, would teach that items are small; or the items of others too."""
     known = Statistics()
-    known.learn([got(20 + 40, 10, Book=50)])
+    known.learn([got(20 + 40, 10, Book=50)], {})
     assert known.units_of_get(BOOK) == pytest.approx(4.0)
     # 10 books and 10 members: what is more than the books' is shared out as it was expected.
     for _ in range(100):
-        known.learn([got(2.0 * 10, 10, Book=10), got(10 * 2.0 + 10 * 0.5, 20, Book=10, Member=10)])
+        known.learn([got(2.0 * 10, 10, Book=10), got(10 * 2.0 + 10 * 0.5, 20, Book=10, Member=10)], {})
     assert known.units_of_get(BOOK) == pytest.approx(2.0, rel=0.1)
     assert known.units_of_get(MEMBER) == pytest.approx(0.5, rel=0.2)
+
+
+def test_nodes_that_are_met_again_and_again() -> None:
+    """An operation over many places would be priced as if each had nodes of its own."""
+    known = Statistics()
+    known.learn([got(5.0, 10, Book=10)], {BOOK: 40, MEMBER: 3})
+    assert (known.distinct(BOOK), known.distinct(MEMBER), known.distinct(LOAN)) == (0.25, 1.0, 1.0)
 
 
 def test_memory_is_bounded_by_the_model() -> None:
     """A server would grow with every user that it answers."""
     known = Statistics()
     for _ in range(1000):
-        known.learn([read(3, 0.5, is_last=True), got(1, 1, Book=1)])
+        known.learn([read(3, 0.5, is_last=True), got(1, 1, Book=1)], {})
     held = [value for value in vars(known).values() if isinstance(value, dict)]
     assert sum(map(len, held)) <= 6
 
