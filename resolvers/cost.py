@@ -30,6 +30,7 @@ from keygraph.capacity import PAGE_BYTES, read_units
 from keygraph.reading import looked_at_first, most_requests
 from keygraph.records import RecordType
 from resolvers.arguments import Arguments
+from resolvers.charges import NOTHING, Charge, keys_charge, requests_charge, total, written
 from resolvers.connections import ListArguments, list_arguments, list_kind
 from resolvers.context import RequestContext
 from resolvers.gathering import BATCH_KEYS
@@ -37,7 +38,6 @@ from resolvers.global_ids import read_global_id
 from resolvers.meanings import FarNode, ListOf, NodeById, NodeByKey, NodesByIds, OnlyOf
 from resolvers.metering import ListKind
 from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
-from resolvers.prices import NOTHING, Price, keys_price, requests_price, total, written
 from resolvers.statistics import Statistics
 
 MOST_PLACES = 1000
@@ -75,7 +75,7 @@ class _Part:
 
     name: str
     """What it adds to the place in the query."""
-    own: Price
+    own: Charge
     """What it costs by itself; what hangs on it is there when this was read."""
     most: int = 1
     likely: float = 1.0
@@ -98,53 +98,53 @@ class CostEstimate:
         self._statistics = statistics
         self._by_key: dict[ObjectPlan, tuple[_Part, ...]] = {}
         self._by_item: dict[ObjectPlan, tuple[_Part, ...]] = {}
-        self._key_price: dict[ObjectPlan, Price] = {}
-        self._item_price: dict[ObjectPlan, Price] = {}
+        self._key_charge: dict[ObjectPlan, Charge] = {}
+        self._item_charge: dict[ObjectPlan, Charge] = {}
         for each in plan.inner_first:
             if each is not plan.root:
                 self._by_key[each] = (*self._lists(each), *map(self._step, each.key_ends))
-                self._key_price[each] = total(map(self._priced, self._by_key[each]))
+                self._key_charge[each] = total(map(self._charged, self._by_key[each]))
                 steps = map(self._step, each.item_ends)
                 calls = (self._step(method, is_apart=True) for method in each.methods if method.below)
                 self._by_item[each] = (*steps, *calls)
-                self._item_price[each] = total(map(self._priced, self._by_item[each]))
+                self._item_charge[each] = total(map(self._charged, self._by_item[each]))
         self._roots = tuple(part for each in plan.root.fields for part in self._at_root(each))
-        self.price = total(map(self._priced, self._roots))
+        self.charge = total(map(self._charged, self._roots))
 
     @property
     def total(self) -> Estimate:
-        return _estimate(self.price)
+        return _estimate(self.charge)
 
     @property
     def dearest(self) -> tuple[str, float]:
         """The place in the query that costs most, and its read units."""
-        return written(self.price.trail), self.price.dearest
+        return written(self.charge.trail), self.charge.dearest
 
-    # --- Prices ---------------------------------------------------------------------------------------
+    # --- Charges ---------------------------------------------------------------------------------------
 
-    def _priced(self, part: _Part) -> Price:
-        price = part.own
+    def _charged(self, part: _Part) -> Charge:
+        charge = part.own
         if part.below and part.most:
             inner = total(map(self._alternatives, filter(None, part.below)))
             inner = inner.times(part.most, part.likely)
-            price += inner.after(price.most.round_trips, price.likely.round_trips)
-        return (price.apart() if part.is_apart else price).under(part.name)
+            charge += inner.after(charge.most.round_trips, charge.likely.round_trips)
+        return (charge.apart() if part.is_apart else charge).under(part.name)
 
-    def _alternatives(self, children: tuple[_Child, ...]) -> Price:
+    def _alternatives(self, children: tuple[_Child, ...]) -> Charge:
         first, *others = map(self._child, children)
         for each in others:
             first = first.either(each)
         return first
 
-    def _child(self, child: _Child) -> Price:
-        price = self._key_price[child.plan]
+    def _child(self, child: _Child) -> Charge:
+        charge = self._key_charge[child.plan]
         get = self._get(child)
         if get is None:
-            return price + self._item_price[child.plan]
-        return price + get + self._item_price[child.plan].after(1, 1)
+            return charge + self._item_charge[child.plan]
+        return charge + get + self._item_charge[child.plan].after(1, 1)
 
-    def _get(self, child: _Child) -> Price | None:
-        """The price of reading the object's item; None where it is not read."""
+    def _get(self, child: _Child) -> Charge | None:
+        """The charge of reading the object's item; None where it is not read."""
         record = child.plan.record
         if child.is_read or record is None or record.is_virtual:
             return None
@@ -153,7 +153,7 @@ class CostEstimate:
         keys = record.table_keys.shards or 1
         units = self._statistics.units_of_get(record) + (keys - 1) / 2
         likely = 1.0 if child.must_exist else self._statistics.distinct(record)
-        return keys_price(keys, keys * likely, likely, units * likely)
+        return keys_charge(keys, keys * likely, likely, units * likely)
 
     # --- Parts ----------------------------------------------------------------------------------------
 
@@ -198,17 +198,17 @@ class CostEstimate:
         list_ = _List(self._context, self._statistics, needs, said, list_kind(needs.path, said))
         if needs.has_total and said.to is None:
             yield _Part(selected.key, list_.count())
-        price = list_.page() if said.to is None else list_.named()
+        charge = list_.page() if said.to is None else list_.named()
         if not needs.has_page:
             if said.to is not None:
-                yield _Part(selected.key, price)
+                yield _Part(selected.key, charge)
             return
         most, likely = list_.most, list_.likely
         if needs.wants_whole and most:
             # The place of the whole items is that of the list.
             units = likely * self._statistics.units_of_get(needs.path.record)
-            price = price.then(keys_price(most, likely, likely, units))
-        yield _Part(selected.key, price, most, likely, tuple(_behind(needs)), list_.is_apart)
+            charge = charge.then(keys_charge(most, likely, likely, units))
+        yield _Part(selected.key, charge, most, likely, tuple(_behind(needs)), list_.is_apart)
 
     # --- By place -------------------------------------------------------------------------------------
 
@@ -217,40 +217,40 @@ class CostEstimate:
 
         A BatchGet that several places share counts at each of them.
         """
-        prices: dict[str, Price] = {}
+        charges: dict[str, Charge] = {}
         waiting = [(part, "", 1, 1.0) for part in reversed(self._roots)]
         while waiting:
             part, place, most, likely = waiting.pop()
             place = f"{place}.{part.name}" if place else part.name
-            if not _count(prices, place, part.own.times(most, likely)):
+            if not _count(charges, place, part.own.times(most, likely)):
                 continue
             most, likely = most * part.most, likely * part.likely
             for group in part.below if most else ():
                 for child in group:
                     get = self._get(child)
                     if get is not None:
-                        _count(prices, place, get.times(most, likely))
+                        _count(charges, place, get.times(most, likely))
                     inner = (*self._by_key[child.plan], *self._by_item[child.plan])
                     waiting += [(each, place, most, likely) for each in reversed(inner)]
-        return {place: _estimate(price) for place, price in prices.items() if price.most.round_trips}
+        return {place: _estimate(charge) for place, charge in charges.items() if charge.most.round_trips}
 
 
-def _count(prices: dict[str, Price], place: str, price: Price) -> bool:
-    """Adds to the price of a place; False where there are too many of them."""
-    if place not in prices and len(prices) >= MOST_PLACES:
+def _count(charges: dict[str, Charge], place: str, charge: Charge) -> bool:
+    """Adds to the charge of a place; False where there are too many of them."""
+    if place not in charges and len(charges) >= MOST_PLACES:
         return False
-    prices[place] = prices.get(place, NOTHING) + price
+    charges[place] = charges.get(place, NOTHING) + charge
     return True
 
 
-def _estimate(price: Price) -> Estimate:
+def _estimate(charge: Charge) -> Estimate:
     return Estimate(
-        int(price.most.requests),
-        price.most.round_trips,
-        ceil(price.likely.requests),
-        price.likely.round_trips,
-        round(price.items, 1),
-        round(price.read_units, 1),
+        int(charge.most.requests),
+        charge.most.round_trips,
+        ceil(charge.likely.requests),
+        charge.likely.round_trips,
+        round(charge.items, 1),
+        round(charge.read_units, 1),
     )
 
 
@@ -322,41 +322,41 @@ class _List:
         length = self._statistics.length(self._kind)
         return self.most if length is None else min(self.most, length * self._shards)
 
-    def page(self) -> Price:
-        """The price of its page."""
+    def page(self) -> Charge:
+        """The charge of its page."""
         if not self._needs.has_page or not self._wanted:
             return NOTHING
         requests = self._requests(self._wanted)
         looked_at = self._looked_at()
-        price = self._price(requests, looked_at)
+        charge = self._charge(requests, looked_at)
         if self._looks_back:
             more = self._requests(1)
-            back = requests_price(more, self._chain(more), self._shards, self._shards, self._shards / 2)
-            price = price.then(back)
-        return price
+            back = requests_charge(more, self._chain(more), self._shards, self._shards, self._shards / 2)
+            charge = charge.then(back)
+        return charge
 
-    def count(self) -> Price:
-        """The price of counting it."""
+    def count(self) -> Charge:
+        """The charge of counting it."""
         counted = self._statistics.counted(self._kind)
         pages = max(1, ceil(2 * counted * self._bytes / PAGE_BYTES))
-        return self._price(pages * self._shards, counted)
+        return self._charge(pages * self._shards, counted)
 
-    def named(self) -> Price:
-        """The price of the edges to the nodes that the client names."""
+    def named(self) -> Charge:
+        """The charge of the edges to the nodes that the client names."""
         path, count = self._needs.path, len(self._said.to or ())
         if path.finds_by_node:
             keys = count * (path.record.table_keys.shards or 1)
             units = count * self._statistics.units_of_get(path.record) + (keys - count) / 2
             batches = ceil(keys / BATCH_KEYS)
-            return requests_price(batches, 1, batches, count, units) if count else NOTHING
+            return requests_charge(batches, 1, batches, count, units) if count else NOTHING
         between = path.keys_of_both_ends
         requests = count * ((between.shards if between else None) or 1)
-        return requests_price(requests, 1, requests, count, requests / 2) if count else NOTHING
+        return requests_charge(requests, 1, requests, count, requests / 2) if count else NOTHING
 
-    def _price(self, requests: int, looked_at: float) -> Price:
-        """The price of requests that look at so many items in each shard."""
+    def _charge(self, requests: int, looked_at: float) -> Charge:
+        """The charge of requests that look at so many items in each shard."""
         units = self._shards * read_units(ceil(looked_at * self._bytes), consistent=False)
-        return requests_price(requests, self._chain(requests), self._shards, looked_at * self._shards, units)
+        return requests_charge(requests, self._chain(requests), self._shards, looked_at * self._shards, units)
 
     def _chain(self, requests: int) -> int:
         """In how many round trips so many requests are sent at most: the first of each shard go together."""

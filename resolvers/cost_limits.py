@@ -7,11 +7,11 @@ from typing import Any
 
 from graphql import GraphQLError
 
+from resolvers.charges import MOST
 from resolvers.cost import CostEstimate
 from resolvers.cost_report import shown_estimate, spent, spent_by_place
 from resolvers.errors import public_error
 from resolvers.metering import CostExceeded, Sent
-from resolvers.prices import MOST
 
 
 def refused_error(estimate: CostEstimate, limit: float) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class Service:
         if self._cost_limit is None and not with_cost:
             return await self._run(run, read, variables)
         estimate = self._estimate(run)
-        if self._cost_limit is not None and estimate.price.read_units > self._cost_limit:
+        if self._cost_limit is not None and estimate.charge.read_units > self._cost_limit:
             answer: dict[str, Any] = {"errors": [refused_error(estimate, self._cost_limit)]}
         else:
             answer = await self._run(run, read, variables)

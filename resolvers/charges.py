@@ -1,6 +1,6 @@
-"""Prices: what a part of an operation costs, and how prices of parts make the price of the whole.
+"""Charges: what a part of an operation costs, and how those of parts make that of the whole.
 
-Prices are added, multiplied by how often a part is read, and put one after the other; so the price of a selection that
+Charges are added, multiplied by how often a part is read, and put one after the other; so the charge of a selection that
 many places share is worked out once. Numbers stay below a bound, since a document of a few lines can ask for more than
 anybody can count.
 """
@@ -76,7 +76,7 @@ NO_TRAFFIC = Traffic()
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class Charge:
     """What something costs."""
 
     most: Traffic = NO_TRAFFIC
@@ -89,14 +89,14 @@ class Price:
     trail: Trail = None
     """Where that place is."""
 
-    def __add__(self, other: Price) -> Price:
+    def __add__(self, other: Charge) -> Charge:
         """Both, from the same moment on."""
         if self is NOTHING:
             return other
         if other is NOTHING:
             return self
         dearest = self if self.dearest >= other.dearest else other
-        return Price(
+        return Charge(
             self.most + other.most,
             self.likely + other.likely,
             min(MOST, self.items + other.items),
@@ -105,10 +105,10 @@ class Price:
             dearest.trail,
         )
 
-    def either(self, other: Price) -> Price:
+    def either(self, other: Charge) -> Charge:
         """One or the other: nobody knows which."""
         dearest = self if self.dearest >= other.dearest else other
-        return Price(
+        return Charge(
             self.most.either(other.most),
             self.likely.either(other.likely),
             max(self.items, other.items),
@@ -117,11 +117,11 @@ class Price:
             dearest.trail,
         )
 
-    def times(self, most: int, likely: float) -> Price:
+    def times(self, most: int, likely: float) -> Charge:
         """As often as that, at the same time."""
         if self is NOTHING or not most:
             return NOTHING
-        return Price(
+        return Charge(
             self.most.times(most),
             self.likely.times(likely) if likely else NO_TRAFFIC,
             min(MOST, self.items * likely),
@@ -130,11 +130,11 @@ class Price:
             self.trail,
         )
 
-    def after(self, most: int, likely: int) -> Price:
+    def after(self, most: int, likely: int) -> Charge:
         """The same, so many round trips later."""
         if self is NOTHING or not most:
             return self
-        return Price(
+        return Charge(
             self.most.after(most),
             self.likely.after(likely),
             self.items,
@@ -143,40 +143,40 @@ class Price:
             self.trail,
         )
 
-    def apart(self) -> Price:
+    def apart(self) -> Charge:
         """The same, if nobody knows when it happens, so that its keys may be got without those of other places."""
-        return Price(self.most.apart(), self.likely, self.items, self.read_units, self.dearest, self.trail)
+        return Charge(self.most.apart(), self.likely, self.items, self.read_units, self.dearest, self.trail)
 
-    def under(self, name: str) -> Price:
+    def under(self, name: str) -> Charge:
         """The same, one place further in."""
         if not self.dearest:
             return self
-        return Price(self.most, self.likely, self.items, self.read_units, self.dearest, (name, self.trail))
+        return Charge(self.most, self.likely, self.items, self.read_units, self.dearest, (name, self.trail))
 
-    def then(self, later: Price) -> Price:
+    def then(self, later: Charge) -> Charge:
         """At one place, one after the other."""
         both = self + later.after(self.most.round_trips, self.likely.round_trips)
-        return Price(both.most, both.likely, both.items, both.read_units, both.read_units)
+        return Charge(both.most, both.likely, both.items, both.read_units, both.read_units)
 
 
-NOTHING = Price()
+NOTHING = Charge()
 
 
-def requests_price(most: int, chain: int, likely: int, items: float, read_units: float) -> Price:
-    """The price of Queries and counts, at most and likely so many; `chain` are the most round trips of them."""
+def requests_charge(most: int, chain: int, likely: int, items: float, read_units: float) -> Charge:
+    """The charge of Queries and counts, at most and likely so many; `chain` are the most round trips of them."""
     traffic = Traffic(min(MOST, most), 0, 0, chain)
-    return Price(traffic, Traffic(likely, 0, 0, 1), items, read_units, read_units)
+    return Charge(traffic, Traffic(likely, 0, 0, 1), items, read_units, read_units)
 
 
-def keys_price(most: int, likely: float, items: float, read_units: float) -> Price:
-    """The price of nodes that are got by key."""
+def keys_charge(most: int, likely: float, items: float, read_units: float) -> Charge:
+    """The charge of nodes that are got by key."""
     expected = Traffic(0, likely, 1, 1) if likely else NO_TRAFFIC
-    return Price(Traffic(0, most, 1, 1), expected, items, read_units, read_units)
+    return Charge(Traffic(0, most, 1, 1), expected, items, read_units, read_units)
 
 
-def total(prices: Iterable[Price]) -> Price:
+def total(charges: Iterable[Charge]) -> Charge:
     """All of these, from the same moment on."""
-    return reduce(Price.__add__, prices, NOTHING)
+    return reduce(Charge.__add__, charges, NOTHING)
 
 
 def written(trail: Trail) -> str:
