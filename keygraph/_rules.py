@@ -1,4 +1,4 @@
-"""DynamoDB's limits and prices, for an engine that answers as DynamoDB would.
+"""DynamoDB's limits, for an engine that answers as DynamoDB would.
 
 Sizes are in bytes. Sources: "Quotas", "Read and write operations" and "Local secondary indexes" in the DynamoDB
 developer guide; where it is not exact, what DynamoDB Local does (tests/keygraph/test_limits_agree.py).
@@ -15,8 +15,6 @@ from keygraph.ordering import key_bytes
 from keygraph.store import AtLeast, AtMost, Count, Equals, Query, Within
 from keygraph.table import Index, KeyAttribute, KeyValue, Position, Table
 
-PAGE_BYTES = 1024 * 1024
-"""A page of a Query or a Scan ends with the item that brings it to this size."""
 ITEM_BYTES = 400 * 1024
 PARTITION_KEY_BYTES = 2048
 SORT_KEY_BYTES = 1024
@@ -30,19 +28,6 @@ _NESTED_LEVELS = 32
 _NAME_BYTES = 65_535
 LOCAL_ENTRY_BYTES = 100
 """What an entry of a local index takes beside its attributes, when it is written."""
-_READ_UNIT_BYTES = 4096
-_WRITE_UNIT_BYTES = 1024
-
-
-def read_units(size: int, consistent: bool) -> float:
-    """What reading that many bytes costs; what is empty or missing costs one unit as well."""
-    units = max(1, -(-size // _READ_UNIT_BYTES))
-    return float(units) if consistent else units / 2
-
-
-def write_units(size: int) -> int:
-    """What writing that many bytes costs; deleting what is not there costs one unit as well."""
-    return max(1, -(-size // _WRITE_UNIT_BYTES))
 
 
 def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> bytes:

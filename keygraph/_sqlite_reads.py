@@ -18,15 +18,14 @@ import orjson
 from keygraph._rules import (
     BATCH_GET_BYTES,
     BATCH_GET_KEYS,
-    PAGE_BYTES,
     can_go_on,
-    read_units,
     refuse_crossed_bounds,
     refuse_deep_path,
     refuse_filtered,
     refuse_segment,
 )
 from keygraph._sqlite_layout import Keyed, Layout, StoredKey
+from keygraph.capacity import PAGE_BYTES, read_units
 from keygraph.conditions import Condition, Path, holds, paths_of
 from keygraph.errors import BadUserInput
 from keygraph.expressions import Placeholders, filter_text, key_text, simplified

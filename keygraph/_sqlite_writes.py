@@ -14,9 +14,9 @@ from keygraph._rules import (
     refuse_index_keys,
     refuse_large,
     refuse_unstorable,
-    write_units,
 )
 from keygraph._sqlite_layout import Keyed, Layout, Row, StoredKey, content_of
+from keygraph.capacity import write_units
 from keygraph.errors import BadUserInput
 from keygraph.items import Item, item_size, untyped_item
 from keygraph.store import BatchWrite, Cost, Written

@@ -118,6 +118,32 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
     return Found(taken[: extent.count], len(taken) > extent.count, None)
 
 
+def most_requests(wanted: int, shards: int, budget: int, per_page: int, *, is_filtered: bool) -> int:
+    """How many requests `read` can send for so many items, where not everything in the range is in the list.
+
+    Every request of a shard looks at twice as many items as the one before it, up to the largest limit, and to what
+    a page holds, until the budget is used up. That is slowest where all shards go on alike; the last requests get what
+    is left of it.
+    """
+    if not wanted:
+        return 0
+    limit, looked_at, rounds = _first_limit(wanted, is_filtered), 0, 0
+    while looked_at < budget:
+        looked_at += min(limit, per_page) * shards
+        rounds += 1
+        limit = max(limit, min(limit * 2, _LARGEST_LIMIT))
+    return rounds * shards + 2 * (shards - 1)
+
+
+def looked_at_first(wanted: int, *, is_filtered: bool) -> int:
+    """How many items of a shard the first request for so many items of the list looks at."""
+    return _first_limit(wanted, is_filtered) if wanted else 0
+
+
+def _first_limit(wanted: int, is_filtered: bool) -> int:
+    return max(wanted, _FILTERED_LIMIT) if is_filtered else wanted
+
+
 async def read_to(
     store: Store, neighbours: NeighbourList, owner: tuple[str, ...], nodes: Sequence[tuple[str, ...]]
 ) -> list[tuple[Place, Item]]:

@@ -24,6 +24,7 @@ from resolvers.cursors import cursor, read_cursor
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import condition, narrowings, required_texts
 from resolvers.loaders import EdgesTo
+from resolvers.metering import ListKind
 from resolvers.plan import NeighbourNeeds
 from resolvers.sources import Source
 
@@ -274,6 +275,11 @@ def list_arguments(context: RequestContext, path: AccessPath, given: Mapping[str
         given.get("before"),
         _named(context, path, given.get("to")),
     )
+
+
+def list_kind(path: AccessPath, said: ListArguments) -> ListKind:
+    """The lists that this one is like."""
+    return ListKind(path, bool(said.ranged), said.where is not None)
 
 
 def connect(

@@ -39,6 +39,8 @@ class RequestContext:
     limits: Limits
     needed: Mapping[RecordType, frozenset[str] | None]
     """The fields, ends and methods of each record type that the operation asks for; None for all."""
+    budget: float | None = None
+    """The read units that it may cost."""
     meter: MeteredStore = field(init=False)
     projection: tuple[Path, ...] | None = field(init=False)
     """That of whatever is got by key; None for whole items."""
@@ -46,7 +48,7 @@ class RequestContext:
     neighbours: NeighbourLoader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.meter = MeteredStore(self.store)
+        self.meter = MeteredStore(self.store, self.budget)
         self._attributes = {
             record: attributes_of(self.graph, record, names) for record, names in self.needed.items()
         }

@@ -24,6 +24,7 @@ from resolvers.connections import (
     connect,
     far_source,
     list_arguments,
+    list_kind,
 )
 from resolvers.context import RequestContext
 from resolvers.global_ids import read_global_id
@@ -309,23 +310,25 @@ class Reading:
         """The list of an owner, of which nothing was read; None where its arguments cannot be used."""
         needs = neighbour_needs(selected)
         try:
-            connection = connect(self._context, needs, self._list_arguments(selected, needs), owner)
+            said = self._list_arguments(selected, needs)
+            connection = connect(self._context, needs, said, owner)
         except Exception as error:
             visit.found[selected] = error
             return None
         found = None if needs.path.is_one else ListVisit()
         visit.found[selected] = found
-        return BegunList(selected, needs, connection, visit, found, _below(place, selected))
+        kind = list_kind(needs.path, said)
+        return BegunList(selected, needs, connection, visit, found, _below(place, selected), kind)
 
     def _read_list(self, begun: BegunList, round_trip: int) -> None:
         """Reads the page of a list, and counts it, each where it is asked for."""
         if begun.needs.has_page:
-            self._read(self._read_page(begun), begun.needs.gets << (round_trip + 1), round_trip, begun.place)
+            self._read(self._read_page(begun), begun.needs.gets << (round_trip + 1), begun.origin(round_trip))
         self._count(begun, round_trip)
 
     def _count(self, begun: BegunList, round_trip: int) -> None:
         if begun.found is not None and begun.needs.has_total:
-            self._read(self._read_total(begun.connection, begun.found), 0, round_trip, begun.place)
+            self._read(self._read_total(begun.connection, begun.found), 0, begun.origin(round_trip))
 
     def _list_arguments(self, selected: FieldPlan, needs: NeighbourNeeds) -> ListArguments:
         """What the arguments of a list say, which is the same for all its owners."""
@@ -344,14 +347,13 @@ class Reading:
         self,
         reading: Coroutine[Any, Any, Callable[[int], None] | None],
         forecast: int,
-        round_trip: int,
-        *places: str,
+        origin: Origin,
     ) -> None:
         """Reads in a task of its own; what it gives is what goes on then, called with the round trip."""
+        round_trip = origin.round_trip
         self._items.gathering.expect(forecast)
 
         async def run() -> None:
-            origin = Origin(places, round_trip)
             ORIGIN.set(origin)
             go_on = await reading
             self._items.gathering.arrived(forecast)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -54,6 +55,9 @@ class ItemsByKey:
     def want(self, wanted: Sequence[Wanted]) -> None:
         """Looks for items: what was read goes on at once, what is on its way with that, the rest is gathered."""
         nodes, ready = self._context.nodes, []
+        if wanted:
+            # They are of one type: those of one plan, or the items of one list.
+            self._context.meter.wanted[wanted[0].subject.source.record] += len(wanted)
         for each in wanted:
             for key in each.keys:
                 if key not in self._waiting and nodes.is_read(key):
@@ -73,8 +77,11 @@ class ItemsByKey:
         self._spawn(self._get(round_trip, keys))
 
     async def _get(self, round_trip: int, keys: list[Key]) -> None:
-        places = {each.place: None for key in keys for each in self._waiting[key]}
-        origin = Origin(tuple(places), round_trip)
+        waiting = [self._waiting[key] for key in keys]
+        places = {each.place: None for group in waiting for each in group}
+        # What several places wait for counts at the first.
+        counted = Counter((group[0].place, group[0].subject.source.record) for group in waiting)
+        origin = Origin(tuple(places), round_trip, keys=counted)
         ORIGIN.set(origin)
         await asyncio.wait(self._context.nodes.load_together(keys))
         self._arrived(keys, origin.round_trip)

@@ -1,21 +1,51 @@
-"""What an operation asked of the store: each request with where in the query it came from, when, and what it cost."""
+"""What an operation asked of the store: each request with where in the query it came from, when, and what it cost.
+
+An operation may have a budget. What it costs is known when an answer has come, so that requests which are under way
+when the budget is used up still count; nothing is sent after them.
+"""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from keygraph.errors import StoreError
+from keygraph.paths import AccessPath
+from keygraph.records import RecordType
 from keygraph.store import Answer, Batch, BatchGet, Cost, Count, Counted, Page, Query, Request, Store
 from keygraph.table import Table
 
 
-@dataclass(slots=True)
+class CostExceeded(StoreError):
+    """The operation has used up what it may cost."""
+
+    code = "COST_LIMIT"
+
+
+@dataclass(frozen=True, slots=True)
+class ListKind:
+    """Lists that are alike: by one access path, and by what else decides how much of its range is in them."""
+
+    path: AccessPath
+    is_ranged: bool
+    """Whether the sort key is narrowed by arguments."""
+    is_filtered: bool
+    """Whether the client says a condition."""
+
+
+@dataclass(slots=True, eq=False)
 class Origin:
     """Where a read comes from: the places in the query, and the round trip that its next request is part of."""
 
     places: tuple[str, ...]
     round_trip: int
+    kind: ListKind | None = None
+    """The list that is read, if it is one."""
+    keys: Mapping[tuple[str, RecordType], int] = field(default_factory=dict)
+    """How many keys are got, for which place and of which type, if nodes are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +53,7 @@ class Sent:
     """One request, with what came of it. Times are seconds since the operation began."""
 
     request: Request[object]
+    origin: Origin | None
     places: tuple[str, ...]
     round_trip: int
     began: float
@@ -30,6 +61,10 @@ class Sent:
     cost: Cost
     items: int
     """How many items the store looked at."""
+    passed: int
+    """How many of these a filter left."""
+    is_last: bool
+    """Whether the range ends here."""
 
 
 ORIGIN: ContextVar[Origin | None] = ContextVar("keygraph-origin", default=None)
@@ -47,14 +82,25 @@ class MeteredStore:
     """A store that remembers what one operation asked of another."""
 
     store: Store
+    budget: float | None = None
+    """The read units after which nothing more is sent."""
     sent: list[Sent] = field(default_factory=list)
+    wanted: Counter[RecordType] = field(default_factory=Counter)
+    """How many nodes of each type were looked for, wherever; of these each is got once."""
+    read_units: float = 0.0
     began: float = field(default_factory=time.perf_counter)
 
     @property
     def table(self) -> Table:
         return self.store.table
 
+    @property
+    def is_exceeded(self) -> bool:
+        return self.budget is not None and self.read_units > self.budget
+
     async def send(self, request: Request[Answer], /) -> Answer:
+        if self.is_exceeded:
+            raise CostExceeded("the operation has used up what it may cost")
         origin = ORIGIN.get()
         round_trip = origin.round_trip if origin else 1
         began = time.perf_counter()
@@ -64,14 +110,20 @@ class MeteredStore:
             # What is asked for when this has come is one round trip later.
             origin.round_trip = max(origin.round_trip, round_trip + 1)
         if isinstance(request, Query | Count | BatchGet):
+            cost, items, passed, is_last = _seen(answer)
+            self.read_units += cost.read_units
             self.sent.append(
                 Sent(
                     request,
+                    origin,
                     origin.places if origin else (),
                     round_trip,
                     began - self.began,
                     ended - self.began,
-                    *_seen(answer),
+                    cost,
+                    items,
+                    passed,
+                    is_last,
                 )
             )
         return answer
@@ -80,10 +132,13 @@ class MeteredStore:
         await self.store.close()
 
 
-def _seen(answer: object) -> tuple[Cost, int]:
+def _seen(answer: object) -> tuple[Cost, int, int, bool]:
     match answer:
-        case Page(scanned=scanned, cost=cost) | Counted(scanned=scanned, cost=cost):
-            return cost, scanned
-        case Batch(items=items, cost=cost):
-            return cost, sum(item is not None for item in items)
-    return Cost(), 0
+        case Page(items=items, scanned=scanned, last=last, cost=cost):
+            return cost, scanned, len(items), last is None
+        case Counted(count=count, scanned=scanned, last=last, cost=cost):
+            return cost, scanned, count, last is None
+        case Batch(items=found, cost=cost):
+            there = sum(item is not None for item in found)
+            return cost, there, there, True
+    return Cost(), 0, 0, True

@@ -11,7 +11,7 @@ Arguments stay as they were written: a run binds variables to them (`resolvers.a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -95,10 +95,14 @@ class Below:
     nodes: tuple[FieldNode, ...]
     types: tuple[GraphQLObjectType, ...]
     """What the objects can be."""
+    made: dict[str, ObjectPlan] = field(default_factory=dict)
 
     def of(self, type_name: str) -> ObjectPlan:
         """What is selected of an object of that type."""
-        return self.planner.object(type_name, self.nodes)
+        found = self.made.get(type_name)
+        if found is None:
+            found = self.made[type_name] = self.planner.object(type_name, self.nodes)
+        return found
 
     @property
     def only(self) -> ObjectPlan:
@@ -345,6 +349,31 @@ class Plan:
             found[plan] = None
             waiting += [inner for each in plan.fields if each.below for inner in each.below.plans]
         return tuple(found)
+
+    @cached_property
+    def inner_first(self) -> tuple[ObjectPlan, ...]:
+        """Every object of the plan once, each after those that are selected below it."""
+        found: dict[ObjectPlan, None] = {}
+        waiting = [(self.root, False)]
+        while waiting:
+            plan, is_done = waiting.pop()
+            if is_done:
+                found[plan] = None
+            elif plan not in found:
+                waiting.append((plan, True))
+                waiting += [
+                    (inner, False) for each in plan.fields if each.below for inner in each.below.plans
+                ]
+        return tuple(found)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many fields stand one inside the other; of the root's foreign fields only the first is counted."""
+        depths: dict[ObjectPlan, int] = {}
+        for plan in self.inner_first:
+            inner = [depths[below] for each in plan.fields if each.below for below in each.below.plans]
+            depths[plan] = 1 + max(inner, default=0)
+        return depths[self.root]
 
     @cached_property
     def needed(self) -> Mapping[RecordType, frozenset[str] | None]:

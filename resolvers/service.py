@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from graphql import (
@@ -22,11 +23,15 @@ from keygraph.store import Store
 from resolvers.arguments import Arguments
 from resolvers.completion import Completion
 from resolvers.context import Limits, RequestContext
+from resolvers.cost import CostEstimate
+from resolvers.cost_limits import depth_error, exceeded_error, refused_error
+from resolvers.cost_report import cost_report
 from resolvers.documents import Document, Documents, is_query
 from resolvers.errors import internal_error, public_error
 from resolvers.execution import Reading
 from resolvers.plan import Plan
 from resolvers.schema import GraphSchema
+from resolvers.statistics import Statistics
 
 DOCUMENTS_KEPT = 1000
 
@@ -36,7 +41,9 @@ class Service:
 
     `secret` seals the cursors: whoever knows it can make them. `max_page_size` is the largest `first` and `last`,
     `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
-    `totalCount` may read, `concurrency` how many lists one operation reads at the same time.
+    `totalCount` may read, `concurrency` how many lists one operation reads at the same time. `cost_limit` is how many
+    read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
+    number.
     """
 
     def __init__(
@@ -49,6 +56,8 @@ class Service:
         read_budget: int = 10_000,
         count_pages: int = 20,
         concurrency: int = 64,
+        cost_limit: float | None = None,
+        depth_limit: int | None = None,
     ) -> None:
         self.schema = schema
         self.store = store
@@ -56,17 +65,22 @@ class Service:
         self._limits = Limits(max_page_size, read_budget, count_pages, concurrency)
         self._core = schema._schema
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
+        self._cost_limit = cost_limit
+        self._depth_limit = depth_limit
+        self.statistics = Statistics()
 
     async def execute(
         self,
         document: str,
         variables: Mapping[str, Any] | None = None,
         operation_name: str | None = None,
+        *,
+        with_cost: bool = False,
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
         One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
-        another reason than an error.
+        another reason than an error; `with_cost` asks for `extensions.cost`.
         """
         read = self._documents.read(document)
         if read.errors:
@@ -82,18 +96,37 @@ class Service:
         if not isinstance(values, VariableValues):
             return {"errors": [public_error(error) for error in values]}
         plan = self._documents.plan(read, operation, values.coerced)
-        return await self._run(plan, read, values, variables)
+        if self._depth_limit is not None and plan.depth > self._depth_limit:
+            return {"errors": [depth_error(plan.depth, self._depth_limit)]}
+        run = _Run(plan, self._context(plan.needed), Arguments(self.schema.schema_converter, values))
+        if self._cost_limit is None and not with_cost:
+            return await self._run(run, read, variables)
+        estimate = self._estimate(run)
+        if self._cost_limit is not None and estimate.charge.read_units > self._cost_limit:
+            answer: dict[str, Any] = {"errors": [refused_error(estimate, self._cost_limit)]}
+        else:
+            answer = await self._run(run, read, variables)
+        if with_cost:
+            answer.setdefault("extensions", {})["cost"] = cost_report(estimate, run.context.meter.sent)
+        return answer
+
+    def estimate(self, plan: Plan, values: VariableValues) -> CostEstimate:
+        """What an operation with that plan and these variables will cost. To be called where an event loop runs."""
+        arguments = Arguments(self.schema.schema_converter, values)
+        return self._estimate(_Run(plan, self._context(plan.needed), arguments))
+
+    def _estimate(self, run: _Run) -> CostEstimate:
+        return CostEstimate(run.plan, run.context, run.arguments, self.statistics)
 
     def _context(self, needed: Mapping[RecordType, frozenset[str] | None]) -> RequestContext:
-        return RequestContext(self.schema.graph, self.store, self._secret, self._limits, needed)
+        return RequestContext(
+            self.schema.graph, self.store, self._secret, self._limits, needed, self._cost_limit
+        )
 
     async def _run(
-        self,
-        plan: Plan,
-        document: Document,
-        values: VariableValues,
-        variables: Mapping[str, Any] | None,
+        self, run: _Run, document: Document, variables: Mapping[str, Any] | None
     ) -> dict[str, Any]:
+        plan, meter = run.plan, run.context.meter
         foreign = None
         errors: list[dict[str, Any]] = []
         if plan.foreign:
@@ -104,13 +137,15 @@ class Service:
             foreign = answer.get("data")
             if foreign is None:
                 return {"data": None, "errors": errors} if "data" in answer else answer
-        context = self._context(plan.needed)
-        arguments = Arguments(self.schema.schema_converter, values)
         try:
-            root = await Reading(plan, context, arguments).read()
+            root = await Reading(plan, run.context, run.arguments).read()
         except BaseExceptionGroup as group:
             return {"data": None, "errors": [*errors, internal_error(group.exceptions[0])]}
-        completion = Completion(context.limits)
+        finally:
+            self.statistics.learn(meter.sent, meter.wanted)
+        if self._cost_limit is not None and meter.is_exceeded:
+            return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
+        completion = Completion(run.context.limits)
         response: dict[str, Any] = {"data": completion.root(root, foreign)}
         errors += [public_error(error) for error in completion.errors]
         if errors:
@@ -130,19 +165,31 @@ class Service:
             return _refusal("a subscription is not served here", "BAD_USER_INPUT")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
             return _refusal("a mutation is not served here", "BAD_USER_INPUT")
+        context = self._context({})
         result: Any = execute(
             self._core,
             DocumentNode(definitions=(operation, *document.fragments.values())),
-            context_value=self._context({}),
+            context_value=context,
             variable_values=dict(variables or {}),
             executor_class=self.schema.execution_context_class,
         )
         if inspect.isawaitable(result):
             result = await result
+        if self._cost_limit is not None and context.meter.is_exceeded:
+            return {"data": None, "errors": [exceeded_error(context.meter.sent, self._cost_limit)]}
         shown = [public_error(error) for error in result.errors or ()]
         if result.data is None and shown and all("path" not in error for error in shown):
             return {"errors": shown}  # variables that do not fit: nothing was executed
         return {"data": result.data, **({"errors": shown} if shown else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of a plan."""
+
+    plan: Plan
+    context: RequestContext
+    arguments: Arguments
 
 
 def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:

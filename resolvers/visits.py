@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from resolvers.connections import Connection, Edge, PageInfo
+from resolvers.metering import ListKind, Origin
 from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan
 from resolvers.sources import Source
 
@@ -49,6 +50,11 @@ class BegunList:
     found: ListVisit | None
     """None for an only neighbour, which is left on the visit."""
     place: str
+    kind: ListKind
+
+    def origin(self, round_trip: int) -> Origin:
+        """Where its reads in that round trip come from."""
+        return Origin((self.place,), round_trip, self.kind)
 
     def fail(self, error: Exception) -> None:
         """Leaves what reading gave instead of the page."""

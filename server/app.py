@@ -85,6 +85,8 @@ def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], Abstr
                 read_budget=settings.read_budget,
                 count_pages=settings.count_pages,
                 concurrency=settings.concurrency,
+                cost_limit=settings.cost_limit or None,
+                depth_limit=settings.depth_limit or None,
             )
             yield
 

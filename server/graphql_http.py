@@ -20,6 +20,8 @@ _T = TypeVar("_T")
 
 JSON = "application/json"
 GRAPHQL_RESPONSE = "application/graphql-response+json"
+COST_HEADER = "x-keygraph-cost"
+"""By this header, as `true`, a client asks what its operation costs."""
 _LONG_INTEGER = re.compile(rb"[0-9]{19}")
 """What an integer of more than 64 bits has at least."""
 _OFFERED = (GRAPHQL_RESPONSE, JSON)
@@ -33,9 +35,14 @@ class Executes(Protocol):
     """What answers a GraphQL request."""
 
     async def execute(
-        self, document: str, variables: dict[str, Any] | None, operation_name: str | None
+        self,
+        document: str,
+        variables: dict[str, Any] | None,
+        operation_name: str | None,
+        *,
+        with_cost: bool,
     ) -> dict[str, Any]:
-        """The GraphQL response; one without `data` is a request error."""
+        """The GraphQL response; one without `data` is a request error. `with_cost` asks for `extensions.cost`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,10 @@ def graphql_endpoint(max_body_bytes: int) -> Callable[[Request], Awaitable[Respo
         except ClientDisconnect:
             return Response(status_code=_CLIENT_HAS_GONE)
         service: Executes = request.app.state.service
+        with_cost = request.headers.get(COST_HEADER, "").strip().lower() == "true"
         response = await _unless_gone(
-            request, service.execute(asked.query, asked.variables, asked.operation_name)
+            request,
+            service.execute(asked.query, asked.variables, asked.operation_name, with_cost=with_cost),
         )
         if response is None:
             return Response(status_code=_CLIENT_HAS_GONE)

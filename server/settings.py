@@ -59,6 +59,17 @@ class Settings(BaseSettings):
         description="How many pages of 1 MB (128 read units each) one `totalCount` may read; beyond them it is null "
         "and the answer's `extensions.warnings` says so. One page of each shard is always read.",
     )
+    cost_limit: float = Field(
+        default=10_000.0,
+        ge=0,
+        description="How many read units one operation may cost, by its estimate and while it runs; 0 is any number. "
+        "10,000 are 80 MB of eventually consistent reads.",
+    )
+    depth_limit: int = Field(
+        default=50,
+        ge=0,
+        description="How many fields of one operation may stand one inside the other; 0 is any number.",
+    )
     concurrency: int = Field(
         default=64,
         ge=1,

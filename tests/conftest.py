@@ -23,6 +23,9 @@ LOCAL = pytest.param("local", marks=pytest.mark.dynamodb_local)
 """The parameter of tests on DynamoDB Local, for those that name their engines themselves."""
 ENGINES = ("sqlite", "moto", LOCAL)
 
+on_exact_engines = pytest.mark.parametrize("engine", ["sqlite", LOCAL])
+"""Those that have DynamoDB's sizes and prices: moto's differences are named in test_engines_agree."""
+
 MakeStore: TypeAlias = Callable[[Table], Awaitable[Store]]
 """Gives an open store with a new, empty table. What was made last under a name is the one that is there."""
 

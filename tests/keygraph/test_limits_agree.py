@@ -39,7 +39,7 @@ from keygraph.store import (
     pages,
 )
 from keygraph.table import Index, Table
-from tests.conftest import LOCAL, MakeStore
+from tests.conftest import LOCAL, MakeStore, on_exact_engines
 
 # No index has a key alone of which another one would be the sort key, which has the smaller limit.
 TABLE = Table(
@@ -55,9 +55,6 @@ TABLE = Table(
 KB = 1024
 KEY = {"PK": {"S": "p"}, "SK": {"S": "s"}}
 Body = dict[str, Any]
-
-on_exact_engines = pytest.mark.parametrize("engine", ["sqlite", LOCAL])
-"""Those that have DynamoDB's sizes: moto's differences are named in test_engines_agree."""
 
 
 @asynccontextmanager

@@ -21,6 +21,8 @@ GIVEN = {
     "max_page_size": 50,
     "read_budget": 500,
     "count_pages": 5,
+    "cost_limit": 2000.0,
+    "depth_limit": 20,
     "concurrency": 8,
     "deadline": 2.5,
     "max_body_bytes": 2000,

@@ -1,0 +1,381 @@
+"""What an operation will cost, from its plan and its arguments, before anything is read.
+
+The rules are DynamoDB's (`keygraph.capacity`): a Query of a page of items adds their sizes up and is rounded up to
+4 KB, a BatchGetItem rounds each item up, all reads are eventually consistent and cost half, a count costs what it
+counts, each shard is a Query of its own, and what an index lacks is got by BatchGet as whole items.
+
+**Requests and round trips are never more than estimated.** Every page is taken to be full, every node to exist and to be
+another one. A list in whose range other things may stand, or under a filter, looks at more than it gives: it is taken to
+send requests until the read budget is used up, and what hangs on it to be got without what hangs on other lists, since
+nobody knows in which round trip it ends. This assumes that items are not more than twice as large on average as those
+seen (`resolvers.statistics`), that a list that is counted is not more than twice as long as those seen, that what stands in
+a range is declared, and that DynamoDB leaves nothing of a batch undone. Fields that are not the graph's, and
+what methods read by themselves, are not counted.
+
+**Items and read units are what is likely**, and likely requests and round trips are told beside the most: pages are as full, and items as large, as those seen. They can be less than
+what an operation then costs, which is why a limit also holds while it runs.
+
+The work is in proportion to the plan, in which a selection that several places share is one object.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import cast
+
+from keygraph.capacity import PAGE_BYTES, read_units
+from keygraph.reading import looked_at_first, most_requests
+from keygraph.records import RecordType
+from resolvers.arguments import Arguments
+from resolvers.charges import NOTHING, Charge, keys_charge, requests_charge, total, written
+from resolvers.connections import ListArguments, list_arguments, list_kind
+from resolvers.context import RequestContext
+from resolvers.gathering import BATCH_KEYS
+from resolvers.global_ids import read_global_id
+from resolvers.meanings import FarNode, ListOf, NodeById, NodeByKey, NodesByIds, OnlyOf
+from resolvers.metering import ListKind
+from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
+from resolvers.statistics import Statistics
+
+MOST_PLACES = 1000
+"""How many places an estimate tells apart: through fragments a short document has any number of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What an operation, or one place in it, will cost."""
+
+    requests: int
+    """At most."""
+    round_trips: int
+    """At most."""
+    likely_requests: int
+    likely_round_trips: int
+    items: float
+    read_units: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """An object that stands below a read: its plan, and what is known of it by then."""
+
+    plan: ObjectPlan
+    is_read: bool = False
+    """Whether its item is there."""
+    must_exist: bool = False
+    """Whether it is read in any case, to know that it is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Something that is read for an object, or a step to other objects, and what hangs on it."""
+
+    name: str
+    """What it adds to the place in the query."""
+    own: Charge
+    """What it costs by itself; what hangs on it is there when this was read."""
+    most: int = 1
+    likely: float = 1.0
+    """How many objects it gives."""
+    below: tuple[tuple[_Child, ...], ...] = ()
+    """The objects, of each of these groups one; and of a group nobody knows which."""
+    is_apart: bool = False
+    """Whether nobody knows when it ends."""
+
+
+class CostEstimate:
+    """The cost of one run of a plan, before it."""
+
+    def __init__(
+        self, plan: Plan, context: RequestContext, arguments: Arguments, statistics: Statistics
+    ) -> None:
+        self._plan = plan
+        self._context = context
+        self._arguments = arguments
+        self._statistics = statistics
+        self._by_key: dict[ObjectPlan, tuple[_Part, ...]] = {}
+        self._by_item: dict[ObjectPlan, tuple[_Part, ...]] = {}
+        self._key_charge: dict[ObjectPlan, Charge] = {}
+        self._item_charge: dict[ObjectPlan, Charge] = {}
+        for each in plan.inner_first:
+            if each is not plan.root:
+                self._by_key[each] = (*self._lists(each), *map(self._step, each.key_ends))
+                self._key_charge[each] = total(map(self._charged, self._by_key[each]))
+                steps = map(self._step, each.item_ends)
+                calls = (self._step(method, is_apart=True) for method in each.methods if method.below)
+                self._by_item[each] = (*steps, *calls)
+                self._item_charge[each] = total(map(self._charged, self._by_item[each]))
+        self._roots = tuple(part for each in plan.root.fields for part in self._at_root(each))
+        self.charge = total(map(self._charged, self._roots))
+
+    @property
+    def total(self) -> Estimate:
+        return _estimate(self.charge)
+
+    @property
+    def dearest(self) -> tuple[str, float]:
+        """The place in the query that costs most, and its read units."""
+        return written(self.charge.trail), self.charge.dearest
+
+    # --- Charges ---------------------------------------------------------------------------------------
+
+    def _charged(self, part: _Part) -> Charge:
+        charge = part.own
+        if part.below and part.most:
+            inner = total(map(self._alternatives, filter(None, part.below)))
+            inner = inner.times(part.most, part.likely)
+            charge += inner.after(charge.most.round_trips, charge.likely.round_trips)
+        return (charge.apart() if part.is_apart else charge).under(part.name)
+
+    def _alternatives(self, children: tuple[_Child, ...]) -> Charge:
+        first, *others = map(self._child, children)
+        for each in others:
+            first = first.either(each)
+        return first
+
+    def _child(self, child: _Child) -> Charge:
+        charge = self._key_charge[child.plan]
+        get = self._get(child)
+        if get is None:
+            return charge + self._item_charge[child.plan]
+        return charge + get + self._item_charge[child.plan].after(1, 1)
+
+    def _get(self, child: _Child) -> Charge | None:
+        """The charge of reading the object's item; None where it is not read."""
+        record = child.plan.record
+        if child.is_read or record is None or record.is_virtual:
+            return None
+        if not (child.plan.needs_item or child.must_exist):
+            return None
+        keys = record.table_keys.shards or 1
+        units = self._statistics.units_of_get(record) + (keys - 1) / 2
+        likely = 1.0 if child.must_exist else self._statistics.distinct(record)
+        return keys_charge(keys, keys * likely, likely, units * likely)
+
+    # --- Parts ----------------------------------------------------------------------------------------
+
+    def _at_root(self, selected: FieldPlan) -> Iterator[_Part]:
+        match selected.meaning:
+            case ListOf() | OnlyOf():
+                yield from self._list(selected)
+            case NodeByKey(record):
+                yield self._nodes_at_root(selected, record, 1)
+            case NodeById() | NodesByIds():
+                try:
+                    given, graph = self._arguments.of(selected), self._context.graph
+                    texts = [given["id"]] if "id" in given else given["ids"]
+                    records = Counter(read_global_id(graph, text)[0] for text in texts)
+                except Exception:
+                    return  # nothing is read; the answer says why
+                for record, count in records.items():
+                    yield self._nodes_at_root(selected, record, count)
+
+    def _nodes_at_root(self, selected: FieldPlan, record: RecordType, count: int) -> _Part:
+        below = cast("ObjectPlan", selected.below and selected.below.of(record.name))
+        return _Part(selected.key, NOTHING, count, count, ((_Child(below, must_exist=True),),))
+
+    def _step(self, selected: FieldPlan, *, is_apart: bool = False) -> _Part:
+        """The step to the node at an end, or to that which a method gives."""
+        match selected.meaning:
+            case FarNode(path):
+                # The place of an edge's node is that of the list.
+                return _Part("", NOTHING, below=(_of(selected, is_read=path.far_end is None),), is_apart=is_apart)
+        return _Part(selected.key, NOTHING, below=(_of(selected),), is_apart=is_apart)
+
+    def _lists(self, plan: ObjectPlan) -> Iterator[_Part]:
+        for selected in plan.lists:
+            yield from self._list(selected)
+
+    def _list(self, selected: FieldPlan) -> Iterator[_Part]:
+        """The reads of a list; none where its arguments cannot be used."""
+        needs = neighbour_needs(selected)
+        try:
+            said = list_arguments(self._context, needs.path, self._arguments.of(selected))
+        except Exception:
+            return  # nothing is read; the answer says why
+        list_ = _List(self._context, self._statistics, needs, said, list_kind(needs.path, said))
+        if needs.has_total and said.to is None:
+            yield _Part(selected.key, list_.count())
+        charge = list_.page() if said.to is None else list_.named()
+        if not needs.has_page:
+            if said.to is not None:
+                yield _Part(selected.key, charge)
+            return
+        most, likely = list_.most, list_.likely
+        if needs.wants_whole and most:
+            # The place of the whole items is that of the list.
+            units = likely * self._statistics.units_of_get(needs.path.record)
+            charge = charge.then(keys_charge(most, likely, likely, units))
+        yield _Part(selected.key, charge, most, likely, tuple(_behind(needs)), list_.is_apart)
+
+    # --- By place -------------------------------------------------------------------------------------
+
+    def by_place(self) -> dict[str, Estimate]:
+        """What each place in the query will cost, as far as there are not too many.
+
+        A BatchGet that several places share counts at each of them.
+        """
+        charges: dict[str, Charge] = {}
+        waiting = [(part, "", 1, 1.0) for part in reversed(self._roots)]
+        while waiting:
+            part, place, most, likely = waiting.pop()
+            place = ".".join(filter(None, (place, part.name)))
+            if not _count(charges, place, part.own.times(most, likely)):
+                continue
+            most, likely = most * part.most, likely * part.likely
+            for group in part.below if most else ():
+                for child in group:
+                    get = self._get(child)
+                    if get is not None:
+                        _count(charges, place, get.times(most, likely))
+                    inner = (*self._by_key[child.plan], *self._by_item[child.plan])
+                    waiting += [(each, place, most, likely) for each in reversed(inner)]
+        return {place: _estimate(charge) for place, charge in charges.items() if charge.most.round_trips}
+
+
+def _count(charges: dict[str, Charge], place: str, charge: Charge) -> bool:
+    """Adds to the charge of a place; False where there are too many of them."""
+    if place not in charges and len(charges) >= MOST_PLACES:
+        return False
+    charges[place] = charges.get(place, NOTHING) + charge
+    return True
+
+
+def _estimate(charge: Charge) -> Estimate:
+    return Estimate(
+        int(charge.most.requests),
+        charge.most.round_trips,
+        ceil(charge.likely.requests),
+        charge.likely.round_trips,
+        round(charge.items, 1),
+        round(charge.read_units, 1),
+    )
+
+
+def _of(selected: FieldPlan, *, is_read: bool = False) -> tuple[_Child, ...]:
+    """The objects that a field gives, each of which is of one of the types that it can be."""
+    return tuple(_Child(plan, is_read) for plan in selected.below.plans) if selected.below else ()
+
+
+def _behind(needs: NeighbourNeeds) -> Iterator[tuple[_Child, ...]]:
+    """What stands behind each edge of a page."""
+    if needs.path.is_one:
+        yield (_Child(needs.items[0], is_read=True),)
+    for each in needs.edges:
+        yield _of(each, is_read=True)
+    for each in needs.nodes:
+        yield _of(each, is_read=needs.path.far_end is None)
+
+
+class _List:
+    """What one list of one owner costs."""
+
+    def __init__(
+        self,
+        context: RequestContext,
+        statistics: Statistics,
+        needs: NeighbourNeeds,
+        said: ListArguments,
+        kind: ListKind,
+    ) -> None:
+        path, graph = needs.path, context.graph
+        self._context = context
+        self._statistics = statistics
+        self._needs = needs
+        self._said = said
+        self._kind = kind
+        self._shards = path.keys.shards or 1
+        self._bytes = statistics.item_bytes(path.record, path.keys.index_name)
+        siblings = bool(graph.siblings(path))
+        self._is_filtered = said.where is not None or (siblings and graph.type_condition(path) is not None)
+        begins_behind = (said.before if said.from_end else said.after) is not None
+        # Of shards, those before the cursor's pass over what has its sort key.
+        passes_over = (
+            siblings or path.reads_others or bool(said.ranged) or (begins_behind and self._shards > 1)
+        )
+        self._looks_on = self._is_filtered or passes_over
+        ahead = "hasPreviousPage" if said.from_end else "hasNextPage"
+        self._wanted = 1 if path.is_one else said.size + (ahead in needs.looks)
+        behind = "hasNextPage" if said.from_end else "hasPreviousPage"
+        self._looks_back = behind in needs.looks and begins_behind and said.size > 0
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether nobody knows in which round trip it ends."""
+        if self._said.to is not None:
+            return False
+        return self._looks_back or self._requests(self._wanted) > self._shards
+
+    @property
+    def most(self) -> int:
+        """How many edges it gives at most."""
+        if self._said.to is not None and self._needs.path.finds_by_node:
+            return min(self._said.size, len(self._said.to))
+        return self._said.size
+
+    @property
+    def likely(self) -> float:
+        if self._said.to is not None:
+            return min(self._said.size, len(self._said.to))
+        length = self._statistics.length(self._kind)
+        return self.most if length is None else min(self.most, length * self._shards)
+
+    def page(self) -> Charge:
+        """The charge of its page."""
+        if not self._needs.has_page or not self._wanted:
+            return NOTHING
+        requests = self._requests(self._wanted)
+        looked_at = self._looked_at()
+        charge = self._charge(requests, looked_at)
+        if self._looks_back:
+            more = self._requests(1)
+            back = requests_charge(more, self._chain(more), self._shards, self._shards, self._shards / 2)
+            charge = charge.then(back)
+        return charge
+
+    def count(self) -> Charge:
+        """The charge of counting it."""
+        counted = self._statistics.counted(self._kind)
+        pages = max(1, ceil(2 * counted * self._bytes / PAGE_BYTES))
+        return self._charge(pages * self._shards, counted)
+
+    def named(self) -> Charge:
+        """The charge of the edges to the nodes that the client names."""
+        path, count = self._needs.path, len(self._said.to or ())
+        if path.finds_by_node:
+            keys = count * (path.record.table_keys.shards or 1)
+            units = count * self._statistics.units_of_get(path.record) + (keys - count) / 2
+            batches = ceil(keys / BATCH_KEYS)
+            return requests_charge(batches, 1, batches, count, units) if count else NOTHING
+        between = path.keys_of_both_ends
+        requests = count * ((between.shards if between else None) or 1)
+        return requests_charge(requests, 1, requests, count, requests / 2) if count else NOTHING
+
+    def _charge(self, requests: int, looked_at: float) -> Charge:
+        """The charge of requests that look at so many items in each shard."""
+        units = self._shards * read_units(ceil(looked_at * self._bytes), consistent=False)
+        return requests_charge(requests, self._chain(requests), self._shards, looked_at * self._shards, units)
+
+    def _chain(self, requests: int) -> int:
+        """In how many round trips so many requests are sent at most: the first of each shard go together."""
+        return 1 + requests - self._shards
+
+    def _requests(self, wanted: int) -> int:
+        """The most requests that a page takes."""
+        per_page = max(1, int(PAGE_BYTES / (2 * self._bytes)))
+        if not self._looks_on:
+            return self._shards * max(1, ceil(wanted / per_page))
+        budget = self._context.limits.read_budget
+        return most_requests(wanted, self._shards, budget, per_page, is_filtered=self._is_filtered)
+
+    def _looked_at(self) -> float:
+        """How many items of each shard the page is likely to look at."""
+        if self._looks_on:
+            known = self._statistics.looked_at(self._kind)
+            first = looked_at_first(self._wanted, is_filtered=self._is_filtered)
+            return first if known is None else known
+        length = self._statistics.length(self._kind)
+        return self._wanted if length is None else min(self._wanted, length)

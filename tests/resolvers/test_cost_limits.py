@@ -1,0 +1,128 @@
+"""Limits: an operation that is too large is refused before it reads anything, or stopped while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.conftest import on_exact_engines
+from tests.resolvers.worlds import World, book_item, loan_item, member_item
+
+pytestmark = on_exact_engines
+
+LOANS = '{ member(memberId: "ann") { name loans(first: %d) { nodes { title } } } }'
+
+
+async def lend(books: World, count: int, **fields: Any) -> World:
+    """So many loans of one member."""
+    numbers = [f"{number:03d}" for number in range(count)]
+    await books.put(member_item("ann"), *(loan_item("ann", each, "2024-01-01", **fields) for each in numbers))
+    await books.put(*(book_item(each, **fields) for each in numbers))
+    books.forget()
+    return books
+
+
+async def test_what_is_estimated_above_the_limit_is_refused(books: World) -> None:
+    """A limit that is checked afterwards would be paid for first."""
+    limited = (await lend(books, 3)).served(cost_limit=20)
+    [error] = (await limited.service.execute(LOANS % 100))["errors"]
+    assert error == {
+        "message": "This operation is estimated to cost 63 read units, and the limit is 20. "
+        "Most of it, 50, is for member.loans: ask for smaller pages there or around it.",
+        "extensions": {
+            "code": "COST_LIMIT",
+            "estimate": {
+                "requests": 3,
+                "roundTrips": 2,
+                "likelyRequests": 3,
+                "likelyRoundTrips": 2,
+                "items": 201.0,
+                "readUnits": 63.0,
+            },
+            "limit": 20,
+            "dearest": {"path": "member.loans", "readUnits": 50.0},
+        },
+    }
+    assert limited.operations == {}
+    assert "errors" not in await limited.service.execute(LOANS % 10)
+
+
+async def test_a_refusal_has_no_data_and_tells_its_cost_when_asked(books: World) -> None:
+    """A client would take a refused operation for one that found nothing."""
+    limited = books.served(cost_limit=20)
+    answer = await limited.service.execute(LOANS % 100, with_cost=True)
+    assert "data" not in answer
+    told = answer["extensions"]["cost"]
+    assert told["estimate"]["readUnits"] == 63
+    assert told["actual"] == {"requests": 0, "roundTrips": 0, "items": 0.0, "readUnits": 0.0, "waitedMs": 0.0}
+
+
+async def test_the_field_that_costs_most_is_named_by_its_alias(books: World) -> None:
+    """Somebody would look for a field that their document does not have."""
+    limited = books.served(cost_limit=20)
+    document = """{ few: member(memberId: "ann") { loans(first: 1) { nodes { title } } }
+      many: member(memberId: "bob") { borrowed: loans(first: 90) { edges { node { title } } } } }"""
+    [error] = (await limited.service.execute(document))["errors"]
+    assert error["extensions"]["dearest"] == {"path": "many.borrowed", "readUnits": 45.0}
+
+
+async def test_an_operation_that_costs_more_than_estimated_is_stopped(books: World) -> None:
+    """Items that are larger than all before would let an operation cost whatever it does."""
+    limited = (await lend(books, 60, note="x" * 30_000)).served(cost_limit=60)
+    answer = await asyncio.wait_for(limited.service.execute(LOANS % 60), 30)
+    assert answer["data"] is None
+    [error] = answer["errors"]
+    # 60 edges of 30 KB are a page of 1 MB and another one; the books, 4 units each, are not read any more.
+    numbers = error["extensions"]
+    assert (numbers["code"], numbers["limit"]) == ("COST_LIMIT", 60)
+    assert numbers["actual"]["readUnits"] > 60
+    assert limited.operations.get("BatchGetItem", 0) == 0
+    assert numbers["dearest"]["path"] == "member.loans"
+    assert error["message"].startswith("This operation has cost ")
+    assert "it was stopped" in error["message"]
+
+
+async def test_what_was_stopped_is_refused_the_next_time(books: World) -> None:
+    """What was learnt would be forgotten, and the same operation be paid for again and again."""
+    limited = (await lend(books, 60, note="x" * 30_000)).served(cost_limit=60)
+    await limited.service.execute(LOANS % 60)
+    limited.forget()
+    [error] = (await limited.service.execute(LOANS % 60))["errors"]
+    assert "estimate" in error["extensions"]
+    assert limited.operations == {}
+
+
+async def test_other_operations_go_on(books: World) -> None:
+    """The budget of one operation would be that of all."""
+    limited = (await lend(books, 60, note="x" * 30_000)).served(cost_limit=60)
+    small = '{ member(memberId: "ann") { name } }'
+    answers = await asyncio.gather(
+        limited.service.execute(LOANS % 60), *(limited.service.execute(small) for _ in range(20))
+    )
+    assert "errors" in answers[0]
+    assert [answer["data"]["member"]["name"] for answer in answers[1:]] == ["Member ann"] * 20
+
+
+@pytest.mark.parametrize(
+    ("document", "depth"),
+    [
+        ("{ __typename }", 1),
+        ("{ __schema { types { fields { type { ofType { name } } } } } }", 1),
+        ('{ member(memberId: "ann") { name } }', 2),
+        (LOANS % 1, 4),
+        ('{ member(memberId: "ann") { ...A ... on Member { loans { edges { node { title } } } } } } '
+         "fragment A on Member { name }", 5),
+    ],
+)  # fmt: skip
+async def test_depth(books: World, document: str, depth: int) -> None:
+    """A client would be refused for fewer levels than the limit says, or nobody for any number."""
+    assert "errors" not in await books.served(depth_limit=depth).service.execute(document)
+    if depth > 1:
+        [error] = (await books.served(depth_limit=depth - 1).service.execute(document))["errors"]
+        assert error == {
+            "message": f"This operation has {depth} fields one inside the other, and the limit is {depth - 1}: "
+            "ask for it in several operations.",
+            "extensions": {"code": "DEPTH_LIMIT", "depth": depth, "limit": depth - 1},
+        }

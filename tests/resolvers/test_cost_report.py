@@ -1,0 +1,93 @@
+"""`extensions.cost`: what an operation has cost, when somebody asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from resolvers.cost_report import Spent
+from resolvers.global_ids import global_id
+from tests.conftest import on_exact_engines
+from tests.resolvers.worlds import World
+
+DOCUMENT = """{
+  user(userId: "12345") {
+    name
+    orders(first: 2) { totalCount nodes { total items { edges { quantity node { name seller { name } } } } } }
+  }
+}"""
+
+
+@on_exact_engines
+async def test_nothing_is_told_unasked(shop: World) -> None:
+    """Every answer would carry what its reader has not asked for, and tell strangers how the table is used."""
+    answer = await shop.service.execute(DOCUMENT)
+    assert list(answer) == ["data"]
+    assert answer["data"] == (await shop.service.execute(DOCUMENT, with_cost=True))["data"]
+
+
+@on_exact_engines
+async def test_what_is_told(shop: World) -> None:
+    """Somebody would look for what is slow in a report that says something else than what was sent."""
+    told = (await shop.service.execute(DOCUMENT, with_cost=True))["extensions"]["cost"]
+    actual = told["actual"]
+    assert (actual["requests"], actual["roundTrips"]) == (7, 4)
+    assert actual["waitedMs"] > 0
+    requests = told["requests"]
+    shown = sorted(
+        (each["roundTrip"], each["operation"], each["counts"], *each["paths"]) for each in requests
+    )
+    assert shown == [
+        (1, "GetItem", False, "user"),
+        (1, "Query", False, "user.orders"),
+        (1, "Query", True, "user.orders"),
+        (2, "Query", False, "user.orders.items"),
+        (2, "Query", False, "user.orders.items"),
+        (3, "BatchGetItem", False, "user.orders.items"),
+        (4, "BatchGetItem", False, "user.orders.items.seller"),
+    ]
+    assert {each["index"] for each in requests if each["paths"] == ["user.orders"]} == {"GSI1"}
+    assert all(0 <= each["beganMs"] <= each["endedMs"] for each in requests)
+    assert sum(shop.operations.values()) == 7
+    assert set(told["byPath"]) == {
+        "user",
+        "user.orders",
+        "user.orders.items",
+        "user.orders.items.seller",
+    }
+    for name in ("items", "readUnits"):
+        # Nothing is counted twice, and nothing is left out.
+        assert sum(each["actual"][name] for each in told["byPath"].values()) == pytest.approx(actual[name])
+    for each in told["byPath"].values():
+        assert each["actual"]["requests"] <= each["estimate"]["requests"]
+
+
+@on_exact_engines
+async def test_a_request_of_several_places_is_shared_out_by_keys(shop: World) -> None:
+    """The first of several fields would be told to cost what all of them do."""
+    ids = [global_id(shop.graph.types["User"], (user,)) for user in ("67890", "98765")]
+    document = """query ($ids: [ID!]!) { one: user(userId: "12345") { name }
+      two: nodes(ids: $ids) { ... on User { name } } }"""
+    answer = await shop.service.execute(document, {"ids": ids}, with_cost=True)
+    assert "errors" not in answer
+    told = answer["extensions"]["cost"]
+    assert told["actual"]["requests"] == 1
+    spent = {path: each["actual"] for path, each in told["byPath"].items()}
+    assert {path: (each["requests"], each["readUnits"]) for path, each in spent.items()} == {
+        "one": (1, 0.5),
+        "two": (1, 1.0),
+    }
+
+
+@on_exact_engines
+async def test_a_place_where_nothing_was_read_says_so(shop: World) -> None:
+    """What an operation was expected to read and did not would be missing from the report."""
+    document = '{ user(userId: "nobody") { name orders { nodes { items { nodes { productId } } } } } }'
+    told = (await shop.service.execute(document, with_cost=True))["extensions"]["cost"]
+    assert told["byPath"]["user.orders.items"]["actual"] is None
+    assert told["byPath"]["user.orders.items"]["estimate"]["requests"] == 20
+
+
+def test_waiting_is_counted_once_for_requests_at_one_time() -> None:
+    """Ten requests at the same time would be told to have taken ten times as long."""
+    spent = Spent(times=[(0.0, 0.010), (0.005, 0.015), (0.002, 0.003), (0.100, 0.120)])
+    assert spent.waited == pytest.approx(35)
