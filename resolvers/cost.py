@@ -182,7 +182,9 @@ class CostEstimate:
         match selected.meaning:
             case FarNode(path):
                 # The place of an edge's node is that of the list.
-                return _Part("", NOTHING, below=(_of(selected, is_read=path.far_end is None),), is_apart=is_apart)
+                return _Part(
+                    "", NOTHING, below=(_of(selected, is_read=path.far_end is None),), is_apart=is_apart
+                )
         return _Part(selected.key, NOTHING, below=(_of(selected),), is_apart=is_apart)
 
     def _lists(self, plan: ObjectPlan) -> Iterator[_Part]:
