@@ -119,9 +119,10 @@ class Graph(Model):
         """
         template = keys.templates[number]
         key = template.render(texts)
-        names = ", ".join(camel(record.leaf_name(slot.path)) for slot in template.slots if not slot.is_shard)
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
+            slots = [slot for slot in template.slots if not slot.is_shard]
+            names = ", ".join(camel(record.leaf_name(slot.path)) for slot in slots)
             raise BadUserInput(f"{names or 'the key'} of {record.name}: {problem}")
         return key
 

@@ -50,6 +50,14 @@ class NeighbourList:
     condition: Condition | None = None
     """What is decided here, on whole items."""
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # What tells most lists of one operation apart. They are asked for it often.
+        return hash((id(self.path), self.partitions, self.span))
+
     @property
     def index_name(self) -> str | None:
         return self.path.keys.index_name

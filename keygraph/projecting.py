@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from keygraph.conditions import Path, paths_of
 from keygraph.listing import NeighbourList
 from keygraph.model import Model
 from keygraph.records import RecordType
+from keygraph.table import Table
 
 MOST_ATTRIBUTES = 100
 """Where more are needed the whole item is read: a projection of that many saves nothing, and an expression may have
@@ -40,13 +42,19 @@ def list_projection(neighbours: NeighbourList, attributes: frozenset[str] | None
         return None
     graph, index, record = neighbours.graph, neighbours.index_name, neighbours.path.record
     table = graph.table
-    wanted = attributes | {key.name for key in table.position(index)}
+    wanted = attributes.union(key.name for key in table.position(index))
     if graph.type_attribute:
         wanted |= {graph.type_attribute}
     if neighbours.condition is not None:
         # What is decided here may stand in any key of the item.
         wanted |= {path[0] for path in paths_of(neighbours.condition)} | _key_attributes(record)
-    return _paths(name for name in wanted if table.has(index, name))
+    return _in_index(table, index, wanted)
+
+
+@lru_cache(maxsize=512)
+def _in_index(table: Table, index: str | None, names: frozenset[str]) -> tuple[Path, ...] | None:
+    """The attributes as far as the index holds them."""
+    return _paths(name for name in names if table.has(index, name))
 
 
 def items_projection(

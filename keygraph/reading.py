@@ -103,9 +103,11 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
                     return _out_of_budget(neighbours, extent, streams, starved, taken)
                 starved = fresh
             share = max(least, (extent.budget - looked_at) // len(starved))
-            looked_at += sum(
-                await asyncio.gather(*(_fetch(store, neighbours, stream, share) for stream in starved))
-            )
+            if len(starved) == 1:
+                looked_at += await _fetch(store, neighbours, starved[0], share)
+            else:
+                fetching = (_fetch(store, neighbours, stream, share) for stream in starved)
+                looked_at += sum(await asyncio.gather(*fetching))
             continue
         heads = [stream for stream in streams if stream.waiting]
         if not heads:

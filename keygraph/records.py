@@ -374,14 +374,27 @@ class RecordType:
 
     def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...] | None:
         """The identity of the node at an end that stands in the key, of an identity's texts; None for none."""
-        texts = dict(zip(self.identity, identity, strict=True))
-        by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
-        found = []
-        for slot in end.identity:
-            own = slot.under(end.name)
-            source = own if own in texts else by_path[own.path]
-            found.append(source.rewritten(texts[source], own) if texts[source] else "")
+        texts = tuple(identity)
+        found = [
+            source.rewritten(texts[number], own) if texts[number] else ""
+            for number, source, own in self._sources_of_ends[end.name]
+        ]
         return tuple(found) if any(found) else None
+
+    @cached_property
+    def _sources_of_ends(self) -> dict[str, list[tuple[int, Slot, Slot]]]:
+        """For each end that the key tells, where each part of its identity stands there: the number, the slot of the
+        key, and the slot that it is written as."""
+        numbers = {slot: number for number, slot in enumerate(self.identity)}
+        by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
+        found: dict[str, list[tuple[int, Slot, Slot]]] = {}
+        for name in self.key_fields & self.ends.keys():
+            wanted = [slot.under(name) for slot in self.ends[name].identity]
+            sources = [own if own in numbers else by_path[own.path] for own in wanted]
+            found[name] = [
+                (numbers[source], source, own) for source, own in zip(sources, wanted, strict=True)
+            ]
+        return found
 
     def completed(self, item: Item) -> Item:
         """The item with the attributes that it has in keys alone, so that a condition can be decided."""

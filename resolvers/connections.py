@@ -64,10 +64,26 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:
+    """Where a page stands. Its cursors are made when somebody asks for them."""
+
+    connection: Connection
     has_next_page: bool
     has_previous_page: bool
-    start_cursor: str | None
-    end_cursor: str | None
+    start: Place | None
+    end: Place | None
+
+    @property
+    def start_cursor(self) -> str | None:
+        return self._cursor(self.start)
+
+    @property
+    def end_cursor(self) -> str | None:
+        return self._cursor(self.end)
+
+    def _cursor(self, place: Place | None) -> str | None:
+        if place is None:
+            return None
+        return cursor(self.connection.context.secret, self.connection.neighbours, place)
 
 
 @dataclass(slots=True)
@@ -170,14 +186,12 @@ class Connection:
     def shown(self, found: Found, is_behind: bool = False) -> tuple[list[Edge], PageInfo]:
         """The page that was found."""
         edges = [self._edge(place, item) for place, item in found.items]
-        first = edges[0].cursor if edges else None
-        last = edges[-1].cursor if edges else None
-        if found.resume is not None:
-            last = cursor(self.context.secret, self.neighbours, found.resume)
+        first = edges[0].place if edges else None
+        last = found.resume or (edges[-1].place if edges else None)
         if self.window.from_end:
             edges.reverse()
-            return edges, PageInfo(is_behind, found.more, last, first)
-        return edges, PageInfo(found.more, is_behind, first, last)
+            return edges, PageInfo(self, is_behind, found.more, last, first)
+        return edges, PageInfo(self, found.more, is_behind, first, last)
 
     async def _page_to(self, edges: EdgesTo) -> tuple[list[Edge], PageInfo]:
         window = self.window

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from keygraph.conditions import Path
 from keygraph.graph import Graph
@@ -12,6 +13,13 @@ from keygraph.records import RecordType
 from keygraph.store import Store
 from resolvers.loaders import NeighbourLoader, NodeLoader
 from resolvers.metering import MeteredStore
+
+if TYPE_CHECKING:
+    from resolvers.sources import Source
+
+
+Refusal: TypeAlias = "Callable[[Source], Exception | None]"
+"""What keeps an object from being shown, decided by its type and key; None for nothing."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class RequestContext:
     """The fields, ends and methods of each record type that the operation asks for; None for all."""
     budget: float | None = None
     """The read units that it may cost."""
+    refusal: Refusal | None = None
+    """Asked of each object before it is read, or anything below it."""
     meter: MeteredStore = field(init=False)
     projection: tuple[Path, ...] | None = field(init=False)
     """That of whatever is got by key; None for whole items."""

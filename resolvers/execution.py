@@ -169,7 +169,14 @@ class Reading:
         *,
         must_exist: bool = False,
     ) -> None:
-        """Starts what the keys of these objects tell, and what their items tell as soon as those are there."""
+        """Starts what the keys of these objects tell, and what their items tell as soon as those are there.
+
+        Every object comes by here before anything below it is read.
+        """
+        if self._context.refusal is not None:
+            for visit in visits:
+                visit.error = visit.error or self._context.refusal(visit.source)
+            visits = [visit for visit in visits if visit.error is None]
         unread: Sequence[Visit] = ()
         if plan.needs_item or (must_exist and plan.record is not None and not plan.record.is_virtual):
             unread = [visit for visit in visits if visit.source.item is None]

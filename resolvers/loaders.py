@@ -189,9 +189,11 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
         return await asyncio.shield(self.load(request))
 
     async def load_all(self, keys: Sequence[NeighbourRequest]) -> list[Any]:
-        answers = await asyncio.gather(*map(self._answer, keys), return_exceptions=True)
-        gave_up = TimedOut("the request to the store was given up")
-        return [gave_up if isinstance(answer, asyncio.CancelledError) else answer for answer in answers]
+        [request] = keys  # each goes on its own
+        try:
+            return [await self._answer(request)]
+        except Exception as error:
+            return [error]
 
     async def _answer(self, request: NeighbourRequest) -> Any:
         async with self._turns:

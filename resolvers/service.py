@@ -22,7 +22,7 @@ from keygraph.records import RecordType
 from keygraph.store import Store
 from resolvers.arguments import Arguments
 from resolvers.completion import Completion
-from resolvers.context import Limits, RequestContext
+from resolvers.context import Limits, Refusal, RequestContext
 from resolvers.cost import CostEstimate
 from resolvers.cost_limits import depth_error, exceeded_error, refused_error
 from resolvers.cost_report import cost_report
@@ -43,7 +43,8 @@ class Service:
     `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
     `totalCount` may read, `concurrency` how many lists one operation reads at the same time. `cost_limit` is how many
     read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
-    number.
+    number. `refusal` says of an object, before it is read, what keeps it from being shown: where access rules have
+    their place.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Service:
         concurrency: int = 64,
         cost_limit: float | None = None,
         depth_limit: int | None = None,
+        refusal: Refusal | None = None,
     ) -> None:
         self.schema = schema
         self.store = store
@@ -67,6 +69,7 @@ class Service:
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
         self._cost_limit = cost_limit
         self._depth_limit = depth_limit
+        self._refusal = refusal
         self.statistics = Statistics()
 
     async def execute(
@@ -120,7 +123,13 @@ class Service:
 
     def _context(self, needed: Mapping[RecordType, frozenset[str] | None]) -> RequestContext:
         return RequestContext(
-            self.schema.graph, self.store, self._secret, self._limits, needed, self._cost_limit
+            self.schema.graph,
+            self.store,
+            self._secret,
+            self._limits,
+            needed,
+            self._cost_limit,
+            self._refusal,
         )
 
     async def _run(
