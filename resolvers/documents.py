@@ -22,7 +22,8 @@ from graphql import (
 from strawberry.schema.schema import validate_document
 
 from keygraph.graph import Graph
-from resolvers.plan import Plan, make_plan
+from resolvers.plan import Plan
+from resolvers.planning import make_plan
 
 LONGEST_KEPT = 64 * 1024
 """Documents of more characters are not kept: a few of them would fill the memory that the others need."""
