@@ -18,6 +18,10 @@ What the bound does not know, and so believes to cost nothing, or to cost someth
 - A partition's items may stand so that two ranges, or a node and its list, are one Query.
 - A page that came to the end of its list has counted it too; the count is asked for at the same time all the same.
 - What is read ahead under a node that turns out not to exist is counted, although nobody needed it.
+- Keys are got in the round trip in which they are known. Some could wait for company in a later batch, and nobody
+  would wait longer for it.
+- All of a round trip is there before the next one begins. Where answers come one by one, an item may be asked for that
+  a slower list is about to bring.
 
 It refuses what it cannot walk: cursors, methods that give nodes, indexes that project a part of the items.
 """
@@ -144,7 +148,11 @@ class Items:
             for item in self._partitions.get((neighbours.index_name, partition), ())
             if neighbours.covers(item)
         ]
-        return sorted(found, key=lambda item: neighbours.order_of(neighbours.place_of(item)))
+        places = {id(item): neighbours.place_of(item) for item in found}
+        # Equal sort keys of an index come in the order of the table's keys on the embedded engine.
+        return sorted(
+            found, key=lambda item: (neighbours.order_of(places[id(item)]), places[id(item)].position)
+        )
 
 
 def bound(

@@ -1,6 +1,7 @@
 """Tables for the operations of `bench.operations`, with a known fan-out: items of four of the examples.
 
-No two items of a list have the same sort key, so that a page is the same on every engine.
+No two items of a list have the same sort key, so that a page is the same on every engine; but for Talent's lists of
+people, where those who know one thing equally well have equal keys. Which of them a page shows makes no difference here.
 """
 
 from __future__ import annotations
