@@ -8,15 +8,18 @@ an item tells one round trip after the item was asked for. Neither the plan nor 
 - Each partition of a list and each range of it is one request, and so is each that is counted.
 - Items that must be read by key are a request for every hundred in a round trip, of whatever type they are and
   whatever asks for them.
+- Of a node that the model gathers (`gather=True`), what is wanted in one round trip of its item and of its lists beside
+  it takes one request for each run of items that stand side by side.
 - Nothing is read twice, and nothing is read that a key or an item at hand tells. A list that was read answers every
-  page of the same range in the same direction that goes no further.
+  page of the same range in the same direction that goes no further; one that was read to its end answers every part of
+  it, and its count.
 - The round trips are the longest chain of keys of which each is told by what the one before has found.
 
 What the bound does not know, and so believes to cost nothing, or to cost something that it need not:
 
 - A page ends at 1 MB, and a filter makes a page look at more than it shows: both take more requests.
-- A partition's items may stand so that two ranges, or a node and its list, are one Query.
-- A page that came to the end of its list has counted it too; the count is asked for at the same time all the same.
+- Two ranges of one partition may be one Query also where the model does not gather the node.
+- A count is asked for at the same time as a page, although the page may come to the end of its list and tell it.
 - What is read ahead under a node that turns out not to exist is counted, although nobody needed it.
 - Keys are got in the round trip in which they are known. Some could wait for company in a later batch, and nobody
   would wait longer for it.
@@ -31,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from graphql import (
@@ -140,6 +144,10 @@ class Items:
     def get(self, key: Key) -> Item | None:
         return self._by_key.get(key)
 
+    def keys_beside(self, key: Key) -> list[Key]:
+        """The keys of the items in the partition of one, in their order."""
+        return sorted(self.table.key_of(item) for item in self._partitions.get((None, key[0]), ()))
+
     def of(self, neighbours: NeighbourList) -> list[Item]:
         """The items of a list in the order of its sort key."""
         found = [
@@ -197,6 +205,10 @@ class _Level:
     ranges: dict[_Range, int] = field(default_factory=dict)
     """With how many items are wanted of each."""
     counts: int = 0
+    together: dict[Key, dict[Key | _Range, set[Key]]] = field(default_factory=dict)
+    """By the keys of nodes that are gathered: what is read of their partitions, and the items that are wanted of it."""
+    whole: list[tuple[NeighbourList, Span]] = field(default_factory=list)
+    """The lists that are read to their end."""
     items: dict[Key, Item] = field(default_factory=dict)
     """The items that the ranges give, as far as they are shown."""
     later: list[_GoOn] = field(default_factory=list)
@@ -227,6 +239,8 @@ class _Walk:
         """What has come: items, and keys under which there is none."""
         self._ranges: dict[_Range, int] = {}
         """How many items of each range have come."""
+        self._read_whole: list[tuple[NeighbourList, Span]] = []
+        """The lists of which all has come."""
         self._counted: set[tuple[_Range, object]] = set()
         self._level = _Level()
 
@@ -237,15 +251,28 @@ class _Walk:
             level = self._level = _Level()
             for go_on in now:
                 go_on()
-            made = RoundTrip(len(level.ranges), level.counts, len(level.keys))
+            made = self._asked(level)
             if made.requests:
                 levels.append(made)
             # Nothing of this round trip is at hand before all of it was asked for.
             self._at_hand |= {key: self._items.get(key) for key in level.keys}
             self._at_hand |= level.items
             self._ranges |= level.ranges
+            self._read_whole += level.whole
             now = level.later
         return Bound(tuple(levels))
+
+    def _asked(self, level: _Level) -> RoundTrip:
+        """What a round trip asks for, with that as one which stands side by side in a gathered node's partition."""
+        ranges, keys = len(level.ranges), len(level.keys)
+        for node, parts in level.together.items():
+            if len(parts) > 1:
+                wanted = set().union(*parts.values())
+                beside = [key in wanted for key in self._items.keys_beside(node)]
+                runs = sum(now and not before for before, now in pairwise([False, *beside]))
+                ranges += max(1, runs) - sum(isinstance(part, _Range) for part in parts)
+                keys -= node in parts
+        return RoundTrip(ranges, level.counts, keys)
 
     # --- The document ---------------------------------------------------------------------------------
 
@@ -342,6 +369,9 @@ class _Walk:
         self._told_by_key(found, selected)
         if must_exist or self._needs_item(found, selected):
             self._get(keys, partial(self._arrived, found, keys, selected))
+            if record.gathers:
+                there = {key for key in keys if self._items.get(key) is not None}
+                self._level.together.setdefault(keys[0], {})[keys[0]] = there
 
     def _arrived(self, found: _Object, keys: Sequence[Key], selected: SelectionSetNode | None) -> None:
         for item in self._of_type(keys, [found.record])[:1]:
@@ -434,14 +464,15 @@ class _Walk:
         )
         type_ = cast(GraphQLObjectType, get_named_type(definition.type))
         if path.is_one:
-            self._page(neighbours, 1, True, partial(self._each, type_, path.record, node.selection_set))
+            self._page(
+                neighbours, 1, True, owner, partial(self._each, type_, path.record, node.selection_set)
+            )
             return
         from_end = given.get("last") is not None
         size = given["last"] if from_end else given.get("first")
         size = DEFAULT_PAGE_SIZE if size is None else size
         forward = from_end == (given.get("direction") is SortDirection.DESC)
-        shown, has_page = [], False
-        has_total = False
+        shown, has_page, has_total, looks_on = [], False, False, False
         for inner, inner_definition, meaning in self._fields(type_, node.selection_set):
             match meaning:
                 case Edges() | Nodes():
@@ -449,6 +480,9 @@ class _Walk:
                     shown.append((inner, inner_definition, meaning))
                 case PageInfo():
                     has_page = True
+                    info = self._type("PageInfo")
+                    names = {each.name.value for each, _, _ in self._fields(info, inner.selection_set)}
+                    looks_on |= ("hasPreviousPage" if from_end else "hasNextPage") in names
                 case TotalCount():
                     has_total = True
         go_on = partial(self._shown, path, shown)
@@ -456,12 +490,17 @@ class _Walk:
             self._edges_to(neighbours, owner or (), given["to"], size, forward, go_on)
             return
         if has_page and size:
-            self._page(neighbours, size, forward, go_on)
+            self._page(neighbours, size + looks_on, forward, owner, lambda items: go_on(items[:size]))
         if has_total:
             self._count(neighbours)
 
     def _page(
-        self, neighbours: NeighbourList, size: int, forward: bool, go_on: Callable[[list[Item]], None]
+        self,
+        neighbours: NeighbourList,
+        size: int,
+        forward: bool,
+        owner: tuple[str, ...] | None,
+        go_on: Callable[[list[Item]], None],
     ) -> None:
         """Reads a page; what has come already is not read again."""
         ranges = [
@@ -471,15 +510,34 @@ class _Walk:
         items = self._items.of(neighbours)
         page = (items if forward else items[::-1])[:size]
         missing = [each for each in ranges if self._ranges.get(each, 0) < size]
-        if not missing:
+        if not missing or self._is_whole(neighbours):
             go_on(page)
             return
+        arriving = {self._items.table.key_of(item): item for item in page}
+        gathering = neighbours.path.owner
         for each in missing:
             self._level.ranges[each] = max(size, self._level.ranges.get(each, 0))
-        self._level.items |= {self._items.table.key_of(item): item for item in page}
+            if gathering is not None and gathering.gathers and owner is not None and each.index is None:
+                [node] = self._graph.table_keys(gathering, owner)
+                if node[0] == each.partition:
+                    parts = self._level.together.setdefault(node, {})
+                    parts.setdefault(each, set()).update(arriving)
+        if len(items) < size and neighbours.filter is None and neighbours.condition is None:
+            self._level.whole.append((neighbours, neighbours.span))
+        self._level.items |= arriving
         self._level.later.append(partial(go_on, page))
 
+    def _is_whole(self, neighbours: NeighbourList) -> bool:
+        """Whether a list has come of which this one is a part."""
+        return any(
+            (whole.index_name, whole.partitions) == (neighbours.index_name, neighbours.partitions)
+            and neighbours.span.within(span) == neighbours.span
+            for whole, span in self._read_whole
+        )
+
     def _count(self, neighbours: NeighbourList) -> None:
+        if self._is_whole(neighbours):
+            return
         for partition in neighbours.partitions:
             counted = _Range(neighbours.index_name, partition, neighbours.span, True)
             wanted = (counted, (neighbours.filter, neighbours.condition))
