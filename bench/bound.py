@@ -8,8 +8,8 @@ an item tells one round trip after the item was asked for. Neither the plan nor 
 - Each partition of a list and each range of it is one request, and so is each that is counted.
 - Items that must be read by key are a request for every hundred in a round trip, of whatever type they are and
   whatever asks for them.
-- Of a node that the model gathers (`gather=True`), what is wanted in one round trip of its item and of its lists beside
-  it takes one request for each run of items that stand side by side.
+- Of a node that the model gathers (`gather=True`), what is wanted in one round trip of its item and of its lists that
+  are read forward takes one request for each run of items that stand side by side.
 - Nothing is read twice, and nothing is read that a key or an item at hand tells. A list that was read answers every
   page of the same range in the same direction that goes no further; one that was read to its end answers every part of
   it, and its count.
@@ -266,13 +266,20 @@ class _Walk:
         """What a round trip asks for, with that as one which stands side by side in a gathered node's partition."""
         ranges, keys = len(level.ranges), len(level.keys)
         for node, parts in level.together.items():
-            if len(parts) > 1:
-                wanted = set().union(*parts.values())
-                beside = [key in wanted for key in self._items.keys_beside(node)]
-                runs = sum(now and not before for before, now in pairwise([False, *beside]))
-                ranges += max(1, runs) - sum(isinstance(part, _Range) for part in parts)
-                keys -= node in parts
+            lists = [wanted for part, wanted in parts.items() if isinstance(part, _Range)]
+            if not lists:
+                continue
+            alone, with_node = self._runs(node, lists), self._runs(node, parts.values())
+            ranges += alone - len(lists)
+            # A node that does not stand beside its lists costs least in the batch of the others.
+            keys -= node in parts and with_node == alone
         return RoundTrip(ranges, level.counts, keys)
+
+    def _runs(self, node: Key, parts: Iterable[set[Key]]) -> int:
+        """How many Queries read these items of a node's partition without any other."""
+        wanted = set[Key]().union(*parts)
+        beside = [key in wanted for key in self._items.keys_beside(node)]
+        return max(1, sum(now and not before for before, now in pairwise([False, *beside])))
 
     # --- The document ---------------------------------------------------------------------------------
 
@@ -517,7 +524,7 @@ class _Walk:
         gathering = neighbours.path.owner
         for each in missing:
             self._level.ranges[each] = max(size, self._level.ranges.get(each, 0))
-            if gathering is not None and gathering.gathers and owner is not None and each.index is None:
+            if gathering is not None and gathering.gathers and forward and owner and each.index is None:
                 [node] = self._graph.table_keys(gathering, owner)
                 if node[0] == each.partition:
                     parts = self._level.together.setdefault(node, {})

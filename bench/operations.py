@@ -141,6 +141,12 @@ OPERATIONS = (
           container {{ linkedBy node {{ operator }} }} }} }} }}""",
     ),
     Operation(
+        "a box, its pallet, all boxes of this, and their pallet again",
+        "cargo",
+        """{ box(boxId: "L00003004") { pallet { node { boxes { nodes { weightInKg pallet { node { origin
+          } } } } } } } }""",
+    ),
+    Operation(
         "people by a skill, their skills, and who else has these",
         "talent",
         """{ peopleBySkill(first: 8, skillName: {eq: "Skill 03"}) { nodes { level person { name
