@@ -1,10 +1,11 @@
-"""What is generated in `docs/plan.md`: the table of requests and round trips against the bound, and a printed plan.
+"""What is generated in `docs/plan.md`: operations against the bound and against their estimates, and a printed plan.
 
     python -m bench.plan_tables
 
 runs the operations of `bench.operations` on the embedded engine, and on DynamoDB Local where it was fetched, and
 writes what came of it between the page's markers. It fails, and writes nothing, where an operation does not cost what
-the bound says and has no note why, and where it has a note and costs just that.
+the bound says and has no note why, where it has a note and costs just that, and where it costs more requests or round
+trips than estimated, or is far from its estimated read units without a note why.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.bound import Bound, Items, bound
+from bench.estimates import Estimated, estimated
+from bench.estimates import table_text as estimates_text
+from bench.estimates import wrong as wrong_estimates
 from bench.measuring import Measured, filled_store, measured, planned
 from bench.operations import OPERATIONS, Operation
 from bench.worlds import World, worlds
@@ -72,8 +76,8 @@ def engines() -> Iterator[dict[str, str]]:
             yield {**found, "DynamoDB Local": url}
 
 
-async def rows_of(url: str, world: World) -> list[Row]:
-    """The operations of a world on the engine at the address."""
+async def rows_of(url: str, world: World) -> tuple[list[Row], list[Estimated]]:
+    """The operations of a world on the engine at the address: against the bound, and against their estimates."""
     schema = build_schema(world.graph.check())
     items = Items(world.graph.table, world.items)
     found = []
@@ -82,7 +86,7 @@ async def rows_of(url: str, world: World) -> list[Row]:
             if each.world == world.name:
                 actual = await measured(schema, store, each.document, each.variables)
                 found.append(Row(each, actual, bound(schema, items, each.document, each.variables)))
-    return found
+        return found, await estimated(store, world)
 
 
 def unexplained(rows: Sequence[Row]) -> list[str]:
@@ -141,16 +145,22 @@ def with_part(page: str, name: str, text: str) -> str:
 async def main() -> int:
     """Writes the page. Returns the exit status: 1 where an operation's note and its cost do not go together."""
     by_engine: dict[str, list[Row]] = {}
+    estimates: dict[str, list[Estimated]] = {}
     with engines() as found:
         for engine, url in found.items():
-            by_engine[engine] = [row for world in worlds() for row in await rows_of(url, world)]
+            found_rows = [await rows_of(url, world) for world in worlds()]
+            by_engine[engine] = [row for rows, _ in found_rows for row in rows]
+            estimates[engine] = [row for _, rows in found_rows for row in rows]
     wrong = [f"{engine}: {line}" for engine, rows in by_engine.items() for line in unexplained(rows)]
+    wrong += [f"{engine}: {line}" for engine, rows in estimates.items() for line in wrong_estimates(rows)]
     if wrong:
         print("\n".join(wrong), file=sys.stderr)
         return 1
     page = PAGE.read_text("utf-8")
     page = with_part(page, "printed plan", plan_text())
-    PAGE.write_text(with_part(page, "bound", tables_text(by_engine)), "utf-8")
+    page = with_part(page, "bound", tables_text(by_engine))
+    parts = (f"On {engine}:\n\n{estimates_text(rows)}" for engine, rows in estimates.items())
+    PAGE.write_text(with_part(page, "estimate", "\n".join(parts)), "utf-8")
     print(f"{PAGE.name}: {len(OPERATIONS)} operations on {' and on '.join(by_engine)}")
     return 0
 
