@@ -22,7 +22,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 .PHONY: help
 help:  ## Say what there is
-	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: install
 install: $(INSTALLED) $(PLAYGROUND)  ## Install everything, pinned, into .venv, and the playground's files where npm is
@@ -48,6 +48,11 @@ check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+# On DynamoDB Local too where `make test-local` has fetched it.
+.PHONY: plan-tables
+plan-tables: $(INSTALLED)  ## Measure the operations of docs/plan.md against the least that their keys allow
+	@$(BIN)/python -m bench.plan_tables
 
 .PHONY: format
 format: $(INSTALLED)  ## Format, and mend what the linter can mend

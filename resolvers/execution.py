@@ -30,6 +30,7 @@ from resolvers.context import RequestContext
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import key_value
 from resolvers.items_by_key import ItemsByKey, Wanted
+from resolvers.loaders import PageOf
 from resolvers.meanings import (
     Called,
     FarNode,
@@ -330,8 +331,17 @@ class Reading:
     def _read_list(self, begun: BegunList, round_trip: int) -> None:
         """Reads the page of a list, and counts it, each where it is asked for."""
         if begun.needs.has_page:
-            self._read(self._read_page(begun), begun.needs.gets << (round_trip + 1), begun.origin(round_trip))
+            read_in = self._read_in(begun.connection, round_trip)
+            self._read(self._read_page(begun), begun.needs.gets << (read_in + 1), begun.origin(read_in))
         self._count(begun, round_trip)
+
+    def _read_in(self, connection: Connection, round_trip: int) -> int:
+        """The round trip in which a page is read: what is there already was read in one before."""
+        extent = connection.extent
+        if connection.to is not None or extent.after is not None or extent.until is not None:
+            return round_trip
+        came = self._context.neighbours.came(PageOf(connection.neighbours, extent))
+        return round_trip if came is None else max(came, round_trip) - 1
 
     def _count(self, begun: BegunList, round_trip: int) -> None:
         if begun.found is not None and begun.needs.has_total:

@@ -22,7 +22,7 @@ from keygraph.listing import NeighbourList, Place
 from keygraph.reading import Extent, Found, read, read_to
 from keygraph.store import BatchGet, Store
 from keygraph.table import Key
-from resolvers.metering import pass_round_trip
+from resolvers.metering import ORIGIN, pass_round_trip
 from resolvers.whole_lists import WholeLists
 
 KeyT = TypeVar("KeyT")
@@ -146,15 +146,23 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
         self._store = store
         self._turns = asyncio.Semaphore(concurrency)
         self._whole = WholeLists()
+        self._came: dict[PageOf, int] = {}
 
     async def page(self, neighbours: NeighbourList, extent: Extent) -> Found:
         request = PageOf(neighbours, extent)
+        origin = ORIGIN.get()
+        sooner = origin.round_trip if origin else 0
         found = await self._get(request)
         if found is None:
             # It was promised, and not come to.
             pass_round_trip()
             found = await self._get(request)
+        self._came.setdefault(request, max(origin.round_trip if origin else 0, sooner + 1))
         return cast(Found, found)
+
+    def came(self, request: PageOf) -> int | None:
+        """The first round trip in which the page was there, if it is."""
+        return self._came.get(request)
 
     # --- Pages that somebody else reads ---------------------------------------------------------------
 

@@ -149,6 +149,7 @@ def running() -> Iterator[str]:
     make up, and has a port that nobody knows beforehand. Raises RuntimeError, with what it says itself, where it
     does not start.
     """
+    said = ""
     with ExitStack() as until_here:
         for _ in range(_STARTS):
             with ExitStack() as attempt:

@@ -1,0 +1,1 @@
+"""Measurements. Nothing else imports them."""

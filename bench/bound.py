@@ -1,0 +1,622 @@
+"""The bound: the least number of requests and of round trips in which an operation can be answered.
+
+It is computed from the keys alone. A naive reader walks the GraphQL document over a dictionary of the table's items,
+reads each thing by the graph's access paths, and notes by which key or range it had to, and in which round trip that
+key was known: those of arguments and ids in the first, those that a parent's key tells when that is known, those that
+an item tells one round trip after the item was asked for. Neither the plan nor the execution has a part in it.
+
+- Each partition of a list and each range of it is one request, and so is each that is counted.
+- Items that must be read by key are a request for every hundred in a round trip, of whatever type they are and
+  whatever asks for them.
+- Of a node that the model gathers (`gather=True`), what is wanted in one round trip of its item and of its lists that
+  are read forward takes one request for each run of items that stand side by side.
+- Nothing is read twice, and nothing is read that a key or an item at hand tells. A list that was read answers every
+  page of the same range in the same direction that goes no further; one that was read to its end answers every part of
+  it, and its count.
+- The round trips are the longest chain of keys of which each is told by what the one before has found.
+
+What the bound does not know, and so believes to cost nothing, or to cost something that it need not:
+
+- A page ends at 1 MB, and a filter makes a page look at more than it shows: both take more requests.
+- Two ranges of one partition may be one Query also where the model does not gather the node.
+- A count is asked for at the same time as a page, although the page may come to the end of its list and tell it.
+- What is read ahead under a node that turns out not to exist is counted, although nobody needed it.
+- Keys are got in the round trip in which they are known. Some could wait for company in a later batch, and nobody
+  would wait longer for it.
+- All of a round trip is there before the next one begins. Where answers come one by one, an item may be asked for that
+  a slower list is about to bring.
+
+It refuses what it cannot walk: cursors, methods that give nodes, indexes that project a part of the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias, cast
+
+from graphql import (
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLField,
+    GraphQLIncludeDirective,
+    GraphQLObjectType,
+    GraphQLSchema,
+    GraphQLSkipDirective,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    SelectionSetNode,
+    get_named_type,
+    is_abstract_type,
+    parse,
+)
+from graphql.execution.values import (
+    VariableValues,
+    get_argument_values,
+    get_directive_values,
+    get_variable_values,
+)
+from strawberry.schema.schema_converter import GraphQLCoreConverter
+from strawberry.types.arguments import convert_arguments
+
+from keygraph.items import Item
+from keygraph.listing import NeighbourList, bind
+from keygraph.names import camel
+from keygraph.paths import AccessPath
+from keygraph.ranges import Span
+from keygraph.records import End, RecordType
+from keygraph.table import Key, KeyValue, Table
+from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
+from resolvers.definitions import ServedField, given_arguments
+from resolvers.global_ids import read_global_id
+from resolvers.inputs import condition, key_value, narrowings, required_texts
+from resolvers.meanings import (
+    Called,
+    Edges,
+    FarNode,
+    ListOf,
+    Meaning,
+    NodeAt,
+    NodeById,
+    NodeByKey,
+    Nodes,
+    NodesByIds,
+    OnlyOf,
+    PageInfo,
+    Stored,
+    TotalCount,
+)
+from resolvers.schema import GraphSchema
+
+BATCH_KEYS = 100
+"""DynamoDB's limit on the keys of a BatchGetItem."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """What has to be asked for at the same time."""
+
+    ranges: int
+    counts: int
+    keys: int
+
+    @property
+    def requests(self) -> int:
+        return self.ranges + self.counts + -(-self.keys // BATCH_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The least that an operation costs."""
+
+    levels: tuple[RoundTrip, ...]
+
+    @property
+    def requests(self) -> int:
+        return sum(level.requests for level in self.levels)
+
+    @property
+    def round_trips(self) -> int:
+        return len(self.levels)
+
+
+class Items:
+    """The items of a table: by their keys, and by the partitions of the table and of its indexes."""
+
+    def __init__(self, table: Table, items: Iterable[Item]) -> None:
+        self.table = table
+        self._by_key = {table.key_of(item): item for item in items}
+        self._partitions: dict[tuple[str | None, KeyValue], list[Item]] = {}
+        for item in self._by_key.values():
+            for index in (None, *(index.name for index in table.indexes)):
+                keys = table.keyed(index)
+                names = [key.name for key in keys.keys]
+                if all(name in item for name in names):
+                    partition = cast(KeyValue, item[names[0]])
+                    self._partitions.setdefault((index, partition), []).append(item)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._by_key.values())
+
+    def get(self, key: Key) -> Item | None:
+        return self._by_key.get(key)
+
+    def keys_beside(self, key: Key) -> list[Key]:
+        """The keys of the items in the partition of one, in their order."""
+        return sorted(self.table.key_of(item) for item in self._partitions.get((None, key[0]), ()))
+
+    def of(self, neighbours: NeighbourList) -> list[Item]:
+        """The items of a list in the order of its sort key."""
+        found = [
+            item
+            for partition in neighbours.partitions
+            for item in self._partitions.get((neighbours.index_name, partition), ())
+            if neighbours.covers(item)
+        ]
+        places = {id(item): neighbours.place_of(item) for item in found}
+        # Equal sort keys of an index come in the order of the table's keys on the embedded engine.
+        return sorted(
+            found, key=lambda item: (neighbours.order_of(places[id(item)]), places[id(item)].position)
+        )
+
+
+def bound(
+    schema: GraphSchema, items: Items, document: str, variables: Mapping[str, Any] | None = None
+) -> Bound:
+    """The least that the only query of a valid document costs where the table has these items.
+
+    Raises ValueError for what the bound cannot walk.
+    """
+    return _Walk(schema, items, document, variables or {}).bound()
+
+
+# --- The walk -----------------------------------------------------------------------------------------
+
+_GoOn: TypeAlias = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What one Query reads."""
+
+    index: str | None
+    partition: KeyValue
+    span: Span
+    forward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """Something of which fields are selected: a node, an edge or a record."""
+
+    type: GraphQLObjectType
+    record: RecordType
+    identity: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Level:
+    """What is asked for in one round trip, and what goes on when it has come."""
+
+    keys: dict[Key, None] = field(default_factory=dict)
+    ranges: dict[_Range, int] = field(default_factory=dict)
+    """With how many items are wanted of each."""
+    counts: int = 0
+    together: dict[Key, dict[Key | _Range, set[Key]]] = field(default_factory=dict)
+    """By the keys of nodes that are gathered: what is read of their partitions, and the items that are wanted of it."""
+    whole: list[tuple[NeighbourList, Span]] = field(default_factory=list)
+    """The lists that are read to their end."""
+    items: dict[Key, Item] = field(default_factory=dict)
+    """The items that the ranges give, as far as they are shown."""
+    later: list[_GoOn] = field(default_factory=list)
+
+
+class _Walk:
+    """One naive reading of an operation, a round trip at a time."""
+
+    def __init__(
+        self, schema: GraphSchema, items: Items, document: str, variables: Mapping[str, Any]
+    ) -> None:
+        self._graph = schema.graph
+        self._schema: GraphQLSchema = schema._schema
+        self._converter = schema.schema_converter
+        self._items = items
+        definitions = parse(document).definitions
+        [self._operation] = (each for each in definitions if isinstance(each, OperationDefinitionNode))
+        self._fragments = {
+            each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)
+        }
+        values = get_variable_values(
+            self._schema, self._operation.variable_definitions or (), dict(variables)
+        )
+        if not isinstance(values, VariableValues):
+            raise ValueError(f"the variables do not fit: {values}")
+        self._variables = values
+        self._at_hand: dict[Key, Item | None] = {}
+        """What has come: items, and keys under which there is none."""
+        self._ranges: dict[_Range, int] = {}
+        """How many items of each range have come."""
+        self._read_whole: list[tuple[NeighbourList, Span]] = []
+        """The lists of which all has come."""
+        self._counted: set[tuple[_Range, object]] = set()
+        self._level = _Level()
+
+    def bound(self) -> Bound:
+        levels = []
+        now: list[_GoOn] = [self._root]
+        while now:
+            level = self._level = _Level()
+            for go_on in now:
+                go_on()
+            made = self._asked(level)
+            if made.requests:
+                levels.append(made)
+            # Nothing of this round trip is at hand before all of it was asked for.
+            self._at_hand |= {key: self._items.get(key) for key in level.keys}
+            self._at_hand |= level.items
+            self._ranges |= level.ranges
+            self._read_whole += level.whole
+            now = level.later
+        return Bound(tuple(levels))
+
+    def _asked(self, level: _Level) -> RoundTrip:
+        """What a round trip asks for, with that as one which stands side by side in a gathered node's partition."""
+        ranges, keys = len(level.ranges), len(level.keys)
+        for node, parts in level.together.items():
+            lists = [wanted for part, wanted in parts.items() if isinstance(part, _Range)]
+            if not lists:
+                continue
+            alone, with_node = self._runs(node, lists), self._runs(node, parts.values())
+            ranges += alone - len(lists)
+            # A node that does not stand beside its lists costs least in the batch of the others.
+            keys -= node in parts and with_node == alone
+        return RoundTrip(ranges, level.counts, keys)
+
+    def _runs(self, node: Key, parts: Iterable[set[Key]]) -> int:
+        """How many Queries read these items of a node's partition without any other."""
+        wanted = set[Key]().union(*parts)
+        beside = [key in wanted for key in self._items.keys_beside(node)]
+        return max(1, sum(now and not before for before, now in pairwise([False, *beside])))
+
+    # --- The document ---------------------------------------------------------------------------------
+
+    def _fields(
+        self, type_: GraphQLObjectType, selected: SelectionSetNode | None
+    ) -> Iterator[tuple[FieldNode, GraphQLField, Meaning]]:
+        """The fields that are selected of an object; equal ones come several times, which costs nothing here."""
+        for each in selected.selections if selected else ():
+            skip = get_directive_values(GraphQLSkipDirective, each, self._variables)
+            include = get_directive_values(GraphQLIncludeDirective, each, self._variables)
+            if (skip and skip["if"]) or (include and not include["if"]):
+                continue
+            match each:
+                case FieldNode():
+                    definition = self._schema.get_field(type_, each.name.value)
+                    meaning = _meaning(definition)
+                    if definition is not None and meaning is not None:
+                        yield each, definition, meaning
+                case InlineFragmentNode():
+                    condition = each.type_condition
+                    if condition is None or self._applies(condition.name.value, type_):
+                        yield from self._fields(type_, each.selection_set)
+                case FragmentSpreadNode():
+                    fragment = self._fragments[each.name.value]
+                    if self._applies(fragment.type_condition.name.value, type_):
+                        yield from self._fields(type_, fragment.selection_set)
+
+    def _applies(self, name: str, type_: GraphQLObjectType) -> bool:
+        wanted = self._schema.get_type(name)
+        if is_abstract_type(wanted):
+            return self._schema.is_sub_type(cast(Any, wanted), type_)
+        return wanted is type_
+
+    def _given(self, node: FieldNode, definition: GraphQLField) -> Mapping[str, Any]:
+        values = get_argument_values(definition, node, self._variables)
+        served: ServedField = definition.extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
+        converter = self._converter
+        return given_arguments(
+            convert_arguments(values, served.arguments, converter.scalar_registry, converter.config)
+        )
+
+    def _type(self, name: str) -> GraphQLObjectType:
+        return cast(GraphQLObjectType, self._schema.get_type(name))
+
+    # --- Objects --------------------------------------------------------------------------------------
+
+    def _root(self) -> None:
+        for node, definition, meaning in self._fields(
+            cast(GraphQLObjectType, self._schema.query_type), self._operation.selection_set
+        ):
+            given = self._given(node, definition)
+            match meaning:
+                case NodeByKey(record):
+                    values = {}
+                    for slot in record.identity:
+                        name = record.leaf_name(slot.path)
+                        values[name] = key_value(self._graph, record, slot, given.get(camel(name)))
+                    self._node((record,), self._graph.identity(record, values), node, must_exist=True)
+                case NodeById():
+                    record, identity = read_global_id(self._graph, given["id"])
+                    self._node((record,), identity, node, must_exist=True)
+                case NodesByIds():
+                    for text in given["ids"]:
+                        record, identity = read_global_id(self._graph, text)
+                        self._node((record,), identity, node, must_exist=True)
+                case ListOf(path) | OnlyOf(path):
+                    self._list(path, None, node, definition)
+
+    def _node(
+        self,
+        records: Sequence[RecordType],
+        identity: tuple[str, ...],
+        node: FieldNode,
+        *,
+        must_exist: bool = False,
+    ) -> None:
+        """A node of which the key has become known; several types where the key does not tell which."""
+        record = records[0]
+        keys = self._graph.table_keys(record, identity)
+        if len(records) > 1:
+            self._get(keys, partial(self._recognised, records, identity, node))
+            return
+        selected = node.selection_set
+        found = _Object(self._type(record.name), record, identity)
+        if record.is_virtual:
+            self._told_by_key(found, selected)
+            return
+        if all(key in self._at_hand for key in keys):
+            items = self._of_type(keys, records)
+            if items:
+                self._told_by_key(found, selected)
+                self._told_by_item(found, items[0], selected)
+            return
+        self._told_by_key(found, selected)
+        if must_exist or self._needs_item(found, selected):
+            self._get(keys, partial(self._arrived, found, keys, selected))
+            if record.gathers:
+                there = {key for key in keys if self._items.get(key) is not None}
+                self._level.together.setdefault(keys[0], {})[keys[0]] = there
+
+    def _arrived(self, found: _Object, keys: Sequence[Key], selected: SelectionSetNode | None) -> None:
+        for item in self._of_type(keys, [found.record])[:1]:
+            self._told_by_item(found, item, selected)
+
+    def _recognised(self, records: Sequence[RecordType], identity: tuple[str, ...], node: FieldNode) -> None:
+        for item in self._of_type(self._graph.table_keys(records[0], identity), records)[:1]:
+            record = cast(RecordType, self._graph.recognise(item))
+            found = _Object(self._type(record.name), record, identity)
+            self._told_by_key(found, node.selection_set)
+            self._told_by_item(found, item, node.selection_set)
+
+    def _of_type(self, keys: Sequence[Key], records: Sequence[RecordType]) -> list[Item]:
+        items = (self._items.get(key) for key in keys)
+        return [item for item in items if item is not None and self._graph.recognise(item) in records]
+
+    def _needs_item(self, found: _Object, selected: SelectionSetNode | None) -> bool:
+        """Whether something is selected that the key does not tell."""
+        told = found.record.key_fields
+        for _, _, meaning in self._fields(found.type, selected):
+            match meaning:
+                case Stored(stored) if stored.name not in told:
+                    return True
+                case NodeAt(end) if end.name not in told:
+                    return True
+                case Called(method) if method.needs is None or not told.issuperset(method.needs):
+                    return True
+        return False
+
+    def _told_by_key(self, found: _Object, selected: SelectionSetNode | None) -> None:
+        """Goes on with what the object's key tells: its lists, and the ends that stand in it."""
+        record = found.record
+        for node, definition, meaning in self._fields(found.type, selected):
+            match meaning:
+                case ListOf(path) | OnlyOf(path):
+                    self._list(path, found.identity, node, definition)
+                case NodeAt(end) if end.name in record.key_fields:
+                    self._end(end, record.identity_end(found.identity, end), node)
+                case FarNode(path) if path.far_end in record.key_fields:
+                    end = record.ends[path.far_end]
+                    self._end(end, record.identity_end(found.identity, end), node)
+
+    def _told_by_item(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
+        """Goes on with what stands in the object's item alone: ends that are attributes."""
+        record = found.record
+        for node, _, meaning in self._fields(found.type, selected):
+            match meaning:
+                case NodeAt(end) if end.name not in record.key_fields:
+                    self._end(end, record.end_identity(item, end), node)
+                case FarNode(path) if path.far_end is not None and path.far_end not in record.key_fields:
+                    end = record.ends[path.far_end]
+                    self._end(end, record.end_identity(item, end), node)
+                case FarNode(path) if path.far_end is None:
+                    # The node is the item itself.
+                    own = _Object(self._type(record.name), record, found.identity)
+                    self._whole(own, item, node.selection_set)
+                case Called(method) if method.nodes:
+                    raise ValueError(f"the bound does not call {record.name}.{method.name}")
+
+    def _whole(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
+        self._told_by_key(found, selected)
+        self._told_by_item(found, item, selected)
+
+    def _end(self, end: End, identity: tuple[str, ...] | None, node: FieldNode) -> None:
+        if identity is not None:
+            records, own = end.nodes(identity)
+            self._node(records, own, node)
+
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def _list(
+        self,
+        path: AccessPath,
+        owner: tuple[str, ...] | None,
+        node: FieldNode,
+        definition: GraphQLField,
+    ) -> None:
+        given = self._given(node, definition)
+        if given.get("after") is not None or given.get("before") is not None:
+            raise ValueError("the bound knows no cursors")
+        if not path.tells_all:
+            raise ValueError(f"the bound knows whole items alone, and {path.keys.index_name} has parts")
+        neighbours = bind(
+            self._graph,
+            path,
+            owner,
+            required_texts(self._graph, path, given),
+            narrowings(self._graph, path, given),
+            condition(self._graph, path, given.get("where")),
+        )
+        type_ = cast(GraphQLObjectType, get_named_type(definition.type))
+        if path.is_one:
+            self._page(
+                neighbours, 1, True, owner, partial(self._each, type_, path.record, node.selection_set)
+            )
+            return
+        from_end = given.get("last") is not None
+        size = given["last"] if from_end else given.get("first")
+        size = DEFAULT_PAGE_SIZE if size is None else size
+        forward = from_end == (given.get("direction") is SortDirection.DESC)
+        shown, has_page, has_total, looks_on = [], False, False, False
+        for inner, inner_definition, meaning in self._fields(type_, node.selection_set):
+            match meaning:
+                case Edges() | Nodes():
+                    has_page = True
+                    shown.append((inner, inner_definition, meaning))
+                case PageInfo():
+                    has_page = True
+                    info = self._type("PageInfo")
+                    names = {each.name.value for each, _, _ in self._fields(info, inner.selection_set)}
+                    looks_on |= ("hasPreviousPage" if from_end else "hasNextPage") in names
+                case TotalCount():
+                    has_total = True
+        go_on = partial(self._shown, path, shown)
+        if given.get("to") is not None:
+            self._edges_to(neighbours, owner or (), given["to"], size, forward, go_on)
+            return
+        if has_page and size:
+            self._page(neighbours, size + looks_on, forward, owner, lambda items: go_on(items[:size]))
+        if has_total:
+            self._count(neighbours)
+
+    def _page(
+        self,
+        neighbours: NeighbourList,
+        size: int,
+        forward: bool,
+        owner: tuple[str, ...] | None,
+        go_on: Callable[[list[Item]], None],
+    ) -> None:
+        """Reads a page; what has come already is not read again."""
+        ranges = [
+            _Range(neighbours.index_name, partition, neighbours.span, forward)
+            for partition in neighbours.partitions
+        ]
+        items = self._items.of(neighbours)
+        page = (items if forward else items[::-1])[:size]
+        missing = [each for each in ranges if self._ranges.get(each, 0) < size]
+        if not missing or self._is_whole(neighbours):
+            go_on(page)
+            return
+        arriving = {self._items.table.key_of(item): item for item in page}
+        gathering = neighbours.path.owner
+        for each in missing:
+            self._level.ranges[each] = max(size, self._level.ranges.get(each, 0))
+            if gathering is not None and gathering.gathers and forward and owner and each.index is None:
+                [node] = self._graph.table_keys(gathering, owner)
+                if node[0] == each.partition:
+                    parts = self._level.together.setdefault(node, {})
+                    parts.setdefault(each, set()).update(arriving)
+        if len(items) < size and neighbours.filter is None and neighbours.condition is None:
+            self._level.whole.append((neighbours, neighbours.span))
+        self._level.items |= arriving
+        self._level.later.append(partial(go_on, page))
+
+    def _is_whole(self, neighbours: NeighbourList) -> bool:
+        """Whether a list has come of which this one is a part."""
+        return any(
+            (whole.index_name, whole.partitions) == (neighbours.index_name, neighbours.partitions)
+            and neighbours.span.within(span) == neighbours.span
+            for whole, span in self._read_whole
+        )
+
+    def _count(self, neighbours: NeighbourList) -> None:
+        if self._is_whole(neighbours):
+            return
+        for partition in neighbours.partitions:
+            counted = _Range(neighbours.index_name, partition, neighbours.span, True)
+            wanted = (counted, (neighbours.filter, neighbours.condition))
+            if wanted not in self._counted:
+                self._counted.add(wanted)
+                self._level.counts += 1
+
+    def _edges_to(
+        self,
+        neighbours: NeighbourList,
+        owner: tuple[str, ...],
+        ids: Sequence[str],
+        size: int,
+        forward: bool,
+        go_on: Callable[[list[Item]], None],
+    ) -> None:
+        """Reads the edges to some nodes, where the two ends make the whole table key."""
+        path = neighbours.path
+        if not path.finds_by_node:
+            raise ValueError(f"the bound knows edges by their keys alone, not those of {path.record.name}")
+        keys: dict[Key, None] = {}
+        for text in ids:
+            record, identity = read_global_id(self._graph, text)
+            end = path.record.ends[cast(str, path.far_end)]
+            texts = path.edge_texts(owner, end.identity_of(record, identity))
+            own = tuple(texts[slot.name] for slot in path.record.identity)
+            keys |= dict.fromkeys(self._graph.table_keys(path.record, own))
+
+        def arrived() -> None:
+            items = [item for key in keys if (item := self._items.get(key)) and neighbours.covers(item)]
+            items.sort(key=lambda item: neighbours.order_of(neighbours.place_of(item)), reverse=not forward)
+            go_on(items[:size])
+
+        self._get(list(keys), arrived)
+
+    def _shown(
+        self,
+        path: AccessPath,
+        shown: Sequence[tuple[FieldNode, GraphQLField, Meaning]],
+        items: list[Item],
+    ) -> None:
+        """Goes on with the edges and nodes of a page."""
+        for node, definition, meaning in shown:
+            if isinstance(meaning, Edges) or path.far_end is None:
+                type_ = cast(GraphQLObjectType, get_named_type(definition.type))
+                self._each(type_, path.record, node.selection_set, items)
+                continue
+            end = path.record.ends[path.far_end]
+            for item in items:
+                self._end(end, path.record.end_identity(item, end), node)
+
+    def _each(
+        self,
+        type_: GraphQLObjectType,
+        record: RecordType,
+        selected: SelectionSetNode | None,
+        items: list[Item],
+    ) -> None:
+        for item in items:
+            self._whole(_Object(type_, record, record.identity_of(item)), item, selected)
+
+    # --- Items by key ---------------------------------------------------------------------------------
+
+    def _get(self, keys: Sequence[Key], go_on: _GoOn) -> None:
+        missing = [key for key in keys if key not in self._at_hand]
+        if not missing:
+            go_on()
+            return
+        self._level.keys |= dict.fromkeys(missing)
+        self._level.later.append(go_on)
+
+
+def _meaning(definition: GraphQLField | None) -> Meaning | None:
+    served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
+    return served.meaning if isinstance(served, ServedField) else None

@@ -1,0 +1,92 @@
+"""Running an operation against a store, and what it asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from graphql.execution.values import VariableValues, get_variable_values
+
+from keygraph.bulk import BATCH_ITEMS, write_batches
+from keygraph.engines import open_store
+from keygraph.graph import Graph
+from keygraph.items import Item
+from keygraph.store import CreateTable, DeleteTable, Store
+from resolvers.arguments import Arguments
+from resolvers.completion import Completion
+from resolvers.context import Limits, RequestContext
+from resolvers.documents import Documents
+from resolvers.execution import Reading
+from resolvers.metering import Sent
+from resolvers.plan import Plan
+from resolvers.schema import GraphSchema
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one operation asked of a store."""
+
+    sent: Sequence[Sent]
+
+    @property
+    def requests(self) -> int:
+        return len(self.sent)
+
+    @property
+    def round_trips(self) -> int:
+        """The longest chain of requests of which each waited for the one before."""
+        return max((sent.round_trip for sent in self.sent), default=0)
+
+
+@asynccontextmanager
+async def filled_store(url: str, graph: Graph, items: Sequence[Item]) -> AsyncIterator[Store]:
+    """A store at the address with a new table of these items, which goes in the end."""
+    # So many lists at once make a small machine's DynamoDB Local slow, which is no answer of an operation.
+    async with open_store(url, graph.table, deadline=120.0) as store:
+        await store.send(DeleteTable())
+        await store.send(CreateTable())
+        batches = ((items[at : at + BATCH_ITEMS], None) for at in range(0, len(items), BATCH_ITEMS))
+        await write_batches(store, batches, lambda _: None)
+        try:
+            yield store
+        finally:
+            await store.send(DeleteTable())
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The only query of a document, planned."""
+
+    plan: Plan
+    values: VariableValues
+
+
+def planned(schema: GraphSchema, document: str, variables: Mapping[str, Any] | None = None) -> Planned:
+    """The plan of the only query of a document. Raises ValueError where it has none, or is not valid."""
+    core = schema._schema
+    documents = Documents(core, schema.graph, 1)
+    read = documents.read(document)
+    operation = read.operation(None)
+    if operation is None or read.errors:
+        raise ValueError(f"no query: {read.errors}")
+    values = get_variable_values(core, operation.variable_definitions or (), dict(variables or {}))
+    if not isinstance(values, VariableValues):
+        raise ValueError(f"the variables do not fit: {values}")
+    return Planned(documents.plan(read, operation, values.coerced), values)
+
+
+async def measured(
+    schema: GraphSchema, store: Store, document: str, variables: Mapping[str, Any] | None = None
+) -> Measured:
+    """Runs the only query of a document. Raises ValueError where its answer has an error."""
+    found = planned(schema, document, variables)
+    context = RequestContext(schema.graph, store, b"of a measurement", Limits(), found.plan.needed)
+    arguments = Arguments(schema.schema_converter, found.values)
+    root = await Reading(found.plan, context, arguments).read()
+    completion = Completion(context.limits)
+    completion.root(root, None)
+    if completion.errors:
+        raise ValueError(f"the answer has errors: {completion.errors[:3]}")
+    return Measured(tuple(context.meter.sent))

@@ -1,0 +1,214 @@
+"""The operations that are measured: each with the world of `bench.worlds` that it is asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.worlds import SHAPES, shape_name
+from examples import cargo, commerce, social
+from keygraph.graph import Graph
+from resolvers.global_ids import global_id
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is asked."""
+
+    name: str
+    world: str
+    document: str
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    """Why it does not cost what the bound says, for the page; empty where it does."""
+    estimate_note: str = ""
+    """Why its read units may be far from the estimate."""
+
+
+def _id(graph: Graph, name: str, *identity: str) -> str:
+    return global_id(graph.types[name], identity)
+
+
+_ORDERS = """query ($user: ID!) { user(userId: $user) { name orders(first: 50) { nodes { orderDate
+  items(first: 20) { nodes { name categories(first: 10) { nodes { name } } } } } } } }"""
+
+_NODES = [
+    *(_id(commerce.graph, "Product", f"50x20x10-{number:05d}") for number in range(120)),
+    *(_id(commerce.graph, "Order", f"50x20x10-{number:03d}") for number in range(20)),
+    *(_id(commerce.graph, "User", shape_name(shape)) for shape in SHAPES),
+]
+_BOXES = " ".join(f'b{number}: box(boxId: "L000{number:02d}000") {{ ...ways }}' for number in range(12))
+_FRIENDS = [_id(social.graph, "User", f"p{number:03d}") for number in range(5, 45)]
+
+OPERATIONS = (
+    *(
+        Operation(
+            f"user, orders, items, products, categories {shape_name(shape).replace('x', '×')}",
+            "commerce",
+            _ORDERS,
+            {"user": shape_name(shape)},
+            estimate_note="There is one statistic for customers of all sizes: the length of a list is its mean, and so is the "
+            "share of the nodes that other places have read.",
+        )
+        for shape in SHAPES
+    ),
+    Operation(
+        "an order with its customer and all its items",
+        "commerce",
+        """{ order(orderId: "50x20x10-007") { total status customer { name }
+          items { edges { quantity unitPrice node { name price } } } } }""",
+    ),
+    Operation(
+        "a user's orders, by what keys and the index's items tell",
+        "commerce",
+        """{ user(userId: "50x20x10") { orders(first: 30) { nodes { total status customer { userId }
+          items { nodes { id productId } } } } } }""",
+    ),
+    Operation(
+        "a page of products with their sellers, tags and categories",
+        "commerce",
+        """{ products(first: 50, direction: DESC) { nodes { name price seller { name }
+          tags { nodes { tagName } } categories { nodes { name } } } pageInfo { hasNextPage endCursor } } }""",
+        estimate_note="These products share more of their sellers and categories than those of other operations do.",
+    ),
+    Operation(
+        "categories down four levels",
+        "commerce",
+        """{ category(categoryId: "menu") { name children { nodes { name children { nodes { name
+          children { nodes { name children { nodes { name } } } } } } } } } }""",
+        estimate_note="Products share categories, and what is learned from them is believed of a menu's too, which are all "
+        "different.",
+    ),
+    Operation(
+        "a menu of four levels, by what the edges tell",
+        "commerce",
+        """{ category(categoryId: "menu") { name children { edges { childName node { children {
+          edges { childName node { children { edges { childName node { children { edges { childName
+          } } } } } } } } } } } } }""",
+    ),
+    Operation(
+        "a user's activities over five shards, with the products",
+        "commerce",
+        """{ user(userId: "50x20x10") { activities(first: 40, direction: DESC) { nodes { action timestamp
+          product { name seller { name } } } } } }""",
+    ),
+    Operation(
+        "143 nodes of three types by their ids",
+        "commerce",
+        """query ($ids: [ID!]!) { nodes(ids: $ids) { id ... on Product { name } ... on User { name }
+          ... on Order { total customer { name } } } }""",
+        {"ids": _NODES},
+    ),
+    Operation(
+        "counts of a page of products",
+        "commerce",
+        """{ products(first: 25) { nodes { productId orders { totalCount } reviews { totalCount }
+          categories { totalCount } } } }""",
+    ),
+    Operation(
+        "one list under four aliases",
+        "commerce",
+        """{ user(userId: "50x20x10") { a: orders(first: 10) { nodes { total } }
+          b: orders(first: 10) { nodes { status items(first: 3) { nodes { name } } } }
+          c: orders(first: 10) { edges { cursor node { orderId } } }
+          d: orders(first: 10, direction: DESC) { nodes { orderDate } } } }""",
+    ),
+    Operation(
+        "one list under two aliases, of pages of two sizes",
+        "commerce",
+        """{ user(userId: "50x20x10") { short: orders(first: 3) { nodes { total } }
+          long: orders(first: 30) { nodes { total } } } }""",
+        note="The shorter page is a part of the longer one, and is read all the same: pages of different sizes "
+        "are different reads. The bound answers the one from the other.",
+    ),
+    Operation(
+        "a tag's products with the reviews and who wrote them",
+        "commerce",
+        """{ tag(tagName: "blue-50x20x10") { products(first: 60) { nodes { name reviews { nodes { comment
+          customer { name } } } tags { nodes { tagName } } } } } }""",
+        estimate_note="Most products have no review. DynamoDB charges for a Query that finds nothing, and the embedded engine "
+        "with it; DynamoDB Local does not.",
+    ),
+    Operation(
+        "a container, its pallets and their boxes 1×1×1",
+        "cargo",
+        """{ container(containerId: "S00") { operator pallets { edges { linkedBy node { origin
+          boxes { edges { linkedBy node { weightInKg } } } } } } } }""",
+        estimate_note="It is taken to be as large as the other containers that are asked for.",
+    ),
+    Operation(
+        "three containers, their pallets and their boxes 3×20×10",
+        "cargo",
+        """query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Container { operator pallets { edges { linkedBy
+          node { origin boxes { edges { linkedBy node { weightInKg } } } } } } } } }""",
+        {"ids": [_id(cargo.graph, "Container", f"L{number:02d}") for number in range(3)]},
+        estimate_note="What other operations had read before of pallets and boxes is believed to be shared here too.",
+    ),
+    Operation(
+        "twelve boxes, the pallets that they stand on, and the container",
+        "cargo",
+        f"""{{ {_BOXES} }} fragment ways on Box {{ weightInKg pallet {{ linkedBy node {{ origin
+          container {{ linkedBy node {{ operator }} }} }} }} }}""",
+    ),
+    Operation(
+        "a box, its pallet, all boxes of this, and their pallet again",
+        "cargo",
+        """{ box(boxId: "L00003004") { pallet { node { boxes { nodes { weightInKg pallet { node { origin
+          } } } } } } } }""",
+    ),
+    Operation(
+        "people by a skill, their skills, and who else has these",
+        "talent",
+        """{ peopleBySkill(first: 8, skillName: {eq: "Skill 03"}) { nodes { level person { name
+          skills { nodes { skillName people(first: 10) { nodes { name } } } } } } } }""",
+        estimate_note="The same few skills stand in everybody's list. The lists below a node are estimated for each place in "
+        "which it stands, and read once.",
+    ),
+    Operation(
+        "everything that is known of a person",
+        "talent",
+        """{ person(nodeId: 7) { name dates { edges { occasion when node { day } } }
+          places { edges { bond node { location } } } skills { edges { level node { skillName } } } } }""",
+    ),
+    Operation(
+        "friends of friends of friends 20×20×20",
+        "social",
+        """{ user(userId: "p100") { name friends { nodes { name friends { nodes { name
+          friends { nodes { userId name } } } } } } } }""",
+        estimate_note="The friends of friends are mostly the same people. The lists below a node are estimated for each place in "
+        "which it stands, and read once.",
+    ),
+    Operation(
+        "the friends of two people, to see whom they share",
+        "social",
+        """{ a: user(userId: "p100") { friends { nodes { userId name } } }
+          b: user(userId: "p104") { friends { nodes { userId name } } } }""",
+    ),
+    Operation(
+        "what a user's friends like and whom they follow",
+        "social",
+        """{ user(userId: "p100") { friends { nodes { name likes { nodes { postId } }
+          follows { edges { timestamp node { name } } } } } } }""",
+    ),
+    Operation(
+        "which of forty people a user is friends with",
+        "social",
+        """query ($ids: [ID!]!) { user(userId: "p024") { name friends(to: $ids) { totalCount
+          edges { friendshipSince node { name } } } } }""",
+        {"ids": _FRIENDS},
+        note="The edges that `to` names and the user are got by key at the same time, but by two requests: "
+        "edges do not join the nodes' batch. The bound gets both by one.",
+    ),
+    Operation(
+        "which of forty people each friend is friends with",
+        "social",
+        """query ($ids: [ID!]!) { user(userId: "p024") { friends { nodes { userId friends(to: $ids) {
+          nodes { userId } } } } } }""",
+        {"ids": _FRIENDS},
+        note="Each list of the twenty with `to` gets its edges by a request of its own; the bound gets the edges "
+        "of all of them together, a hundred at a time.",
+        estimate_note="Half of what is looked for is not there. DynamoDB charges for that, and the embedded engine with it; "
+        "DynamoDB Local does not.",
+    ),
+)

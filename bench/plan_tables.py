@@ -1,0 +1,169 @@
+"""What is generated in `docs/plan.md`: operations against the bound and against their estimates, and a printed plan.
+
+    python -m bench.plan_tables
+
+runs the operations of `bench.operations` on the embedded engine, and on DynamoDB Local where it was fetched, and
+writes what came of it between the page's markers. It fails, and writes nothing, where an operation does not cost what
+the bound says and has no note why, where it has a note and costs just that, and where it costs more requests or round
+trips than estimated, or is far from its estimated read units without a note why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.bound import Bound, Items, bound
+from bench.estimates import Estimated, estimated
+from bench.estimates import table_text as estimates_text
+from bench.estimates import wrong as wrong_estimates
+from bench.measuring import Measured, filled_store, measured, planned
+from bench.operations import OPERATIONS, Operation
+from bench.worlds import World, worlds
+from resolvers import build_schema
+from resolvers.steps import steps_of, steps_text
+from tests import dynamodb_local
+
+PAGE = Path(__file__).parents[1] / "docs" / "plan.md"
+COMMAND = "python -m bench.plan_tables"
+SHOWN = OPERATIONS[1]
+"""The operation of which the page prints the plan."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operation, what it costs on an engine, and the least that it can cost."""
+
+    operation: Operation
+    measured: Measured
+    bound: Bound
+
+    @property
+    def is_exact(self) -> bool:
+        return (self.measured.requests, self.measured.round_trips) == (
+            self.bound.requests,
+            self.bound.round_trips,
+        )
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as the page shows it."""
+        pairs = (
+            (self.measured.requests, self.bound.requests),
+            (self.measured.round_trips, self.bound.round_trips),
+        )
+        shown = [(f"{actual:,}", f"{least:,}", f"{actual / least:.2f}") for actual, least in pairs]
+        return (self.operation.name, *shown[0], *shown[1])
+
+
+@contextmanager
+def engines() -> Iterator[dict[str, str]]:
+    """The addresses of the engines that there are, by what the page calls them."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = {"the embedded engine": f"sqlite:{folder}/plan.db"}
+        reason = dynamodb_local.missing()
+        if reason is not None:
+            print(f"not on DynamoDB Local: {reason}", file=sys.stderr)
+            yield found
+            return
+        with dynamodb_local.running() as url:
+            yield {**found, "DynamoDB Local": url}
+
+
+async def rows_of(url: str, world: World) -> tuple[list[Row], list[Estimated]]:
+    """The operations of a world on the engine at the address: against the bound, and against their estimates."""
+    schema = build_schema(world.graph.check())
+    items = Items(world.graph.table, world.items)
+    found = []
+    async with filled_store(url, world.graph, world.items) as store:
+        for each in OPERATIONS:
+            if each.world == world.name:
+                actual = await measured(schema, store, each.document, each.variables)
+                found.append(Row(each, actual, bound(schema, items, each.document, each.variables)))
+        return found, await estimated(store, world)
+
+
+def unexplained(rows: Sequence[Row]) -> list[str]:
+    """What is wrong with the notes of the operations."""
+    return [
+        f"{row.operation.name}: {' | '.join(row.cells[1:])}, and it has {'a' if row.is_exact else 'no'} note"
+        for row in rows
+        if row.is_exact == bool(row.operation.note)
+    ]
+
+
+def table_text(rows: Sequence[Row]) -> str:
+    """The rows as a table, with why those are as they are that differ from the bound."""
+    lines = [
+        "| operation | requests | bound | ratio | round trips | bound | ratio |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        *(f"| {' | '.join(row.cells)} |" for row in rows),
+    ]
+    exact = sum(row.is_exact for row in rows)
+    lines += ["", f"{exact} of {len(rows)} operations cost exactly the bound."]
+    noted = [row.operation for row in rows if row.operation.note]
+    if noted:
+        lines += ["", "Why the others do not:", ""]
+        lines += [f"- *{each.name}*: {each.note}" for each in noted]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def tables_text(by_engine: dict[str, list[Row]]) -> str:
+    """A table for the engines that agree, one more for each that does not."""
+    alike: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+    for engine, rows in by_engine.items():
+        alike.setdefault(tuple(row.cells for row in rows), []).append(engine)
+    parts = []
+    for names in alike.values():
+        said = f"On {' and on '.join(names)}{' alike' if len(names) > 1 else ''}, from `{COMMAND}`:"
+        parts.append(f"{said}\n\n{table_text(by_engine[names[0]])}")
+    return "\n".join(parts)
+
+
+def plan_text() -> str:
+    """The shown operation and its plan, as the page has them."""
+    [world] = (each for each in worlds() if each.name == SHOWN.world)
+    schema = build_schema(world.graph.check())
+    steps = steps_text(steps_of(planned(schema, SHOWN.document, SHOWN.variables).plan, world.graph))
+    return f"```graphql\n{SHOWN.document}\n```\n\n```text\n{steps}```\n"
+
+
+def with_part(page: str, name: str, text: str) -> str:
+    """The page with that text between the markers of that name. Raises ValueError where it has none."""
+    marked = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
+    if not marked.search(page):
+        raise ValueError(f"{PAGE.name} has no <!-- {name} --> and <!-- /{name} -->")
+    return marked.sub(lambda _: text, page)
+
+
+async def main() -> int:
+    """Writes the page. Returns the exit status: 1 where an operation's note and its cost do not go together."""
+    by_engine: dict[str, list[Row]] = {}
+    estimates: dict[str, list[Estimated]] = {}
+    with engines() as found:
+        for engine, url in found.items():
+            found_rows = [await rows_of(url, world) for world in worlds()]
+            by_engine[engine] = [row for rows, _ in found_rows for row in rows]
+            estimates[engine] = [row for _, rows in found_rows for row in rows]
+    wrong = [f"{engine}: {line}" for engine, rows in by_engine.items() for line in unexplained(rows)]
+    wrong += [f"{engine}: {line}" for engine, rows in estimates.items() for line in wrong_estimates(rows)]
+    if wrong:
+        print("\n".join(wrong), file=sys.stderr)
+        return 1
+    page = PAGE.read_text("utf-8")
+    page = with_part(page, "printed plan", plan_text())
+    page = with_part(page, "bound", tables_text(by_engine))
+    parts = (f"On {engine}:\n\n{estimates_text(rows)}" for engine, rows in estimates.items())
+    PAGE.write_text(with_part(page, "estimate", "\n".join(parts)), "utf-8")
+    print(f"{PAGE.name}: {len(OPERATIONS)} operations on {' and on '.join(by_engine)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,205 @@
+"""The bound, worked out by hand; and that operations cost no more than it, on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from bench.bound import Items, RoundTrip, bound
+from bench.measuring import measured
+from bench.operations import OPERATIONS
+from bench.plan_tables import COMMAND, PAGE, plan_text, with_part
+from bench.worlds import SHAPES, World, worlds
+from keygraph.items import Item
+from keygraph.store import BatchWrite, Store
+from resolvers.global_ids import global_id
+from tests.conftest import MakeStore
+from tests.documents.round_trips import RoundTrips
+from tests.schemas import schema_of
+
+
+@cache
+def small_worlds() -> dict[str, World]:
+    """The worlds without the largest of the customers."""
+    return {world.name: world for world in worlds(SHAPES[:2])}
+
+
+def levels(world: str, document: str, **variables: Any) -> list[tuple[int, int, int]]:
+    """Ranges, counts and keys of each round trip of the bound."""
+    asked = small_worlds()[world]
+    found = bound(schema_of(asked.graph), Items(asked.graph.table, asked.items), document, variables)
+    return [(level.ranges, level.counts, level.keys) for level in found.levels]
+
+
+# --- By hand ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("world", "document", "expected"),
+    [
+        # User and orders; items of five orders; 20 products and their categories; the categories that there are.
+        (
+            "commerce",
+            """{ user(userId: "5x4x3") { name orders { nodes { items { nodes { name
+              categories { nodes { name } } } } } } } }""",
+            [(1, 0, 1), (5, 0, 0), (20, 0, 20), (0, 0, 60)],
+        ),
+        # What keys, edges and an index's own items tell is not read; but the user must be there.
+        (
+            "commerce",
+            """{ user(userId: "5x4x3") { userId orders { nodes { total customer { userId }
+              items { edges { quantity node { id } } } } } } }""",
+            [(1, 0, 1), (5, 0, 0)],
+        ),
+        # Equal lists under aliases are one, and the longest page answers the others; the other direction is another.
+        (
+            "commerce",
+            """{ user(userId: "5x4x3") { a: orders(first: 2) { nodes { total } } b: orders { nodes { status } }
+              c: orders(last: 2) { nodes { total } } } }""",
+            [(2, 0, 1)],
+        ),
+        # The five shards are asked at the same time; the products stand in the activities; they have one seller.
+        (
+            "commerce",
+            """{ user(userId: "5x4x3") { activities { nodes { product { seller { name } } } } } }""",
+            [(5, 0, 1), (0, 0, 5), (0, 0, 1)],
+        ),
+        # The customer was read as the root before the order tells that it is theirs.
+        (
+            "commerce",
+            """{ user(userId: "5x4x3") { name } order(orderId: "5x4x3-000") { customer { email
+              orders { totalCount } } } }""",
+            [(0, 0, 2), (0, 1, 0)],
+        ),
+        # An order is gathered: it stands beside its items and is one Query with them; its last items are another.
+        (
+            "commerce",
+            """{ order(orderId: "5x4x3-000") { total items { nodes { name } } } }""",
+            [(1, 0, 0), (0, 0, 4)],
+        ),
+        (
+            "commerce",
+            """{ order(orderId: "5x4x3-000") { total items(last: 2) { nodes { id } } } }""",
+            [(1, 0, 1)],
+        ),
+        # All orders of a user have come, so that the second asking for some and their number is answered.
+        (
+            "commerce",
+            """{ user(userId: "5x4x3") { orders { nodes { customer { orders(first: 2) { totalCount nodes { total } }
+              } } } } }""",
+            [(1, 0, 1)],
+        ),
+        # A tag has no item.
+        ("commerce", '{ tag(tagName: "new-5x4x3") { products { nodes { productId } } } }', [(1, 0, 0)]),
+        # A pallet's container is found by the pallet's key, before the pallet was read.
+        (
+            "cargo",
+            '{ box(boxId: "L00000000") { pallet { node { origin container { node { operator } } } } } }',
+            [(1, 0, 1), (1, 0, 1), (0, 0, 1)],
+        ),
+        # Skipped fields cost nothing, fragments what stands in them.
+        (
+            "cargo",
+            """{ pallet(palletId: "L00000") { ...f boxes @skip(if: true) { totalCount } } }
+              fragment f on Pallet { ... on Pallet { container { linkedBy } } }""",
+            [(1, 0, 1)],
+        ),
+        # Friends of p090 and p091 are the 22 from p080 to p101; the user and these two were read before.
+        (
+            "social",
+            '{ user(userId: "p100") { name friends(first: 2) { nodes { name friends { nodes { name } } } } } }',
+            [(1, 0, 1), (2, 0, 2), (0, 0, 19)],
+        ),
+        # A node that does not exist leads nowhere.
+        ("social", '{ user(userId: "nobody") { name } }', [(0, 0, 1)]),
+    ],
+)
+def test_what_keys_alone_allow(world: str, document: str, expected: list[tuple[int, int, int]]) -> None:
+    """The page would call something the least that is not."""
+    assert levels(world, document) == expected
+
+
+def test_a_hundred_keys_are_a_request() -> None:
+    """A batch of a hundred and one would be taken for one request, which DynamoDB refuses."""
+    assert [RoundTrip(1, 2, keys).requests for keys in (0, 1, 100, 101, 200, 201)] == [3, 4, 4, 5, 5, 6]
+
+
+def test_edges_to_named_nodes_are_keys() -> None:
+    """Edges between two known nodes would be taken for a list, of which they are three items."""
+    user = small_worlds()["social"].graph.types["User"]
+    ids = [global_id(user, (f"p{number:03d}",)) for number in (99, 101, 150)]
+    document = """query ($ids: [ID!]) { user(userId: "p100") { friends(to: $ids) { nodes { name } } } }"""
+    assert levels("social", document, ids=ids) == [(0, 0, 4), (0, 0, 2)]
+
+
+def test_what_it_cannot_walk_is_refused() -> None:
+    """A page behind a cursor would be taken for the first one."""
+    with pytest.raises(ValueError, match="cursors"):
+        levels("social", '{ user(userId: "p100") { friends(after: "x") { totalCount } } }')
+
+
+# --- On every engine ----------------------------------------------------------------------------------
+
+_QUICK = (
+    "user, orders, items, products, categories 1×1×1",
+    "user, orders, items, products, categories 5×4×3",
+    "categories down four levels",
+    "a menu of four levels, by what the edges tell",
+    "a container, its pallets and their boxes 1×1×1",
+    "a box, its pallet, all boxes of this, and their pallet again",
+    "everything that is known of a person",
+    "the friends of two people, to see whom they share",
+)
+"""Operations that need few items; a round of them has fewer lists than one operation reads at once."""
+
+
+def _needed(world: World) -> Iterable[Item]:
+    """The items of a world that the quick operations can meet, and some more."""
+    for item in world.items:
+        is_far = world.name == "social" and not "USER#p090" <= str(item["PK"]) <= "USER#p114"
+        is_large = world.name == "cargo" and "_S" not in str(item["objectId"])
+        is_large = is_large and "_L00003" not in str(item["objectId"])
+        if not (is_far or is_large):
+            yield item
+
+
+async def _filled(make_store: MakeStore, world: World) -> tuple[Store, list[Item]]:
+    store, items = await make_store(world.graph.table), list(_needed(world))
+    for at in range(0, len(items), 250):
+        await store.send(BatchWrite(tuple(items[at : at + 250])))
+    return store, items
+
+
+@pytest.mark.parametrize("name", ["commerce", "cargo", "talent", "social"])
+async def test_operations_cost_what_the_keys_allow(make_store: MakeStore, name: str) -> None:
+    """An operation would send a request more than its keys ask for, or wait for one that it need not."""
+    world = small_worlds()[name]
+    store, items = await _filled(make_store, world)
+    schema, known = schema_of(world.graph), Items(world.graph.table, items)
+    quick = [each for each in OPERATIONS if each.name in _QUICK and each.world == name]
+    assert quick
+    for each in quick:
+        rounds = RoundTrips(store)
+        actual = await measured(schema, rounds, each.document, each.variables)
+        least = bound(schema, known, each.document, each.variables)
+        assert (each.name, actual.requests, actual.round_trips) == (
+            each.name,
+            least.requests,
+            least.round_trips,
+        )
+        # The meter's word for it is not taken: what leaves together is seen, round by round.
+        assert [len(round_) for round_ in rounds.rounds] == [level.requests for level in least.levels]
+
+
+# --- The page -----------------------------------------------------------------------------------------
+
+
+def test_the_page_is_of_these_operations() -> None:
+    """The page would show a plan or operations that are no more."""
+    page = PAGE.read_text("utf-8")
+    assert with_part(page, "printed plan", plan_text()) == page, f"{COMMAND} writes it anew"
+    missing = [each.name for each in OPERATIONS if f"| {each.name} |" not in page]
+    assert not missing, f"{COMMAND} writes them"
