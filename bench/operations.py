@@ -119,8 +119,6 @@ OPERATIONS = (
         "commerce",
         """{ user(userId: "50x20x10") { short: orders(first: 3) { nodes { total } }
           long: orders(first: 30) { nodes { total } } } }""",
-        note="The shorter page is a part of the longer one, and is read all the same: pages of different sizes "
-        "are different reads. The bound answers the one from the other.",
     ),
     Operation(
         "a tag's products with the reviews and who wrote them",

@@ -6,8 +6,8 @@ are one. Between two cursors that are crossed, `after` at or behind `before`, th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -122,6 +122,13 @@ class Connection:
     to: EdgesTo | None
     looks: frozenset[str]
     """What is selected of pageInfo."""
+    shared: Extent | None = None
+    """The longer part that is read where several pages of the list are asked for at once."""
+
+    @property
+    def reads(self) -> Extent:
+        """The part of the list that is read for the page."""
+        return self.shared or self.extent
 
     @property
     def _attributes(self) -> frozenset[str] | None:
@@ -129,7 +136,7 @@ class Connection:
 
     async def first(self) -> Edge | None:
         """The first edge; None where there is none."""
-        found = await self.context.neighbours.page(self.neighbours, self.extent)
+        found = await self.context.neighbours.page(self.neighbours, self.reads)
         return self.only(found)
 
     def only(self, found: Found) -> Edge | None:
@@ -156,9 +163,15 @@ class Connection:
             return await self._page_to(self.to)
         window = self.window
         looks_back = ("hasNextPage" if window.from_end else "hasPreviousPage") in self.looks
-        found = await self.context.neighbours.page(self.neighbours, self.extent)
+        found = self._own_part(await self.context.neighbours.page(self.neighbours, self.reads))
         is_behind = looks_back and window.start is not None and await self._is_any_behind(found)
         return self.shown(found, is_behind)
+
+    def _own_part(self, found: Found) -> Found:
+        """What the page has of a longer part that was read."""
+        if len(found.items) <= self.window.size:
+            return found
+        return Found(found.items[: self.window.size], True, None)
 
     async def _is_any_behind(self, found: Found) -> bool:
         """Whether the list has anything on the side from which the page was read."""
@@ -249,6 +262,23 @@ def _index_before(
     if place is None:
         return len(places)
     return places.index(place) if place in places else _index_behind(neighbours, places, place, forward)
+
+
+def share_reads(connections: Sequence[Connection]) -> None:
+    """Sees to it that of pages of one list, which begin at one place, only the longest is read."""
+    alike: dict[Hashable, list[Connection]] = {}
+    for each in connections:
+        window = each.window
+        if each.to is None:
+            alike.setdefault((each.neighbours, window.forward, window.start, window.end), []).append(each)
+    for group in alike.values():
+        extents = [each.extent for each in group]
+        longest = replace(
+            max(extents, key=lambda extent: extent.count),
+            look_ahead=any(extent.look_ahead for extent in extents),
+        )
+        for each in group if len(set(extents)) > 1 else ():
+            each.shared = longest
 
 
 # --- From arguments -----------------------------------------------------------------------------------

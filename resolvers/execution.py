@@ -25,6 +25,7 @@ from resolvers.connections import (
     far_source,
     list_arguments,
     list_kind,
+    share_reads,
 )
 from resolvers.context import RequestContext
 from resolvers.global_ids import read_global_id
@@ -34,12 +35,10 @@ from resolvers.loaders import PageOf
 from resolvers.meanings import (
     Called,
     FarNode,
-    ListOf,
     NodeAt,
     NodeById,
     NodeByKey,
     NodesByIds,
-    OnlyOf,
 )
 from resolvers.metering import ORIGIN, Origin
 from resolvers.plan import Below, FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
@@ -67,6 +66,7 @@ class Reading:
         async with asyncio.TaskGroup() as self._tasks:
             for each in self._plan.root.fields:
                 self._start_root(each, root)
+            self._read_lists(self._begin_lists(self._plan.root.lists, [root], ""), 1)
             self._items.gathering.depart()
         return root
 
@@ -86,8 +86,6 @@ class Reading:
                 visits = [self._visit(selected, source) for source in sources]
                 root.found[selected] = visits if isinstance(selected.meaning, NodesByIds) else visits[0]
                 self._start_mixed(selected, visits, 1, selected.key, must_exist=True)
-            case ListOf() | OnlyOf():
-                self._start_list(selected, root, None, 1, "")
 
     def _named_at_root(self, selected: FieldPlan) -> list[Source]:
         given, graph = self._arguments.of(selected), self._context.graph
@@ -181,17 +179,10 @@ class Reading:
         unread: Sequence[Visit] = ()
         if plan.needs_item or (must_exist and plan.record is not None and not plan.record.is_virtual):
             unread = [visit for visit in visits if visit.source.item is None]
-        lists: dict[Visit, list[BegunList]] = {}
-        for each in plan.lists:
-            for visit in visits:
-                begun = self._begin_list(each, visit, visit.source, place)
-                if begun is not None:
-                    lists.setdefault(visit, []).append(begun)
+        lists = self._begin_lists(plan.lists, visits, place)
         if plan.gathers:
             self._read_with_lists(visits, unread, lists, round_trip, place)
-        for all_begun in lists.values():
-            for begun in all_begun:
-                self._read_list(begun, round_trip)
+        self._read_lists(lists, round_trip)
         self._start_ends(plan.key_ends, visits, round_trip, place)
         if not unread:
             self._go_on(plan, visits, round_trip, place)
@@ -305,12 +296,22 @@ class Reading:
 
     # --- Lists ----------------------------------------------------------------------------------------
 
-    def _start_list(
-        self, selected: FieldPlan, visit: Visit, owner: Source | None, round_trip: int, place: str
-    ) -> None:
-        begun = self._begin_list(selected, visit, owner, place)
-        if begun is not None:
-            self._read_list(begun, round_trip)
+    def _begin_lists(
+        self, lists: Sequence[FieldPlan], visits: Sequence[Visit], place: str
+    ) -> dict[Visit, list[BegunList]]:
+        """The lists of each object, of which nothing was read; pages of one list are read as one."""
+        found: dict[Visit, list[BegunList]] = {}
+        for visit in visits if lists else ():
+            all_begun = [self._begin_list(each, visit, visit.source, place) for each in lists]
+            found[visit] = [begun for begun in all_begun if begun is not None]
+            if len(found[visit]) > 1:
+                share_reads([begun.connection for begun in found[visit] if begun.needs.has_page])
+        return found
+
+    def _read_lists(self, lists: Mapping[Visit, Sequence[BegunList]], round_trip: int) -> None:
+        for all_begun in lists.values():
+            for begun in all_begun:
+                self._read_list(begun, round_trip)
 
     def _begin_list(
         self, selected: FieldPlan, visit: Visit, owner: Source | None, place: str
@@ -337,7 +338,7 @@ class Reading:
 
     def _read_in(self, connection: Connection, round_trip: int) -> int:
         """The round trip in which a page is read: what is there already was read in one before."""
-        extent = connection.extent
+        extent = connection.reads
         if connection.to is not None or extent.after is not None or extent.until is not None:
             return round_trip
         came = self._context.neighbours.came(PageOf(connection.neighbours, extent))

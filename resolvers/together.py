@@ -47,7 +47,7 @@ class ReadsTogether:
             connection = begun.connection
             if not begun.needs.has_page or connection.to is not None:
                 continue
-            page = PageOf(connection.neighbours, connection.extent)
+            page = PageOf(connection.neighbours, connection.reads)
             part = list_part(page.neighbours, page.extent, key)
             if (
                 part is not None

@@ -244,11 +244,20 @@ async def test_a_node_on_different_paths_is_read_once(shop: World) -> None:
 
 
 async def test_equal_lists_are_read_once(shop: World) -> None:
-    """The same list under two names would be read twice."""
+    """The same list under two names would be read twice, or one name would show what the other asks for."""
     document = """{ user(userId: "12345") {
       a: orders { nodes { orderId } edges { cursor } } b: orders { edges { node { total } } }
-      c: orders(first: 1) { nodes { orderId } } } }"""
-    await shop.ask(document)
+      c: orders(first: 1) { nodes { orderId } pageInfo { hasNextPage } }
+      d: orders(first: 3) { nodes { orderId } pageInfo { hasNextPage endCursor } }
+      e: orders(last: 1) { nodes { orderId } } f: orders(last: 2) { nodes { orderId } } } }"""
+    found = (await shop.ask(document))["user"]
+    ids = [node["orderId"] for node in found["a"]["nodes"]]
+    assert len(ids) == 3
+    assert found["c"] == {"nodes": [{"orderId": ids[0]}], "pageInfo": {"hasNextPage": True}}
+    assert [node["orderId"] for node in found["d"]["nodes"]] == ids
+    assert found["d"]["pageInfo"] == {"hasNextPage": False, "endCursor": found["a"]["edges"][-1]["cursor"]}
+    assert [[node["orderId"] for node in found[name]["nodes"]] for name in "ef"] == [ids[2:], ids[1:]]
+    # One forward, one backward.
     assert shop.operations == {"GetItem": 1, "Query": 2}
 
 
