@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keygraph.items import Item
@@ -17,7 +17,7 @@ from keygraph.paths import AccessPath
 from keygraph.projecting import list_projection
 from keygraph.ranges import Span, beginning_with
 from keygraph.store import BatchGet, Equals, Query, Range, Store, pages
-from keygraph.table import KeyValue
+from keygraph.table import Key, KeyValue
 from keygraph.templates import Template
 
 _FILTERED_LIMIT = 32
@@ -154,16 +154,32 @@ async def read_to(
     One BatchGet where the two ends make the whole table key, else one Query for each node.
     """
     path = neighbours.path
-    texts = [path.edge_texts(owner, node) for node in nodes]
     if path.finds_by_node:
-        identities = [tuple(each[slot.name] for slot in path.record.identity) for each in texts]
-        keys = {key: None for each in identities for key in neighbours.graph.table_keys(path.record, each)}
+        keys = edge_keys(neighbours, owner, nodes)
         items = [item for item in (await store.send(BatchGet(tuple(keys)))).items if item is not None]
     else:
+        texts = [path.edge_texts(owner, node) for node in nodes]
         requests = [request for each in texts for request in _requests_between(path, each)]
         items = [
             item for found in await asyncio.gather(*(_all(store, r) for r in requests)) for item in found
         ]
+    return in_list(neighbours, items)
+
+
+def edge_keys(
+    neighbours: NeighbourList, owner: tuple[str, ...], nodes: Sequence[tuple[str, ...]]
+) -> list[Key]:
+    """The keys of the edges from the owner to these nodes, where the two ends make the whole table key."""
+    record = neighbours.path.record
+    texts = [neighbours.path.edge_texts(owner, node) for node in nodes]
+    identities = [tuple(each[slot.name] for slot in record.identity) for each in texts]
+    return list(
+        dict.fromkeys(key for each in identities for key in neighbours.graph.table_keys(record, each))
+    )
+
+
+def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[tuple[Place, Item]]:
+    """Those of some items that stand in the list, in its order."""
     found = [(neighbours.place_of(item), item) for item in items if neighbours.covers(item)]
     return sorted(found, key=lambda pair: neighbours.order_of(pair[0]))
 

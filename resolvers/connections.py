@@ -17,8 +17,9 @@ from keygraph.items import Item
 from keygraph.listing import NeighbourList, Place, bind
 from keygraph.paths import AccessPath
 from keygraph.ranges import Narrowing
-from keygraph.reading import Extent, Found
+from keygraph.reading import Extent, Found, edge_keys
 from keygraph.records import RecordType
+from keygraph.table import Key
 from resolvers.context import RequestContext
 from resolvers.cursors import cursor, read_cursor
 from resolvers.global_ids import read_global_id
@@ -160,7 +161,7 @@ class Connection:
     async def page(self) -> tuple[list[Edge], PageInfo]:
         """The edges in the client's order, and what is known around them."""
         if self.to is not None:
-            return await self._page_to(self.to)
+            return self.page_among(await self.context.neighbours.edges_to(self.to))
         window = self.window
         looks_back = ("hasNextPage" if window.from_end else "hasPreviousPage") in self.looks
         found = self._own_part(await self.context.neighbours.page(self.neighbours, self.reads))
@@ -206,11 +207,22 @@ class Connection:
             return edges, PageInfo(self, is_behind, found.more, last, first)
         return edges, PageInfo(self, found.more, is_behind, first, last)
 
-    async def _page_to(self, edges: EdgesTo) -> tuple[list[Edge], PageInfo]:
+    @property
+    def edge_keys(self) -> list[Key] | None:
+        """The table keys of the edges that `to` names; None where these are not got by key, or where a filter needs
+        more of them than the operation reads."""
+        neighbours = self.neighbours
+        if self.to is None or not neighbours.path.finds_by_node:
+            return None
+        is_filtered = neighbours.filter is not None or neighbours.condition is not None
+        if is_filtered or not self.context.is_needed(neighbours.path.record):
+            return None
+        return edge_keys(neighbours, self.to.owner, self.to.nodes)
+
+    def page_among(self, found: list[tuple[Place, Item]]) -> tuple[list[Edge], PageInfo]:
+        """The page of the edges that `to` names, which all were found."""
         window = self.window
-        found = await self.context.neighbours.edges_to(edges)
-        if not window.forward:
-            found = found[::-1]
+        found = found if window.forward else [*reversed(found)]
         places = [place for place, _ in found]
         start = _index_behind(self.neighbours, places, window.start, window.forward)
         end = _index_before(self.neighbours, places, window.end, window.forward)

@@ -72,3 +72,7 @@ class RequestContext:
         One answer for the whole operation, so that an item which was read in one place serves all others.
         """
         return self._attributes.get(record, frozenset())
+
+    def is_needed(self, record: RecordType) -> bool:
+        """Whether the operation asks anything of items of that type, so that what is got by key tells what they are."""
+        return record in self._attributes

@@ -16,6 +16,8 @@ from functools import partial
 from typing import Any, cast
 
 from keygraph.names import camel
+from keygraph.reading import in_list
+from keygraph.table import Key
 from resolvers.arguments import Arguments
 from resolvers.connections import (
     Connection,
@@ -331,10 +333,48 @@ class Reading:
 
     def _read_list(self, begun: BegunList, round_trip: int) -> None:
         """Reads the page of a list, and counts it, each where it is asked for."""
+        keys = begun.connection.edge_keys
+        if keys is not None:
+            self._get_edges(begun, keys, round_trip)
+            return
         if begun.needs.has_page:
             read_in = self._read_in(begun.connection, round_trip)
             self._read(self._read_page(begun), begun.needs.gets << (read_in + 1), begun.origin(read_in))
         self._count(begun, round_trip)
+
+    def _get_edges(self, begun: BegunList, keys: Sequence[Key], round_trip: int) -> None:
+        """Gets the edges of a list to some nodes, in the batch of the round trip."""
+        neighbours = begun.connection.neighbours
+        left = len(keys)
+
+        def arrived(wanted: list[Wanted]) -> None:
+            nonlocal left
+            left -= len(wanted)
+            all_wanted.extend(wanted)
+            if left:
+                return
+            for each in all_wanted:
+                if each.error is not None:
+                    begun.fail(each.error)
+                    return
+            found = in_list(neighbours, [each.item for each in all_wanted if each.item is not None])
+            if begun.found is not None:
+                begun.found.total = len(found)
+                edges, begun.found.info = begun.connection.page_among(found)
+                self._spread(begun, edges, max((each.round_trip for each in all_wanted), default=round_trip))
+
+        all_wanted: list[Wanted] = []
+        # The edges come whole, and go on as if they had been.
+        gets = begun.needs.gets >> 1 if begun.needs.wants_whole else begun.needs.gets
+        subject = Visit(begun.visit.plan, Source(neighbours.path.record, ()))
+        self._items.want(
+            [
+                Wanted(subject, (), [key], begun.place, round_trip, gets << (round_trip + 1), arrived)
+                for key in keys
+            ]
+        )
+        if not keys:
+            arrived([])
 
     def _read_in(self, connection: Connection, round_trip: int) -> int:
         """The round trip in which a page is read: what is there already was read in one before."""

@@ -104,9 +104,8 @@ class TestFriends:
             "charlie": {"friends": {"edges": []}},
         }
         assert article.sent == [
-            "BatchGetItem USER#Alice / PROFILE, USER#Charlie / PROFILE",
-            "GetItem USER#Alice / FRIEND#Bob",
-            "GetItem USER#Charlie / FRIEND#Bob",
+            "BatchGetItem USER#Alice / FRIEND#Bob, USER#Alice / PROFILE, "
+            "USER#Charlie / FRIEND#Bob, USER#Charlie / PROFILE",
         ]
 
     async def test_a_friend_who_has_no_profile(self, article: Served) -> None:
