@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from keygraph.errors import Mistake
+from keygraph.members import DeclaredList
 from keygraph.model import Model
 from keygraph.paths import AccessPath, stands_beside
-from keygraph.records import DeclaredList, RecordType
+from keygraph.records import RecordType
 from keygraph.shapes import are_disjoint, goes_before, shape
 from keygraph.table import Index, Table
 

@@ -22,9 +22,10 @@ from keygraph.declaration import (
     method_options,
 )
 from keygraph.docstrings import docstring, member_docstrings
+from keygraph.members import DeclaredList, End, Field, Method
 from keygraph.mistakes import Mistakes
 from keygraph.names import camel, cased
-from keygraph.records import DeclaredList, End, Field, Method, RecordType
+from keygraph.records import RecordType
 from keygraph.templates import SHARD
 from keygraph.types import FieldType, UnknownType, Writing, field_type, is_optional, union_parts
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 from keygraph.conditions import Path
 from keygraph.declaration import Declaration, StoredAs, declaration_of
 from keygraph.key_text import KeyText, UnusableFormat
+from keygraph.members import End
 from keygraph.mistakes import Mistakes
 from keygraph.names import cased
-from keygraph.records import End, Keys, RecordType
+from keygraph.records import Keys, RecordType
 from keygraph.table import Index, IndexKey, KeyAttribute, Table
 from keygraph.template_resolution import BrokenTemplate, TemplateResolution
 from keygraph.templates import FieldPath, Slot, Template

@@ -10,8 +10,9 @@ from typing import NoReturn
 from keygraph.declaration import Declaration
 from keygraph.formats import Format
 from keygraph.key_text import KeyText, UnusableFormat
+from keygraph.members import Method
 from keygraph.mistakes import Mistakes
-from keygraph.records import Method, RecordType
+from keygraph.records import RecordType
 from keygraph.shapes import are_disjoint, goes_before, is_special_case, shape
 from keygraph.table import Table
 from keygraph.templates import (

@@ -30,7 +30,7 @@ from keygraph.names import camel
 from keygraph.naming import Filterable, condition_name, filterable_fields, range_name, where_name
 from keygraph.paths import AccessPath, Argument
 from keygraph.ranges import Narrowing
-from keygraph.records import RecordType, partition_text
+from keygraph.records import RecordType
 from keygraph.templates import Slot
 from keygraph.types import FieldType, encode
 from keygraph.unions import NodeText
@@ -180,7 +180,7 @@ def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
     wanted = [member for variant in text.variants for member in variant.members]
     if record.name not in wanted:
         raise BadUserInput(f"{name}: an id of {' or '.join(sorted(wanted))} is wanted")
-    return partition_text(record, identity)
+    return record.partition_text(identity)
 
 
 def condition(graph: Graph, path: AccessPath, where: Mapping[str, Any] | None) -> Condition | None:

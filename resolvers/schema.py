@@ -12,10 +12,11 @@ from strawberry.types.field import StrawberryField
 
 from keygraph.docstrings import docstring, member_docstrings
 from keygraph.graph import Graph
+from keygraph.members import End, Field
 from keygraph.names import camel, plural, snake
 from keygraph.naming import connection_prefix, field_name, union_name
 from keygraph.paths import AccessPath
-from keygraph.records import End, Field, RecordType
+from keygraph.records import RecordType
 from keygraph.types import FieldType
 from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
 from resolvers.definitions import (
