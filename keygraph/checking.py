@@ -11,7 +11,6 @@ from keygraph.model import Model
 from keygraph.paths import AccessPath, stands_beside
 from keygraph.records import RecordType
 from keygraph.shapes import are_disjoint, goes_before, shape
-from keygraph.table import Index, Table
 
 
 def graph_mistakes(model: Model) -> list[Mistake]:
@@ -22,40 +21,10 @@ def graph_mistakes(model: Model) -> list[Mistake]:
         *_members_without_item(model),
         *_types_not_projected(model),
         *_fields_without_item(model),
+        *_keys_too_long(model),
         *_lists_twice(model),
         *_gathers_nothing(model),
     ]
-
-
-def table_mistakes(table: Table) -> Iterator[Mistake]:
-    """What no table of DynamoDB can be."""
-    names = [index.name for index in table.indexes]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield Mistake("index-twice", table.name, f"two of its indexes are called {name}.", "Rename one.")
-    keyeds: list[Table | Index] = [table, *table.indexes]
-    for keyed in keyeds:
-        if keyed.sort is not None and keyed.sort.name == keyed.partition.name:
-            yield Mistake(
-                "one-key-attribute",
-                keyed.name,
-                f"{keyed.partition.name} is its partition key and its sort key.",
-                "Name another attribute for one of them.",
-            )
-    for index in table.indexes:
-        if index.local and index.partition != table.partition:
-            yield Mistake(
-                "local-index",
-                index.name,
-                f"a local index has the table's partition key, {table.partition.name}.",
-                "Name that one, or leave local=True out.",
-            )
-        if isinstance(index.projection, str) and index.projection not in ("ALL", "KEYS_ONLY"):
-            yield Mistake(
-                "projection",
-                index.name,
-                f"projection={index.projection!r} is none.",
-                'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
-            )
 
 
 def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
@@ -84,7 +53,9 @@ def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
             f"{of.name} has no keys in {chosen.index.name}.",
             f"Call {chosen.index.name} with its templates on {of.name}.",
         )
-    if ends:
+    if ends and chosen.index is None and not chosen.any_index:
+        problem = f"the table's key of {of.name} does not have {' or '.join(ends)} in its partition."
+    elif ends:
         problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
     else:
         problem = f"{of.name} has no end that is a {owner.name}."
@@ -208,3 +179,24 @@ def _gathers_nothing(model: Model) -> Iterator[Mistake]:
         else:
             continue
         yield Mistake("gather", record.name, f"gather=True, and {why}", "Leave gather=True out.")
+
+
+_KEY_BYTES = (("partition", 2048), ("sort", 1024))
+
+
+def _keys_too_long(model: Model) -> Iterator[Mistake]:
+    """Keys of which the literal text alone is longer than any that DynamoDB takes."""
+    for record in model.types.values():
+        for keys in record.keys.values():
+            for attribute, template, (which, most) in zip(
+                keys.attributes, keys.templates, _KEY_BYTES, strict=False
+            ):
+                size = sum(len(token.encode()) for token in template.tokens if isinstance(token, str))
+                if size >= most:
+                    yield Mistake(
+                        "key-size",
+                        record.name,
+                        f"its template for {attribute.name} has {size:,} bytes of literal text, "
+                        f"and a {which} key {most:,} in all.",
+                        "Shorten the text.",
+                    )

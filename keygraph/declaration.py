@@ -46,6 +46,9 @@ class ListOptions:
 
     at: str | None
     index: Index | None
+    """The index that is read; None is the table."""
+    any_index: bool
+    """Whether nothing was said of the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,22 @@ def stored(*path: str, default: Any = MISSING, **attributes: str) -> Any:
     return _Specifier(StoredAs(path, attributes), default)
 
 
-def many(*, at: str | None = None, index: Index | None = None, init: Literal[False] = False) -> Any:
-    """A list. `at` names the end of the neighbour that is this node, `index` the index that is read."""
-    return _Specifier(ListOptions(at, index), None)
+_ANY_INDEX: Any = object()
 
 
-def one(*, at: str | None = None, index: Index | None = None, init: Literal[False] = False) -> Any:
+def many(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
+    """A list. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table."""
+    return _chosen(at, index)
+
+
+def one(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
     """The only neighbour on a path, chosen as `many` chooses."""
-    return _Specifier(ListOptions(at, index), None)
+    return _chosen(at, index)
+
+
+def _chosen(at: str | None, index: Index | None) -> _Specifier:
+    is_any = index is _ANY_INDEX
+    return _Specifier(ListOptions(at, None if is_any else index, is_any), None)
 
 
 @dataclass(frozen=True, slots=True)

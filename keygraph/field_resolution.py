@@ -241,7 +241,7 @@ class FieldResolution:
                 "List it in the graph.",
             )
         else:
-            options = own if isinstance(own, ListOptions) else ListOptions(None, None)
+            options = own if isinstance(own, ListOptions) else ListOptions(None, None, any_index=True)
             is_one = typing.get_origin(annotation) is One
             record.lists[name] = DeclaredList(name, target, is_one, options, description)
 

@@ -307,7 +307,7 @@ def _possible(name: str, owner: RecordType, record: RecordType, options: ListOpt
         if owner not in end.members or (options.at is not None and end.name not in wanted):
             continue
         for keys in record.keys.values():
-            if options.index is None or keys.index == options.index:
+            if options.any_index or keys.index == options.index:
                 yield AccessPath(name, owner, record, end.name, keys)
 
 

@@ -283,7 +283,11 @@ class TemplateResolution:
             declared = self._formats.get(reference.format) if reference.format else type_.written
             return Slot(path, KeyText(type_, reference.format, declared))
         except UnusableFormat as error:
-            raise self._refused(site, f"{reference}: {error}.", "Use another field or format.") from None
+            mend = "Use another field or format."
+            if reference.format.isidentifier():
+                own = f'formats={{"{reference.format}": Format(…)}}'
+                mend = f"Use another field or format, or declare it on the graph: {own}."
+            raise self._refused(site, f"{reference}: {error}.", mend) from None
 
     def _computed(self, site: _Site, method: Method) -> Slot:
         if method.is_async or method.needs is None or len(method.signature.parameters) > 1:

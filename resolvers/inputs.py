@@ -141,7 +141,9 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
         if not said:
             continue
         texts = {
-            operator: key_text(graph, path.record, argument.slot, value)
+            operator: key_bound(graph, path.record, argument.slot, value, is_low=operator == "from")
+            if operator in ("from", "to")
+            else key_text(graph, path.record, argument.slot, value)
             for operator, value in said.items()
             if value is not None
         }
@@ -165,6 +167,11 @@ def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> 
 def key_text(graph: Graph, record: RecordType, slot: Slot, value: Any) -> str:
     """The text in a key of what a client says for a slot. Raises BadUserInput where it has none."""
     return graph.text_of(record, slot, key_value(graph, record, slot, value))
+
+
+def key_bound(graph: Graph, record: RecordType, slot: Slot, value: Any, *, is_low: bool) -> str:
+    """The text of a range's first or last value. Raises BadUserInput where it has none."""
+    return graph.bound_of(record, slot, key_value(graph, record, slot, value), is_low=is_low)
 
 
 def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:

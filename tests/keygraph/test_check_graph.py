@@ -132,7 +132,7 @@ def test_several_paths_from_two_ends() -> None:
         sent: date
 
     table = Table(
-        "T", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByReceiver", "RPK", "RSK")]
+        "Tests", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByReceiver", "RPK", "RSK")]
     )
     [told] = mistakes(Person, Letter, table=table)
     assert told.startswith("Person.letters: several paths lead to Letter: sender on ByDate (")

@@ -81,7 +81,7 @@ def test_fields_that_are_one_in_the_schema() -> None:
         users_id: ID
 
     mend = "Rename one; a list is named by lists=, or left out by lists=False."
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByName", "NPK")])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByName", "NPK")])
     assert mistakes(Post) == [f"Post: two of its fields are called line1 in the schema. {mend}"]
     assert (
         mistakes(Person, People, table=table)

@@ -22,29 +22,29 @@ def told(table: Table, *types: type) -> list[str]:
     ("indexes", "said"),
     [
         (
-            [Index("I", "A", "B"), Index("I", "A", "B")],
-            "T: two of its indexes are called I. Rename one.",
+            [Index("Any", "A", "B"), Index("Any", "A", "B")],
+            "Tests: two of its indexes are called Any. Rename one.",
         ),
         (
-            [Index("I", "A", "A")],
-            "I: A is its partition key and its sort key. Name another attribute for one of them.",
+            [Index("Any", "A", "A")],
+            "Any: A is its partition key and its sort key. Name another attribute for one of them.",
         ),
         (
-            [Index("I", "A", "B", local=True)],
-            "I: a local index has the table's partition key, PK. Name that one, or leave local=True out.",
+            [Index("Any", "A", "B", local=True)],
+            "Any: a local index has the table's partition key, PK. Name that one, or leave local=True out.",
         ),
         (
-            [Index("I", "A", "B", projection="KEY_ONLY")],  # type: ignore[arg-type]  # the mistake
-            "I: projection='KEY_ONLY' is none. "
+            [Index("Any", "A", "B", projection="KEY_ONLY")],  # type: ignore[arg-type]  # the mistake
+            "Any: projection='KEY_ONLY' is none. "
             'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
         ),
     ],
 )
 def test_indexes_that_no_table_has(indexes: list[Index], said: str) -> None:
     """The table could not be created, with DynamoDB's words for it, after the model was said to be right."""
-    assert told(Table("T", partition_key="PK", sort_key="SK", indexes=indexes), User) == [said]
+    assert told(Table("Tests", partition_key="PK", sort_key="SK", indexes=indexes), User) == [said]
 
 
 def test_a_graph_without_types() -> None:
     """Everything in the table would be passed over."""
-    assert told(Table("T", partition_key="PK")) == ["the graph: it lists no types. Graph(table, User, …)"]
+    assert told(Table("Tests", partition_key="PK")) == ["the graph: it lists no types. Graph(table, User, …)"]

@@ -146,7 +146,7 @@ def test_a_format_that_fails_is_the_callers_problem(broken: Format) -> None:
     class A:
         name: str
 
-    failing = Graph(Table("T", partition_key="PK", sort_key="SK"), A, formats={"broken": broken}).check()
+    failing = Graph(Table("Tests", partition_key="PK", sort_key="SK"), A, formats={"broken": broken}).check()
     with pytest.raises(BadUserInput) as refused:
         failing.identity(failing.types["A"], {"name": "x"})
     assert str(refused.value) == "name cannot stand in a key of A"

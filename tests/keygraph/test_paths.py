@@ -14,7 +14,7 @@ from keygraph.ranges import Narrowing, Span, beginning_with
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 by_day = Index("ByDay", "DayPK", "DaySK")
-TABLE = Table("T", partition_key="PK", sort_key="SK", indexes=[gsi1, by_day])
+TABLE = Table("Tests", partition_key="PK", sort_key="SK", indexes=[gsi1, by_day])
 
 
 def graph(*types: type, table: Table = TABLE, type_attribute: str | None = "Type") -> Graph:

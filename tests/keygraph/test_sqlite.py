@@ -95,14 +95,14 @@ async def test_tables_of_one_file_do_not_mix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("declared", "problem"),
     [
-        (Table("Shop", partition_key="PK"), r"it has the key PK \(S\), SK \(S\), not PK \(S\)"),
+        (Table("Shop", partition_key="PK"), r"its keys are PK \(S\) and SK \(S\), declared are PK \(S\)"),
         (
             Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("new", "A")]),
-            "it has no index new",
+            "it lacks the index new",
         ),
         (
             Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("by-price", "Kind", "Price")]),
-            r"its index by-price has the key .*, not Kind \(S\), Price \(S\)",
+            r"the keys of its index by-price are .*, declared are Kind \(S\) and Price \(S\)",
         ),
     ],
 )

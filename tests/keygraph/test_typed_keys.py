@@ -174,8 +174,8 @@ def test_what_does_not_fit_a_keys_type() -> None:
     class Digest:
         digest: bytes
 
-    numbers = Table("T", partition_key=("N", "N"), sort_key=("S", "N"))
-    texts = Table("T", partition_key="PK")
+    numbers = Table("Tests", partition_key=("N", "N"), sort_key=("S", "N"))
+    texts = Table("Tests", partition_key="PK")
     assert mistakes(Wrong, table=numbers) == [
         'Wrong: the template "GAME#{game_id}" for N, which is of type N: a number is one placeholder and nothing '
         "else. Use a field of the key's type."
