@@ -53,8 +53,11 @@ def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
             f"{of.name} has no keys in {chosen.index.name}.",
             f"Call {chosen.index.name} with its templates on {of.name}.",
         )
+    mend = f"Give {of.name} an index whose partition template holds that end."
     if ends and chosen.index is None and not chosen.any_index:
         problem = f"the table's key of {of.name} does not have {' or '.join(ends)} in its partition."
+        indexes = [f"index={name}" for name in of.keys if name is not None]
+        mend = f"Choose an index: many({' or '.join(indexes)})." if indexes else mend
     elif ends:
         problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
     else:
@@ -63,7 +66,7 @@ def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
         "no-path",
         f"{owner.name}.{declared.name}",
         f"there is no path to {of.name}: {problem}",
-        f"Give {of.name} an index whose partition template holds that end.",
+        mend,
     )
 
 

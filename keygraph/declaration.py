@@ -222,6 +222,13 @@ def _decorator(
     type_value: Any,
     options: _Options,
 ) -> Callable[[_Class], _Class]:
+    bare: Any = keys[0] if len(keys) == 1 else None
+    if inspect.isclass(bare):
+        # `@node` without parentheses: its mistake, that it has no templates, is told with all others.
+        frame = sys._getframe(2)
+        made = _declare(bare, kind, (), bare.__name__, item, shards, lists, mirror, counterpart, frame)
+        return cast("Callable[[_Class], _Class]", made)
+
     def decorate(cls: _Class) -> _Class:
         value = cls.__name__ if type_value is _OWN_NAME else type_value
         return _declare(cls, kind, keys, value, options, sys._getframe(1))

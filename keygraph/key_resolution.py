@@ -91,6 +91,9 @@ class KeyResolution:
     ) -> int | None:
         where = record.name if index is None else f"{record.name} in {index.name}"
         is_spread = any(slot.is_shard for slot in partition.slots)
+        if given is not None and type(given) is not int:
+            # It has been told.
+            return 1 if is_spread else None
         if is_spread and (given is None or given < 1):
             self._mistakes.add(
                 "shards", where, "its partition has {shard} and no number of shards.", "Say shards=5, or so."

@@ -143,7 +143,8 @@ class TemplateResolution:
     def _refused(self, site: _Site, problem: str, mend: str) -> BrokenTemplate:
         """Tells a mistake of the template; what is to be raised."""
         name = site.record.name
-        self._mistakes.add("template", name, f'the template "{site.source}": {problem}', mend, breaks=name)
+        source = site.source.encode(errors="backslashreplace").decode()
+        self._mistakes.add("template", name, f'the template "{source}": {problem}', mend, breaks=name)
         return BrokenTemplate()
 
     def _tokens(self, site: _Site, record: RecordType, reference: Reference, path: FieldPath) -> list[Token]:

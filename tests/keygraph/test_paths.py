@@ -126,6 +126,30 @@ def test_fewer_required_arguments_win_over_the_table() -> None:
     assert shown_list(made, "User", "games") == "GSI1 user: USER#{user.user_id} / GAME# + {game_id}"
 
 
+def test_the_table_may_be_chosen() -> None:
+    """A list that the table keeps by region could not be asked for where an index keeps it whole."""
+
+    @node("FLEET#{fleet_id}")
+    class Fleet:
+        fleet_id: ID
+        devices: Many[Device] = many()
+        in_region: Many[Device] = many(index=None)
+
+    @record("{fleet}#{region}", "DEVICE#{serial}", gsi1("{fleet}", "{serial}"))
+    class Device:
+        fleet: Fleet
+        region: str
+        serial: ID
+
+    made = graph(Fleet, Device)
+    assert shown_list(made, "Fleet", "devices") == "GSI1 fleet: FLEET#{fleet.fleet_id} /  + {serial}"
+    assert (
+        shown_list(made, "Fleet", "in_region")
+        == "None fleet: FLEET#{fleet.fleet_id}#{region} / DEVICE# + {serial}"
+    )
+    assert [argument.name for argument in made.path(made.types["Fleet"], "in_region").required] == ["region"]
+
+
 def test_a_field_in_the_partition_is_a_required_argument() -> None:
     """A list whose partition holds more than the node could not be asked for."""
 
