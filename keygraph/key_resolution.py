@@ -190,12 +190,13 @@ class KeyResolution:
         if len(call.templates) < len(attributes):
             attributes = [key for key in attributes if self._known(record, key, templates) is None]
         if len(call.templates) > len(attributes):
-            names = " and ".join(key.name for key in attributes) or "nothing"
+            names = " and ".join(key.name for key in attributes)
+            number = f"{len(call.templates)} template" + "s" * (len(call.templates) != 1)
             self._mistakes.add(
                 "key-templates",
                 record.name,
-                f"{call.index.name} is called with {len(call.templates)} templates.",
-                f"It needs those of {names}.",
+                f"{call.index.name} is called with {number}.",
+                f"It needs those of {names}." if names else "It needs none: all its keys are known.",
             )
             return False
         is_right = True
