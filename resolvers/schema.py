@@ -222,15 +222,19 @@ class _Types:
                 "first", nullable(int), f"How many from the beginning; {DEFAULT_PAGE_SIZE} unless said."
             ),
             argument("after", text, "Only what follows the edge with this cursor."),
-            argument("last", nullable(int), "How many from the end."),
-            argument("before", text, "Only what precedes this cursor's edge: none if `after` is behind."),
-            argument(
-                "direction",
-                nullable(self._direction),
-                "Along the sort key or against it.",
-                SortDirection.ASC.value,
-            ),
         ]
+        if len(path.keys.attributes) == 2:
+            # Without a sort key there is no order that one could read against.
+            arguments += [
+                argument("last", nullable(int), "How many from the end."),
+                argument("before", text, "Only what precedes this cursor's edge: none if `after` is behind."),
+                argument(
+                    "direction",
+                    nullable(self._direction),
+                    "Along the sort key or against it.",
+                    SortDirection.ASC.value,
+                ),
+            ]
         arguments += [
             argument(camel(ranged.name), nullable(self._inputs.range(ranged))) for ranged in path.ranged
         ]
