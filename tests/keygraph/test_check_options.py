@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -125,6 +127,36 @@ def test_what_a_field_is_told() -> None:
         "Thing.name: '' is no name of an attribute. Write stored(\"name\").",
         "Thing.first: '' is no name of an attribute. Write stored(\"name\").",
         "Holder.things: index='ByDate' is no index. Name the Index itself, or None for the table.",
+    ]
+
+
+def test_defaults() -> None:
+    """Items without the attribute would be an internal error, when the first of them is read."""
+
+    class Colour(Enum):
+        RED = "red"
+
+    @node("T#{thing_id}")
+    class Thing:
+        thing_id: ID
+        number: int = stored(default="x")
+        count: int = stored(default=None)
+        colour: Colour = "red"  # type: ignore[assignment]  # the mistake
+        name: str = 5  # type: ignore[assignment]  # the mistake
+        at: datetime = date(2024, 1, 1)  # type: ignore[assignment]  # the mistake
+        right: Colour = Colour.RED
+        none: int | None = None
+        words: list[str] = stored(default=["a"])
+        price: Decimal = Decimal("1.50")
+        since: datetime = datetime(2024, 1, 1, tzinfo=UTC)
+
+    mend = "Give it one of the type, or annotate it otherwise."
+    assert mistakes(Thing) == [
+        f"Thing.number: its default, 'x', is no int. {mend}",
+        f"Thing.count: its default, None, is no int. {mend}",
+        f"Thing.colour: its default, 'red', is no Colour. {mend}",
+        f"Thing.name: its default, 5, is no string. {mend}",
+        f"Thing.at: its default, datetime.date(2024, 1, 1), is no datetime. {mend}",
     ]
 
 
