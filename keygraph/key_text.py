@@ -35,7 +35,7 @@ _NUMBERS = ("int", "long", "decimal", "float")
 _NUMBER = r"-?[0-9][0-9.]*(?:E[+-]?[0-9]+)?"
 _ORDERED_UNFORMATTED = ("id", "string", "datetime", "date")
 _PADDED = re.compile(r"0[1-9][0-9]*d?")
-_PADDED_DECIMAL = re.compile(r"0([1-9][0-9]*)\.([1-9][0-9]?)f")
+_DECIMALS = re.compile(r"(0[1-9][0-9]*)?\.([1-9][0-9]?)f")
 
 _A_MOMENT = datetime(2019, 11, 28, 13, 47, 59, tzinfo=UTC)
 """A moment in which every part differs from every default, to find out what a format loses."""
@@ -116,12 +116,12 @@ class KeyText:
             if not all(self._returns(number) and self.accepts(self.render(number)) for number in numbers):
                 raise UnusableFormat(f"{{:{self.format}}} writes integers that cannot be read back")
             set_(self, "ordered", bool(_PADDED.fullmatch(self.format)))
-        elif kind == "decimal" and (padded := _PADDED_DECIMAL.fullmatch(self.format)):
-            set_(self, "pattern", rf"-?[0-9]+\.[0-9]{{{padded[2]}}}")
-            set_(self, "ordered", True)
+        elif kind == "decimal" and (decimals := _DECIMALS.fullmatch(self.format)):
+            set_(self, "pattern", rf"-?[0-9]+\.[0-9]{{{decimals[2]}}}")
+            set_(self, "ordered", decimals[1] is not None)
         elif kind == "decimal":
             raise UnusableFormat(
-                f"{{:{self.format}}} writes decimals that do not stand in order; {{:012.2f}} does"
+                f"{{:{self.format}}} is no format for decimals; {{:.2f}} and {{:012.2f}} are"
             )
         else:
             raise UnusableFormat(f"a format cannot be used with a field of type {self.type.name}")
@@ -141,6 +141,15 @@ class KeyText:
             return ()
         return tuple(str(member.value) for member in cast(Any, self.type.python))
 
+    def is_continued_by(self, following: str) -> bool:
+        """Whether a choice, with the first character of what follows it in the key, begins another choice.
+
+        Then a range of the first one's keys holds those of the other too.
+        """
+        return bool(following) and any(
+            other.startswith(choice + following[0]) for choice in self.choices for other in self.choices
+        )
+
     @property
     def takes_any_text(self) -> bool:
         """Whether every text but the empty one is one of this placeholder's."""
@@ -150,7 +159,8 @@ class KeyText:
     @property
     def _width(self) -> int | None:
         """To how many characters numbers are padded; None where they are not."""
-        is_padded = _PADDED.fullmatch(self.format) or _PADDED_DECIMAL.fullmatch(self.format)
+        decimals = _DECIMALS.fullmatch(self.format)
+        is_padded = _PADDED.fullmatch(self.format) or (decimals and decimals[1])
         found = re.search("[1-9][0-9]*", self.format) if is_padded and self.declared is None else None
         return None if found is None else int(found[0])
 
