@@ -225,8 +225,7 @@ def _decorator(
     bare: Any = keys[0] if len(keys) == 1 else None
     if inspect.isclass(bare):
         # `@node` without parentheses: its mistake, that it has no templates, is told with all others.
-        frame = sys._getframe(2)
-        made = _declare(bare, kind, (), bare.__name__, item, shards, lists, mirror, counterpart, frame)
+        made = _declare(bare, kind, (), bare.__name__, options, sys._getframe(2))
         return cast("Callable[[_Class], _Class]", made)
 
     def decorate(cls: _Class) -> _Class:
