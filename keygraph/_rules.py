@@ -1,7 +1,7 @@
 """DynamoDB's limits, for an engine that answers as DynamoDB would.
 
 Sizes are in bytes. Sources: "Quotas", "Read and write operations" and "Local secondary indexes" in the DynamoDB
-developer guide; where it is not exact, what DynamoDB Local does (tests/keygraph/test_limits_agree.py).
+developer guide; where it is not exact, what DynamoDB Local does (tests/keygraph/test_limits_agree.py and test_sizes_agree.py).
 """
 
 from __future__ import annotations

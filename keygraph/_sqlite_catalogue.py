@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from keygraph._sqlite_layout import Layout, layout_of
+from keygraph.differences import table_differences
 from keygraph.errors import TableMissing, Unavailable
 from keygraph.table import Index, KeyAttribute, Table
 
@@ -75,10 +76,10 @@ class Catalogue:
             raise TableMissing(
                 f"there is no table {self._declared.name}: create it with `keygraph table create`"
             )
-        difference = _difference(layout.table, self._declared) if layout.table != self._declared else None
-        if difference:
+        differing = table_differences(self._declared, layout.table) if layout.table != self._declared else ()
+        if differing:
             raise Unavailable(
-                f"the file's table {self._declared.name} is not the declared one, {difference}: "
+                f"the file's table {self._declared.name} is not the declared one, {differing[0]}: "
                 "name another file, or export its items and load them into a new one"
             )
         return layout
@@ -101,33 +102,6 @@ class Catalogue:
         for keyed in (layout.items, *layout.indexes.values()):
             connection.execute(f"DROP TABLE {keyed.name}")
         connection.execute("DELETE FROM keygraph_tables WHERE name = ?", (self._declared.name,))
-
-
-def _difference(stored: Table, declared: Table) -> str | None:
-    """What is declared and is not stored so; None where nothing is, as with an index that is only stored."""
-    if stored.keys != declared.keys:
-        return f"it has the key {_shown(stored.keys)}, not {_shown(declared.keys)}"
-    kept = {index.name: index for index in stored.indexes}
-    for index in declared.indexes:
-        if index.name not in kept:
-            return f"it has no index {index.name}"
-        stored_index, declared_index = _index_schema(kept[index.name]), _index_schema(index)
-        if stored_index["keys"] != declared_index["keys"]:
-            return f"its index {index.name} has the key {_shown(kept[index.name].keys)}, not {_shown(index.keys)}"
-        if stored_index["projection"] != declared_index["projection"]:
-            shown = [
-                each if isinstance(each, str) else ", ".join(each)
-                for each in (stored_index["projection"], declared_index["projection"])
-            ]
-            return f"its index {index.name} projects {shown[0]}, not {shown[1]}"
-        if stored_index != declared_index:
-            kinds = ("global", "local")
-            return f"its index {index.name} is {kinds[kept[index.name].local]}, not {kinds[index.local]}"
-    return None
-
-
-def _shown(keys: tuple[KeyAttribute, ...]) -> str:
-    return ", ".join(f"{key.name} ({key.type})" for key in keys)
 
 
 # --- Schemas as JSON ----------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from keygraph.errors import Mistake
+from keygraph.members import DeclaredList
 from keygraph.model import Model
 from keygraph.paths import AccessPath, stands_beside
-from keygraph.records import DeclaredList, RecordType
+from keygraph.records import RecordType
 from keygraph.shapes import are_disjoint, goes_before, shape
-from keygraph.table import Index, Table
 
 
 def graph_mistakes(model: Model) -> list[Mistake]:
@@ -21,40 +21,10 @@ def graph_mistakes(model: Model) -> list[Mistake]:
         *_members_without_item(model),
         *_types_not_projected(model),
         *_fields_without_item(model),
+        *_keys_too_long(model),
         *_lists_twice(model),
         *_gathers_nothing(model),
     ]
-
-
-def table_mistakes(table: Table) -> Iterator[Mistake]:
-    """What no table of DynamoDB can be."""
-    names = [index.name for index in table.indexes]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield Mistake("index-twice", table.name, f"two of its indexes are called {name}.", "Rename one.")
-    keyeds: list[Table | Index] = [table, *table.indexes]
-    for keyed in keyeds:
-        if keyed.sort is not None and keyed.sort.name == keyed.partition.name:
-            yield Mistake(
-                "one-key-attribute",
-                keyed.name,
-                f"{keyed.partition.name} is its partition key and its sort key.",
-                "Name another attribute for one of them.",
-            )
-    for index in table.indexes:
-        if index.local and index.partition != table.partition:
-            yield Mistake(
-                "local-index",
-                index.name,
-                f"a local index has the table's partition key, {table.partition.name}.",
-                "Name that one, or leave local=True out.",
-            )
-        if isinstance(index.projection, str) and index.projection not in ("ALL", "KEYS_ONLY"):
-            yield Mistake(
-                "projection",
-                index.name,
-                f"projection={index.projection!r} is none.",
-                'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
-            )
 
 
 def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
@@ -83,7 +53,12 @@ def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
             f"{of.name} has no keys in {chosen.index.name}.",
             f"Call {chosen.index.name} with its templates on {of.name}.",
         )
-    if ends:
+    mend = f"Give {of.name} an index whose partition template holds that end."
+    if ends and chosen.index is None and not chosen.any_index:
+        problem = f"the table's key of {of.name} does not have {' or '.join(ends)} in its partition."
+        indexes = [f"index={name}" for name in of.keys if name is not None]
+        mend = f"Choose an index: many({' or '.join(indexes)})." if indexes else mend
+    elif ends:
         problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
     else:
         problem = f"{of.name} has no end that is a {owner.name}."
@@ -91,7 +66,7 @@ def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
         "no-path",
         f"{owner.name}.{declared.name}",
         f"there is no path to {of.name}: {problem}",
-        f"Give {of.name} an index whose partition template holds that end.",
+        mend,
     )
 
 
@@ -207,3 +182,24 @@ def _gathers_nothing(model: Model) -> Iterator[Mistake]:
         else:
             continue
         yield Mistake("gather", record.name, f"gather=True, and {why}", "Leave gather=True out.")
+
+
+_KEY_BYTES = (("partition", 2048), ("sort", 1024))
+
+
+def _keys_too_long(model: Model) -> Iterator[Mistake]:
+    """Keys of which the literal text alone is longer than any that DynamoDB takes."""
+    for record in model.types.values():
+        for keys in record.keys.values():
+            for attribute, template, (which, most) in zip(
+                keys.attributes, keys.templates, _KEY_BYTES, strict=False
+            ):
+                size = sum(len(token.encode()) for token in template.tokens if isinstance(token, str))
+                if size >= most:
+                    yield Mistake(
+                        "key-size",
+                        record.name,
+                        f"its template for {attribute.name} has {size:,} bytes of literal text, "
+                        f"and a {which} key {most:,} in all.",
+                        "Shorten the text.",
+                    )

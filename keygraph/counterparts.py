@@ -14,7 +14,8 @@ from typing import cast
 
 from keygraph.conditions import Path, at_path
 from keygraph.items import Item, Value
-from keygraph.records import End, Field, RecordType
+from keygraph.members import End, Field
+from keygraph.records import RecordType
 from keygraph.templates import Slot
 from keygraph.types import encode
 

@@ -46,6 +46,9 @@ class ListOptions:
 
     at: str | None
     index: Index | None
+    """The index that is read; None is the table."""
+    any_index: bool
+    """Whether nothing was said of the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,22 @@ def stored(*path: str, default: Any = MISSING, **attributes: str) -> Any:
     return _Specifier(StoredAs(path, attributes), default)
 
 
-def many(*, at: str | None = None, index: Index | None = None, init: Literal[False] = False) -> Any:
-    """A list. `at` names the end of the neighbour that is this node, `index` the index that is read."""
-    return _Specifier(ListOptions(at, index), None)
+_ANY_INDEX: Any = object()
 
 
-def one(*, at: str | None = None, index: Index | None = None, init: Literal[False] = False) -> Any:
+def many(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
+    """A list. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table."""
+    return _chosen(at, index)
+
+
+def one(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
     """The only neighbour on a path, chosen as `many` chooses."""
-    return _Specifier(ListOptions(at, index), None)
+    return _chosen(at, index)
+
+
+def _chosen(at: str | None, index: Index | None) -> _Specifier:
+    is_any = index is _ANY_INDEX
+    return _Specifier(ListOptions(at, None if is_any else index, is_any), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +222,12 @@ def _decorator(
     type_value: Any,
     options: _Options,
 ) -> Callable[[_Class], _Class]:
+    bare: Any = keys[0] if len(keys) == 1 else None
+    if inspect.isclass(bare):
+        # `@node` without parentheses: its mistake, that it has no templates, is told with all others.
+        made = _declare(bare, kind, (), bare.__name__, options, sys._getframe(2))
+        return cast("Callable[[_Class], _Class]", made)
+
     def decorate(cls: _Class) -> _Class:
         value = cls.__name__ if type_value is _OWN_NAME else type_value
         return _declare(cls, kind, keys, value, options, sys._getframe(1))

@@ -30,7 +30,7 @@ def _paths(owner: RecordType, record: RecordType) -> list[AccessPath]:
     for end in record.ends:
         paths = [
             path
-            for path in candidates("_", owner, record, ListOptions(end, None))
+            for path in candidates("_", owner, record, ListOptions(end, None, any_index=True))
             # Where the node does not stand in the partition, a reader would have to know all that does.
             if any(slot.name in path.known for slot in path.keys.partition.slots) or not path.required
         ]
@@ -43,7 +43,7 @@ def _paths(owner: RecordType, record: RecordType) -> list[AccessPath]:
 def _choice(owner: RecordType, record: RecordType, path: AccessPath) -> tuple[str | None, Index | None]:
     """The fewest options by which the path is the only best one."""
     for at, index in ((None, None), (path.end, None), (None, path.keys.index), (path.end, path.keys.index)):
-        found = best(candidates("_", owner, record, ListOptions(at, index)))
+        found = best(candidates("_", owner, record, ListOptions(at, index, any_index=index is None)))
         if len(found) == 1 and found[0].end == path.end and found[0].keys is path.keys:
             return at, index
     return path.end, path.keys.index

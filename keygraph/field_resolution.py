@@ -22,11 +22,21 @@ from keygraph.declaration import (
     method_options,
 )
 from keygraph.docstrings import docstring, member_docstrings
+from keygraph.members import DeclaredList, End, Field, Method
 from keygraph.mistakes import Mistakes
 from keygraph.names import camel, cased
-from keygraph.records import DeclaredList, End, Field, Method, RecordType
+from keygraph.records import RecordType
 from keygraph.templates import SHARD
-from keygraph.types import FieldType, UnknownType, Writing, field_type, is_optional, union_parts
+from keygraph.types import (
+    FieldType,
+    UnknownType,
+    Writing,
+    decode,
+    encode,
+    field_type,
+    is_optional,
+    union_parts,
+)
 
 
 class FieldResolution:
@@ -149,6 +159,13 @@ class FieldResolution:
                 'Write stored("name").',
             )
         default = self._default(record.cls, name)
+        if not _is_default(type_, optional, default):
+            self._mistakes.add(
+                "default",
+                where,
+                f"its default, {default!r}, is no {type_.name}.",
+                "Give it one of the type, or annotate it otherwise.",
+            )
         record.fields[name] = Field(name, type_, optional, attribute, default, description)
 
     def _read_end(
@@ -240,7 +257,7 @@ class FieldResolution:
                 "List it in the graph.",
             )
         else:
-            options = own if isinstance(own, ListOptions) else ListOptions(None, None)
+            options = own if isinstance(own, ListOptions) else ListOptions(None, None, any_index=True)
             is_one = typing.get_origin(annotation) is One
             record.lists[name] = DeclaredList(name, target, is_one, options, description)
 
@@ -346,3 +363,15 @@ class FieldResolution:
                     f"the attribute {'.'.join(field.attribute)} is stored by {other} already.",
                     'Give one of them another: stored("name").',
                 )
+
+
+def _is_default(type_: FieldType, optional: bool, default: Any) -> bool:
+    """Whether the default is a value of the type: it is written and read back as it was."""
+    if default is MISSING or (default is None and optional):
+        return True
+    try:
+        read = decode(type_, encode(type_, default))
+    except (ValueError, TypeError, AttributeError):
+        return False
+    # What is inside of these may come back as an equal of another type.
+    return type_.kind in ("json", "object", "list", "set") or bool(read == default)

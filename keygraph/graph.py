@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from keygraph.checking import graph_mistakes, table_mistakes
+from keygraph.checking import graph_mistakes
 from keygraph.checking_counterparts import counterpart_mistakes
+from keygraph.checking_options import graph_option_mistakes
+from keygraph.checking_table import table_mistakes
 from keygraph.errors import BadUserInput, Mistake, ModelError
 from keygraph.model import Model
-from keygraph.names import CASES, camel
+from keygraph.names import camel
 from keygraph.naming import name_mistakes
 from keygraph.records import Keys, RecordType
 from keygraph.shapes import are_disjoint, is_special_case, shape
@@ -48,15 +50,7 @@ class Graph(Model):
         found += table_mistakes(self.table)
         if not self.types and not found:
             found.append(Mistake("no-types", "the graph", "it lists no types.", "Graph(table, User, …)"))
-        if self.attribute_case not in CASES:
-            found.append(
-                Mistake(
-                    "attribute-case",
-                    "the graph",
-                    f"attribute_case={self.attribute_case!r} is none.",
-                    f"It is one of {', '.join(CASES)}.",
-                )
-            )
+        found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
         found += counterpart_mistakes(self)
         return found + graph_mistakes(self) + name_mistakes(self)
 
@@ -80,9 +74,36 @@ class Graph(Model):
         return identity
 
     def text_of(self, record: RecordType, slot: Slot, value: object) -> str:
-        """The text of a value in a slot. Raises BadUserInput where it has none."""
+        """The text of a value in a slot. Raises BadUserInput where it has none, or one that says another value."""
+        text, difference = self._rendered(record, slot, value)
+        if difference:
+            name = camel(record.leaf_name(slot.path))
+            raise BadUserInput(f"{name} of {record.name}: its key would say another value")
+        return text
+
+    def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
+        """The text of a range's first or last value, which need not be one that a key can say.
+
+        Raises BadUserInput where no text divides the keys there.
+        """
+        text, difference = self._rendered(record, slot, value)
+        name = camel(record.leaf_name(slot.path))
+        if not slot.text.has_order(text):
+            raise BadUserInput(f"{name} of {record.name}: negative numbers do not stand in order in its key")
+        if difference < 0 and is_low:
+            # The smallest text above the one that was rounded down.
+            return f"{text}\0"
+        if difference > 0 and not is_low:
+            raise BadUserInput(
+                f"{name} of {record.name}: it says more than its key can; leave out the last digits"
+            )
+        return text
+
+    def _rendered(self, record: RecordType, slot: Slot, value: object) -> tuple[str, int]:
+        """The text of a value, and whether it says the value (0), a smaller one (-1) or a larger one (1)."""
         try:
-            return slot.text.render(value)
+            text = slot.text.render(value)
+            return text, 0 if slot.lossy else slot.text.difference(text, value)
         except (ValueError, TypeError, AttributeError, OverflowError):
             name = camel(record.leaf_name(slot.path))
             raise BadUserInput(f"{name} cannot stand in a key of {record.name}") from None

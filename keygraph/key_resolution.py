@@ -9,9 +9,10 @@ from dataclasses import replace
 from keygraph.conditions import Path
 from keygraph.declaration import Declaration, StoredAs, declaration_of
 from keygraph.key_text import KeyText, UnusableFormat
+from keygraph.members import End
 from keygraph.mistakes import Mistakes
 from keygraph.names import cased
-from keygraph.records import End, Keys, RecordType
+from keygraph.records import Keys, RecordType
 from keygraph.table import Index, IndexKey, KeyAttribute, Table
 from keygraph.template_resolution import BrokenTemplate, TemplateResolution
 from keygraph.templates import FieldPath, Slot, Template
@@ -90,6 +91,9 @@ class KeyResolution:
     ) -> int | None:
         where = record.name if index is None else f"{record.name} in {index.name}"
         is_spread = any(slot.is_shard for slot in partition.slots)
+        if given is not None and type(given) is not int:
+            # It has been told.
+            return 1 if is_spread else None
         if is_spread and (given is None or given < 1):
             self._mistakes.add(
                 "shards", where, "its partition has {shard} and no number of shards.", "Say shards=5, or so."
@@ -186,12 +190,13 @@ class KeyResolution:
         if len(call.templates) < len(attributes):
             attributes = [key for key in attributes if self._known(record, key, templates) is None]
         if len(call.templates) > len(attributes):
-            names = " and ".join(key.name for key in attributes) or "nothing"
+            names = " and ".join(key.name for key in attributes)
+            number = f"{len(call.templates)} template" + "s" * (len(call.templates) != 1)
             self._mistakes.add(
                 "key-templates",
                 record.name,
-                f"{call.index.name} is called with {len(call.templates)} templates.",
-                f"It needs those of {names}.",
+                f"{call.index.name} is called with {number}.",
+                f"It needs those of {names}." if names else "It needs none: all its keys are known.",
             )
             return False
         is_right = True

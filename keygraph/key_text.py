@@ -35,9 +35,12 @@ _NUMBERS = ("int", "long", "decimal", "float")
 _NUMBER = r"-?[0-9][0-9.]*(?:E[+-]?[0-9]+)?"
 _ORDERED_UNFORMATTED = ("id", "string", "datetime", "date")
 _PADDED = re.compile(r"0[1-9][0-9]*d?")
+_DECIMALS = re.compile(r"(0[1-9][0-9]*)?\.([1-9][0-9]?)f")
 
 _A_MOMENT = datetime(2019, 11, 28, 13, 47, 59, tzinfo=UTC)
 """A moment in which every part differs from every default, to find out what a format loses."""
+_ANOTHER_MOMENT = datetime(2002, 5, 6, 4, 35, 26, 700_000, tzinfo=UTC)
+"""One that differs from it in every part."""
 
 
 class UnusableFormat(Exception):
@@ -100,9 +103,12 @@ class KeyText:
         set_ = object.__setattr__
         kind = self.type.kind
         sample = {"datetime": _A_MOMENT, "date": _A_MOMENT.date()}.get(kind)
+        another = _ANOTHER_MOMENT if kind == "datetime" else _ANOTHER_MOMENT.date()
         if sample is not None:
             if "%" not in self.format:
                 raise UnusableFormat(f"{{:{self.format}}} is no format for {self.type.name}, it has no %")
+            if self.render(sample) == self.render(another):
+                raise UnusableFormat(f"{{:{self.format}}} writes every {self.type.name} alike")
             set_(self, "lossy", not self._returns(sample))
             set_(self, "ordered", not self.lossy and _is_from_large_to_small(self.format))
         elif kind in ("int", "long"):
@@ -110,6 +116,13 @@ class KeyText:
             if not all(self._returns(number) and self.accepts(self.render(number)) for number in numbers):
                 raise UnusableFormat(f"{{:{self.format}}} writes integers that cannot be read back")
             set_(self, "ordered", bool(_PADDED.fullmatch(self.format)))
+        elif kind == "decimal" and (decimals := _DECIMALS.fullmatch(self.format)):
+            set_(self, "pattern", rf"-?[0-9]+\.[0-9]{{{decimals[2]}}}")
+            set_(self, "ordered", decimals[1] is not None)
+        elif kind == "decimal":
+            raise UnusableFormat(
+                f"{{:{self.format}}} is no format for decimals; {{:.2f}} and {{:012.2f}} are"
+            )
         else:
             raise UnusableFormat(f"a format cannot be used with a field of type {self.type.name}")
 
@@ -128,16 +141,48 @@ class KeyText:
             return ()
         return tuple(str(member.value) for member in cast(Any, self.type.python))
 
+    def is_continued_by(self, following: str) -> bool:
+        """Whether a choice, with the first character of what follows it in the key, begins another choice.
+
+        Then a range of the first one's keys holds those of the other too.
+        """
+        return bool(following) and any(
+            other.startswith(choice + following[0]) for choice in self.choices for other in self.choices
+        )
+
     @property
     def takes_any_text(self) -> bool:
         """Whether every text but the empty one is one of this placeholder's."""
         is_plain = self.type.is_text and self.declared is None
         return (self.lossy or is_plain) and not self.is_number
 
+    @property
+    def _width(self) -> int | None:
+        """To how many characters numbers are padded; None where they are not."""
+        decimals = _DECIMALS.fullmatch(self.format)
+        is_padded = _PADDED.fullmatch(self.format) or (decimals and decimals[1])
+        found = re.search("[1-9][0-9]*", self.format) if is_padded and self.declared is None else None
+        return None if found is None else int(found[0])
+
     def is_wider(self, text: str) -> bool:
         """Whether a number has more digits than its padding, so that it does not stand in order."""
-        width = re.search("[1-9][0-9]*", self.format) if _PADDED.fullmatch(self.format) else None
-        return width is not None and len(text) > int(width[0])
+        return self._width is not None and len(text.rstrip("\0")) > self._width
+
+    def has_order(self, text: str) -> bool:
+        """Whether the text stands in order among the others: of padded numbers the negative ones do not."""
+        return self._width is None or not text.startswith("-")
+
+    def difference(self, text: str, value: Any) -> int:
+        """Whether the text of a value says that value (0), a smaller one (-1) or a larger one (1).
+
+        A format that keeps two decimals, or seconds, rounds what has more.
+        """
+        if self.is_number or not (self.format or self.declared):
+            return 0
+        said = self.value(text)
+        if isinstance(value, datetime) and isinstance(said, datetime):
+            said, value = (each if each.tzinfo else each.replace(tzinfo=UTC) for each in (said, value))
+        return 0 if said == value else -1 if said < value else 1
 
     def render(self, value: Any) -> str:
         """The text of a value. Raises ValueError where the value is none of the type's."""

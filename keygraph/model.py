@@ -45,7 +45,9 @@ class Model:
     def resolution(self) -> Resolution:
         """The record types with what is wrong with them."""
         case = self.attribute_case if self.attribute_case in CASES else CASES[0]
-        return Resolution(self.table, self._classes, Writing(case, self._formats))
+        given: Mapping[object, object] = self._formats
+        formats = {name: each for name, each in given.items() if isinstance(each, Format)}
+        return Resolution(self.table, self._classes, Writing(case, formats))
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:

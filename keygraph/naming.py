@@ -243,6 +243,10 @@ def _look_at_fields(model: Model, found: list[Mistake]) -> None:
     at_root = ["node", "nodes", *(field_name(record) for record in model.nodes)]
     at_root += [camel(path.name) for path in (*model.root_lists, *model.finders)]
     _look_for_equal("the root", at_root, found)
+    for path in (*model.root_lists, *model.finders):
+        if not _NAME.fullmatch(camel(path.name)):
+            problem = f"{path.name!r}, a list or finder of {path.record.name}, is no name of GraphQL."
+            found.append(Mistake("bad-name", "the root", problem, "Rename it."))
 
 
 def _look_at_members(record: RecordType, name: str, type_: FieldType, found: list[Mistake]) -> None:
@@ -282,12 +286,19 @@ def _look_at_arguments(path: AccessPath, found: list[Mistake]) -> None:
     for argument in (*path.required, *path.ranged):
         name = camel(argument.name)
         if name in seen:
-            found.append(
-                Mistake(
-                    "colliding-arguments",
-                    where,
-                    f"two of its arguments are called {name}.",
-                    "Name the field of the key template otherwise, with stored() for its attribute.",
-                )
-            )
+            found.append(_collision(path, where, argument, name))
         seen.add(name)
+
+
+def _collision(path: AccessPath, where: str, argument: Argument, name: str) -> Mistake:
+    alike = [each for each in (*path.required, *path.ranged) if each.slot.path == argument.slot.path]
+    problem = f"two of its arguments are called {name}"
+    mend = "Name the field of the key template otherwise, with stored() for its attribute."
+    if len(alike) > 1:
+        shown = " and ".join(f"{{{each.slot.name}}}" for each in alike)
+        problem += f", since one field stands there in two formats, {shown}"
+        mend = (
+            f'Put a method in the place of one: @field(needs=("{argument.slot.path[0]}",)), '
+            "with a name of its own."
+        )
+    return Mistake("colliding-arguments", where, f"{problem}.", mend)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from keygraph.declaration import ListOptions
 from keygraph.records import Keys, RecordType
@@ -142,8 +143,15 @@ class AccessPath:
 
     @cached_property
     def reads_others(self) -> bool:
-        """Whether the prefix ends in a value and more may follow at once, so that 3 finds what belongs to 30."""
-        return bool(self.rest.tokens) and isinstance((self.prefix.tokens or ("",))[-1], Slot)
+        """Whether the prefix ends in a value and more may follow at once, so that 3 finds what belongs to 30; or has
+        a choice that begins another one."""
+        tokens = self.prefix.tokens
+        if self.rest.tokens and isinstance((tokens or ("",))[-1], Slot):
+            return True
+        return any(
+            isinstance(token, Slot) and isinstance(following, str) and token.text.is_continued_by(following)
+            for token, following in pairwise(tokens)
+        )
 
     @cached_property
     def ranged(self) -> tuple[Argument, ...]:
@@ -307,7 +315,7 @@ def _possible(name: str, owner: RecordType, record: RecordType, options: ListOpt
         if owner not in end.members or (options.at is not None and end.name not in wanted):
             continue
         for keys in record.keys.values():
-            if options.index is None or keys.index == options.index:
+            if options.any_index or keys.index == options.index:
                 yield AccessPath(name, owner, record, end.name, keys)
 
 

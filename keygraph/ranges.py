@@ -163,7 +163,9 @@ def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[
             continue
         following = next((after for token, after in pairwise(tokens) if token == argument.slot), None)
         text = narrowing.eq or narrowing.prefix or ""
-        is_ambiguous = isinstance(following, str) and following[0] in text
+        is_ambiguous = isinstance(following, str) and (
+            following[0] in text or argument.slot.text.is_continued_by(following)
+        )
         if is_ambiguous or narrowing.low is not None or narrowing.high is not None:
             found.append((argument.slot.name, narrowing))
     return tuple(found)

@@ -1,140 +1,24 @@
-"""A record type: a declared kind of item, with its fields, its ends, its keys, and how items are read by them.
+"""A record type: a declared kind of item, with its keys, and how its fields and ends are read from items.
 
 Record types are made by `keygraph.resolution` and never change afterwards.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, cast
 
 from keygraph.conditions import Path, at_path
-from keygraph.declaration import ListOptions
 from keygraph.errors import CorruptItem
 from keygraph.items import Item, Value
-from keygraph.names import camel
+from keygraph.members import DeclaredList, End, Field, Method
 from keygraph.table import Index, KeyAttribute, Table
 from keygraph.templates import FieldPath, Slot, Template
 from keygraph.types import FieldType, decode, encode
-from keygraph.unions import NodeText
-
-
-@dataclass(frozen=True, eq=False)
-class Field:
-    """A field that is stored in the item."""
-
-    name: str
-    type: FieldType
-    optional: bool
-    attribute: Path
-    default: Any
-    """Its value where the item has none; dataclasses.MISSING for no default."""
-    description: str | None
-
-    @property
-    def has_default(self) -> bool:
-        return self.default is not MISSING
-
-
-@dataclass(frozen=True, eq=False)
-class End:
-    """A field whose annotation is a node type, or a union of some: where the item keeps that node's key.
-
-    An end has an identity, which is the node's own where there is one type, or where the keys of all are alike. Else
-    it is the text of the partition key, which tells the type.
-    """
-
-    name: str
-    members: tuple[RecordType, ...]
-    """The types that the node can be of, in the order in which they are named."""
-    optional: bool
-    attributes: Mapping[FieldPath, Path]
-    """For each part of the end's identity, by its path in the node, the attribute that holds it."""
-    description: str | None
-    text: NodeText | None = None
-    """How the node stands in a key where the keys of the members differ."""
-
-    @property
-    def type_name(self) -> str:
-        """The types in words, for messages."""
-        return " or ".join(member.name for member in self.members)
-
-    @property
-    def alike(self) -> list[tuple[RecordType, ...]]:
-        """The members in groups, of which each has one key."""
-        if self.text is None:
-            return [self.members]
-        names = (variant.members for variant in self.text.variants)
-        return [tuple(member for member in self.members if member.name in group) for group in names]
-
-    @cached_property
-    def is_ambiguous(self) -> bool:
-        """Whether there is a key that members of several types have alike."""
-        return any(len(members) > 1 for members in self.alike)
-
-    @cached_property
-    def identity(self) -> tuple[Slot, ...]:
-        """The slots of the end's identity, as the node's type sees them; the node itself is at the empty path."""
-        return self.members[0].identity if self.text is None else (Slot((), self.text),)
-
-    def identity_of(self, record: RecordType, identity: tuple[str, ...]) -> tuple[str, ...]:
-        """The end's identity where a node of a member type stands there."""
-        if self.text is None:
-            return identity
-        return (partition_text(record, identity),)
-
-    def nodes(self, identity: tuple[str, ...]) -> tuple[tuple[RecordType, ...], tuple[str, ...]]:
-        """The types that the node with this identity of the end can be of, and its own identity.
-
-        They are several where the keys of members are alike. Raises ValueError where it is no key of a member.
-        """
-        if self.text is None:
-            return self.members, identity
-        variant, texts = self.text.read(*identity)
-        members = tuple(member for member in self.members if member.name in variant.members)
-        return members, tuple(texts.get(slot.name, "") for slot in members[0].identity)
-
-
-@dataclass(frozen=True, eq=False)
-class DeclaredList:
-    """A field annotated `Many[X]` or `One[X]`."""
-
-    name: str
-    of: RecordType
-    is_one: bool
-    options: ListOptions
-    description: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class Method:
-    """A method that is a field."""
-
-    name: str
-    function: Any
-    needs: tuple[str, ...] | None
-    signature: inspect.Signature
-    hints: Mapping[str, Any]
-    types: tuple[FieldType, ...]
-    """The types of what it returns and takes, where they are no nodes."""
-    nodes: tuple[RecordType, ...]
-    """The types of the node that it returns; none where it returns something else."""
-    description: str | None
-
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
-
-    @cached_property
-    def parameters(self) -> Mapping[str, str]:
-        """Its parameters but `self`, by the names of the arguments that a reader gives."""
-        _, *names = self.signature.parameters
-        return {camel(name): name for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +145,11 @@ class RecordType:
         if len(parts) == 1 and tuple(inner) in parts:
             return f"{name}_id"
         return f"{name}_{end.members[0].leaf_name(tuple(inner))}"
+
+    def partition_text(self, identity: Iterable[str]) -> str:
+        """The partition key of a node that it identifies."""
+        texts = zip((slot.name for slot in self.identity), identity, strict=True)
+        return self.table_keys.partition.render({name: text or None for name, text in texts}) or ""
 
     # --- Reading items --------------------------------------------------------------------------------
 
@@ -465,9 +354,3 @@ class RecordType:
             raise CorruptItem(f"{self.name}.{end.name} of an item is no key of {end.type_name}") from None
         made = members[0].bare_instance(own)
         return made if len(members) == 1 else SimpleNamespace(**vars(made))
-
-
-def partition_text(record: RecordType, identity: Iterable[str]) -> str:
-    """The partition key of a node that it identifies."""
-    texts = zip((slot.name for slot in record.identity), identity, strict=True)
-    return record.table_keys.partition.render({name: text or None for name, text in texts}) or ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 
+from keygraph.checking_options import refuse_wrong_options
 from keygraph.declaration import Declaration, declaration_of
 from keygraph.docstrings import docstring
 from keygraph.field_resolution import FieldResolution
@@ -51,6 +52,7 @@ class Resolution:
         if name in self.types:
             self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
             return
+        refuse_wrong_options(name, declaration, self.mistakes)
         self._declarations[name] = declaration
         self.types[name] = RecordType(
             name=name,

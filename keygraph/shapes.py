@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from keygraph.key_text import KeyText
 from keygraph.ordering import text_after_all
@@ -93,11 +93,13 @@ def _covers(
     j: int,
     bound: dict[str, tuple[_Unit, ...]],
 ) -> bool:
+    while i < len(wide) and not isinstance(wide[i], Hole):
+        if j == len(narrow) or narrow[j] != wide[i]:
+            return False
+        i, j = i + 1, j + 1
     if i == len(wide):
         return j == len(narrow)
-    unit = wide[i]
-    if not isinstance(unit, Hole):
-        return j < len(narrow) and narrow[j] == unit and _covers(wide, i + 1, narrow, j + 1, bound)
+    unit = cast(Hole, wide[i])
     if unit.label in bound:
         same = bound[unit.label]
         return narrow[j : j + len(same)] == same and _covers(wide, i + 1, narrow, j + len(same), bound)

@@ -10,8 +10,9 @@ from typing import NoReturn
 from keygraph.declaration import Declaration
 from keygraph.formats import Format
 from keygraph.key_text import KeyText, UnusableFormat
+from keygraph.members import Method
 from keygraph.mistakes import Mistakes
-from keygraph.records import Method, RecordType
+from keygraph.records import RecordType
 from keygraph.shapes import are_disjoint, goes_before, is_special_case, shape
 from keygraph.table import Table
 from keygraph.templates import (
@@ -142,7 +143,8 @@ class TemplateResolution:
     def _refused(self, site: _Site, problem: str, mend: str) -> BrokenTemplate:
         """Tells a mistake of the template; what is to be raised."""
         name = site.record.name
-        self._mistakes.add("template", name, f'the template "{site.source}": {problem}', mend, breaks=name)
+        source = site.source.encode(errors="backslashreplace").decode()
+        self._mistakes.add("template", name, f'the template "{source}": {problem}', mend, breaks=name)
         return BrokenTemplate()
 
     def _tokens(self, site: _Site, record: RecordType, reference: Reference, path: FieldPath) -> list[Token]:
@@ -282,7 +284,11 @@ class TemplateResolution:
             declared = self._formats.get(reference.format) if reference.format else type_.written
             return Slot(path, KeyText(type_, reference.format, declared))
         except UnusableFormat as error:
-            raise self._refused(site, f"{reference}: {error}.", "Use another field or format.") from None
+            mend = "Use another field or format."
+            if reference.format.isidentifier():
+                own = f'formats={{"{reference.format}": Format(…)}}'
+                mend = f"Use another field or format, or declare it on the graph: {own}."
+            raise self._refused(site, f"{reference}: {error}.", mend) from None
 
     def _computed(self, site: _Site, method: Method) -> Slot:
         if method.is_async or method.needs is None or len(method.signature.parameters) > 1:

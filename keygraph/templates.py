@@ -46,6 +46,7 @@ def read_source(source: str) -> tuple[str | Reference, ...]:
     try:
         for literal, name, spec, conversion in Formatter().parse(source):
             if literal:
+                literal.encode()
                 parts.append(literal)
             if name is None:
                 continue
@@ -54,6 +55,8 @@ def read_source(source: str) -> tuple[str | Reference, ...]:
             if conversion or not all(step.isidentifier() for step in path):
                 raise TemplateError(f"{{{name}}} is no name of a field")
             parts.append(Reference(path, spec or "", optional))
+    except UnicodeEncodeError:
+        raise TemplateError("it has a half of a surrogate pair, which no text can hold") from None
     except ValueError as error:
         raise TemplateError(str(error)) from None
     if not parts:

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.formats import Format
-from keygraph.items import Value, number
+from keygraph.items import Value, number, number_text
 from keygraph.names import camel, cased
 
 ID = NewType("ID", str)
@@ -37,7 +37,7 @@ Kind: TypeAlias = Literal[
     "bytes", "json", "enum", "list", "set", "object",
 ]  # fmt: skip
 
-_PLAIN: dict[object, Kind] = {
+PLAIN: dict[object, Kind] = {
     ID: "id",
     Long: "long",
     str: "string",
@@ -51,6 +51,7 @@ _PLAIN: dict[object, Kind] = {
     JSON: "json",
     Any: "json",
 }
+"""The kinds of the annotations that are one type and nothing else."""
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 """The bounds of GraphQL's Int, and so of a field annotated `int`."""
@@ -180,7 +181,7 @@ def field_type(annotation: object, writing: Writing, inside: tuple[type, ...] = 
 
     `inside` are the dataclasses that hold the field. Raises UnknownType.
     """
-    for plain_annotation, kind in _PLAIN.items():
+    for plain_annotation, kind in PLAIN.items():
         if annotation == plain_annotation:
             return FieldType(kind, written=writing.formats.get(plain_annotation))
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
@@ -250,7 +251,7 @@ def _expect(value: object, *kinds: type) -> Any:
 
 
 def _decode_id(type_: FieldType, value: Value) -> str:
-    return str(value) if isinstance(value, Decimal) else str(_expect(value, str))
+    return number_text(value) if isinstance(value, Decimal) else str(_expect(value, str))
 
 
 def _decode_integer(type_: FieldType, value: Value) -> int:

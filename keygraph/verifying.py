@@ -20,7 +20,8 @@ from keygraph.findings import Example, Finding, Kind, Problem, Report
 from keygraph.graph import Graph
 from keygraph.item_keys import ItemKeys
 from keygraph.items import Item, from_typed, to_typed
-from keygraph.records import End, RecordType
+from keygraph.members import End
+from keygraph.records import RecordType
 from keygraph.store import BatchGet, Scan, Store, pages
 from keygraph.table import Key, Position
 

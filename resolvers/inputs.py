@@ -30,7 +30,7 @@ from keygraph.names import camel
 from keygraph.naming import Filterable, condition_name, filterable_fields, range_name, where_name
 from keygraph.paths import AccessPath, Argument
 from keygraph.ranges import Narrowing
-from keygraph.records import RecordType, partition_text
+from keygraph.records import RecordType
 from keygraph.templates import Slot
 from keygraph.types import FieldType, encode
 from keygraph.unions import NodeText
@@ -141,7 +141,9 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
         if not said:
             continue
         texts = {
-            operator: key_text(graph, path.record, argument.slot, value)
+            operator: key_bound(graph, path.record, argument.slot, value, is_low=operator == "from")
+            if operator in ("from", "to")
+            else key_text(graph, path.record, argument.slot, value)
             for operator, value in said.items()
             if value is not None
         }
@@ -167,6 +169,11 @@ def key_text(graph: Graph, record: RecordType, slot: Slot, value: Any) -> str:
     return graph.text_of(record, slot, key_value(graph, record, slot, value))
 
 
+def key_bound(graph: Graph, record: RecordType, slot: Slot, value: Any, *, is_low: bool) -> str:
+    """The text of a range's first or last value. Raises BadUserInput where it has none."""
+    return graph.bound_of(record, slot, key_value(graph, record, slot, value), is_low=is_low)
+
+
 def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
     """What a client's value for a slot means: of a node of one of several types it is the global id."""
     if value is None or not isinstance(slot.text, NodeText):
@@ -180,7 +187,7 @@ def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
     wanted = [member for variant in text.variants for member in variant.members]
     if record.name not in wanted:
         raise BadUserInput(f"{name}: an id of {' or '.join(sorted(wanted))} is wanted")
-    return partition_text(record, identity)
+    return record.partition_text(identity)
 
 
 def condition(graph: Graph, path: AccessPath, where: Mapping[str, Any] | None) -> Condition | None:

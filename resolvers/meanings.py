@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from keygraph.members import End, Field, Method
 from keygraph.paths import AccessPath
-from keygraph.records import End, Field, Method, RecordType
+from keygraph.records import RecordType
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
+from keygraph.members import Method
 from keygraph.names import camel
-from keygraph.records import Method, RecordType
+from keygraph.records import RecordType
 from keygraph.types import Writing, field_type, is_optional
 from resolvers.definitions import OutputType, ServedField, argument, nullable
 from resolvers.meanings import Called

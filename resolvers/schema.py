@@ -12,10 +12,11 @@ from strawberry.types.field import StrawberryField
 
 from keygraph.docstrings import docstring, member_docstrings
 from keygraph.graph import Graph
+from keygraph.members import End, Field
 from keygraph.names import camel, plural, snake
 from keygraph.naming import connection_prefix, field_name, union_name
 from keygraph.paths import AccessPath
-from keygraph.records import End, Field, RecordType
+from keygraph.records import RecordType
 from keygraph.types import FieldType
 from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
 from resolvers.definitions import (
@@ -221,15 +222,19 @@ class _Types:
                 "first", nullable(int), f"How many from the beginning; {DEFAULT_PAGE_SIZE} unless said."
             ),
             argument("after", text, "Only what follows the edge with this cursor."),
-            argument("last", nullable(int), "How many from the end."),
-            argument("before", text, "Only what precedes this cursor's edge: none if `after` is behind."),
-            argument(
-                "direction",
-                nullable(self._direction),
-                "Along the sort key or against it.",
-                SortDirection.ASC.value,
-            ),
         ]
+        if len(path.keys.attributes) == 2:
+            # Without a sort key there is no order that one could read against.
+            arguments += [
+                argument("last", nullable(int), "How many from the end."),
+                argument("before", text, "Only what precedes this cursor's edge: none if `after` is behind."),
+                argument(
+                    "direction",
+                    nullable(self._direction),
+                    "Along the sort key or against it.",
+                    SortDirection.ASC.value,
+                ),
+            ]
         arguments += [
             argument(camel(ranged.name), nullable(self._inputs.range(ranged))) for ranged in path.ranged
         ]

@@ -14,7 +14,8 @@ from typing import Any
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.items import Item
-from keygraph.records import End, Field, Method, RecordType, partition_text
+from keygraph.members import End, Field, Method
+from keygraph.records import RecordType
 from keygraph.unions import NodeText
 from resolvers.context import RequestContext
 from resolvers.global_ids import global_id
@@ -96,7 +97,7 @@ def _identity_of_instance(graph: Graph, record: RecordType, instance: Any) -> tu
         if isinstance(slot.text, NodeText):
             members = [graph.types[name] for each in slot.text.variants for name in each.members]
             source = source_of_instance(graph, members, value)
-            value = partition_text(source.record, source.identity)
+            value = source.record.partition_text(source.identity)
         values[record.leaf_name(slot.path)] = value
     return graph.identity(record, values)
 

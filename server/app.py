@@ -15,6 +15,7 @@ from starlette.routing import Route
 from uvicorn.config import STARTUP_FAILURE
 
 from keygraph import StoreError
+from keygraph.differences import table_differences
 from keygraph.store import DescribeTable, Store
 from resolvers import Service
 from server.errors import expected_message
@@ -27,7 +28,7 @@ from server.queries import document_to_try
 from server.settings import Settings, read_settings
 from server.signing import with_secret
 from server.snapshot import printed
-from server.stores import open_configured_store, table_differences
+from server.stores import open_configured_store
 
 _log = logging.getLogger(__name__)
 

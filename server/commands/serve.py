@@ -16,6 +16,7 @@ import uvicorn
 from uvicorn.supervisors import ChangeReload, Multiprocess
 
 from keygraph import StoreError
+from keygraph.differences import table_differences
 from keygraph.table import Table
 from server.errors import CommandError
 from server.first_start import make_sample_file
@@ -26,7 +27,7 @@ from server.options import ModelOption, StoreOption
 from server.queries import document_to_try, queries_to_try
 from server.settings import LogLevel, Settings, read_settings
 from server.signing import with_secret
-from server.stores import create_command, live_table, table_differences
+from server.stores import create_command, live_table
 
 _GRACE_SECONDS = 8
 """How long requests under way may go on when the server is stopped; Docker kills after 10 seconds."""

@@ -9,6 +9,7 @@ import orjson
 import typer
 from rich.table import Table as Drawn
 
+from keygraph.differences import table_differences
 from keygraph.rendering import cloudformation
 from keygraph.store import CreateTable, DescribeTable
 from keygraph.table import Index, Table
@@ -17,7 +18,7 @@ from server.errors import CommandError
 from server.models import load_model
 from server.options import ModelOption, StoreOption
 from server.settings import Settings, read_settings
-from server.stores import comparison, open_configured_store, table_differences
+from server.stores import comparison, open_configured_store
 
 table_app = typer.Typer(name="table", help="Create or describe the table.", no_args_is_help=True)
 

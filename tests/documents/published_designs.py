@@ -269,7 +269,7 @@ class Bookmark:
 
 
 bm = Graph(
-    Table("Bm", partition_key="PK", sort_key="SK", indexes=[bydate]),
+    Table("Bookmarks", partition_key="PK", sort_key="SK", indexes=[bydate]),
     Reader,
     Bookmark,
     attribute_case="pascal",
@@ -299,7 +299,7 @@ class Follow:
     follower: Handle
 
 
-social = Graph(Table("S", partition_key="PK", sort_key="SK", indexes=[inv]), Handle, Entry, Follow)
+social = Graph(Table("Timelines", partition_key="PK", sort_key="SK", indexes=[inv]), Handle, Entry, Follow)
 
 
 # content versions
@@ -317,4 +317,4 @@ class Version:
     body: str
 
 
-content = Graph(Table("C", partition_key="PK", sort_key="SK"), Doc, Version)
+content = Graph(Table("Content", partition_key="PK", sort_key="SK"), Doc, Version)

@@ -270,7 +270,7 @@ def test_a_counterpart_that_cannot_be_rendered() -> None:
         since: str
 
     told = mistakes(
-        User, Club, Seat, Visit, table=Table("T", partition_key="PK", sort_key="SK", indexes=[by_date])
+        User, Club, Seat, Visit, table=Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_date])
     )
     assert told == [
         "Visit: an item of its counterpart Seat cannot be rendered from one of it, which does not tell seat. "
@@ -296,7 +296,7 @@ def test_an_index_of_a_list_is_chosen_as_always() -> None:
         friend: Person
         since: date
 
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[by_age])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_age])
     graph = Graph(table, Person, Friend, type_attribute="Type").check()
     paths = [graph.path(graph.types["Person"], name) for name in ("friends", "oldest_friends")]
     assert [(path.end, path.keys.index_name) for path in paths] == [("person", None), ("person", "ByAge")]

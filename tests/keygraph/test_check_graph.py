@@ -39,6 +39,25 @@ def test_no_path() -> None:
     ]
 
 
+def test_the_table_is_no_path() -> None:
+    """Whoever chooses the table would be told that no index has the end, which one has."""
+
+    @node("FLEET#{fleet_id}")
+    class Fleet:
+        fleet_id: ID
+        devices: Many[Device] = many(index=None)
+
+    @record("DEVICE#{serial}", "A", by_date("{fleet}", "{serial}"))
+    class Device:
+        fleet: Fleet
+        serial: str
+
+    assert mistakes(Fleet, Device) == [
+        "Fleet.devices: there is no path to Device: the table's key of Device does not have fleet in its partition. "
+        "Choose an index: many(index=ByDate)."
+    ]
+
+
 def test_a_choice_of_what_is_not_there() -> None:
     """Whoever misspells an end would be sent to look for a missing index."""
 
@@ -132,7 +151,7 @@ def test_several_paths_from_two_ends() -> None:
         sent: date
 
     table = Table(
-        "T", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByReceiver", "RPK", "RSK")]
+        "Tests", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByReceiver", "RPK", "RSK")]
     )
     [told] = mistakes(Person, Letter, table=table)
     assert told.startswith("Person.letters: several paths lead to Letter: sender on ByDate (")

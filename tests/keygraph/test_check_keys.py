@@ -48,7 +48,7 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
         def cut(self, length: int) -> str:
             return self.title[:length]
 
-    return mistakes(Post, User, Repository, table=Table("T", partition_key="PK", sort_key="SK"))
+    return mistakes(Post, User, Repository, table=Table("Tests", partition_key="PK", sort_key="SK"))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,8 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
         ),
         (
             "{day:d}",
-            "{day:d}: {:d} is no format for date, it has no %. Use another field or format.",
+            "{day:d}: {:d} is no format for date, it has no %. "
+            'Use another field or format, or declare it on the graph: formats={"d": Format(…)}.',
         ),
         (
             "{post_id}{title}",
@@ -292,7 +293,7 @@ def test_an_index_of_the_name_of_another() -> None:
     keys_alone = Index("ByState", "State", "PK", projection="KEYS_ONLY")
     other_keys = Index("ByState", "State", ("Number", "N"))
     listed = Index("ByState", "State", "PK")
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[listed])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[listed])
 
     @node("A#{a_id}", keys_alone("OPEN"))
     class A:
@@ -335,7 +336,7 @@ def test_an_index_that_is_called_wrongly() -> None:
 
 def test_two_templates_for_one_attribute() -> None:
     """An item has one value under an attribute, so that one of two lists would be empty."""
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[inverted, by_state])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[inverted, by_state])
 
     @node("A#{a_id}", "B", inverted("C", "A#{a_id}"))
     class A:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from enum import Enum
 
 from keygraph import ID, Index, Many, One, Table, edge, field, many, node, one, record, stored
@@ -81,7 +81,7 @@ def test_fields_that_are_one_in_the_schema() -> None:
         users_id: ID
 
     mend = "Rename one; a list is named by lists=, or left out by lists=False."
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByName", "NPK")])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByName", "NPK")])
     assert mistakes(Post) == [f"Post: two of its fields are called line1 in the schema. {mend}"]
     assert (
         mistakes(Person, People, table=table)
@@ -197,6 +197,25 @@ def test_colliding_arguments() -> None:
         f"Match.goals: two of its arguments are called userId. {mend}",
         f"Match.goals: two of its arguments are called direction. {mend}",
         f"Match.last_goal: two of its arguments are called userId. {mend}",
+    ]
+
+
+def test_a_field_that_stands_in_a_key_in_two_formats() -> None:
+    """Whoever partitions by day would be told to rename a field that is there once."""
+
+    @node("TENANT#{tenant_id}")
+    class Tenant:
+        tenant_id: ID
+        entries: Many[Entry] = many()
+
+    @record("{tenant}#{at:%Y-%m-%d}", "{at}")
+    class Entry:
+        tenant: Tenant
+        at: datetime
+
+    assert mistakes(Tenant, Entry) == [
+        "Tenant.entries: two of its arguments are called at, since one field stands there in two formats, "
+        '{at:%Y-%m-%d} and {at}. Put a method in the place of one: @field(needs=("at",)), with a name of its own.'
     ]
 
 

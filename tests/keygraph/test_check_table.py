@@ -22,29 +22,81 @@ def told(table: Table, *types: type) -> list[str]:
     ("indexes", "said"),
     [
         (
-            [Index("I", "A", "B"), Index("I", "A", "B")],
-            "T: two of its indexes are called I. Rename one.",
+            [Index("Any", "A", "B"), Index("Any", "A", "B")],
+            "Tests: two of its indexes are called Any. Rename one.",
         ),
         (
-            [Index("I", "A", "A")],
-            "I: A is its partition key and its sort key. Name another attribute for one of them.",
+            [Index("Any", "A", "A")],
+            "Any: A is its partition key and its sort key. Name another attribute for one of them.",
         ),
         (
-            [Index("I", "A", "B", local=True)],
-            "I: a local index has the table's partition key, PK. Name that one, or leave local=True out.",
+            [Index("Any", "A", "B", local=True)],
+            "Any: a local index has the table's partition key, PK. Name that one, or leave local=True out.",
         ),
         (
-            [Index("I", "A", "B", projection="KEY_ONLY")],  # type: ignore[arg-type]  # the mistake
-            "I: projection='KEY_ONLY' is none. "
+            [Index("Any", "A", "B", projection="KEY_ONLY")],  # type: ignore[arg-type]  # the mistake
+            "Any: projection='KEY_ONLY' is none. "
             'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
+        ),
+        (
+            [Index("a b", "A")],
+            "a b: 'a b' is no name of an index. It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
+        ),
+        ([Index("Any", "")], "Any: '' is no name of a key attribute. It has 1 to 255 bytes."),
+        (
+            [Index("Any", ("A", "X"))],  # type: ignore[arg-type]  # the mistake
+            'Any: \'X\' is no type of a key (A). It is "S" for text, "N" for a number or "B" for bytes.',
+        ),
+        (
+            [Index("Any", "A", ("SK", "N"))],
+            "Any: the attribute SK is of type N here and of type S in Tests. "
+            "Give it one type: an attribute has one in all keys.",
+        ),
+        (
+            [Index("Any", "PK", local=True)],
+            "Any: a local index has a sort key. Name one, or leave local=True out.",
+        ),
+        (
+            [Index(f"local-{number}", "PK", f"A{number}", local=True) for number in range(6)],
+            "Tests: it has 6 local indexes, and DynamoDB makes 5. Make some of them global: leave local=True out.",
+        ),
+        (
+            [Index("Any", "A", projection=[])],
+            'Any: its projection names no attribute. Say projection="KEYS_ONLY".',
+        ),
+        (
+            [Index("Any", "A", projection=["name", "name"])],
+            "Any: its projection names name twice. Name each attribute once.",
+        ),
+        (
+            [Index("Any", "A", projection=[f"a{number}" for number in range(101)])],
+            "Tests: its indexes name 101 attributes to project, and DynamoDB takes 100. "
+            'Project "ALL" in some of them.',
         ),
     ],
 )
 def test_indexes_that_no_table_has(indexes: list[Index], said: str) -> None:
     """The table could not be created, with DynamoDB's words for it, after the model was said to be right."""
-    assert told(Table("T", partition_key="PK", sort_key="SK", indexes=indexes), User) == [said]
+    assert told(Table("Tests", partition_key="PK", sort_key="SK", indexes=indexes), User) == [said]
+
+
+@pytest.mark.parametrize("name", ["", "ab", "a" * 256, "my table", "Größe", "a/b", "abc\n"])
+def test_names_that_dynamodb_refuses(name: str) -> None:
+    """The table could not be created after the model was said to be right."""
+    assert told(Table(name, partition_key="PK"), User) == [
+        f"{name or 'a table'}: {name!r} is no name of a table. "
+        "It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -."
+    ]
+
+
+def test_a_local_index_of_a_table_without_a_sort_key() -> None:
+    """DynamoDB makes none."""
+    table = Table("Tests", partition_key="PK", indexes=[Index("Any", "PK", "A", local=True)])
+    assert told(table, User) == [
+        "Tests: a table with a local index has a sort key. Name one, or leave local=True out."
+    ]
 
 
 def test_a_graph_without_types() -> None:
     """Everything in the table would be passed over."""
-    assert told(Table("T", partition_key="PK")) == ["the graph: it lists no types. Graph(table, User, …)"]
+    assert told(Table("Tests", partition_key="PK")) == ["the graph: it lists no types. Graph(table, User, …)"]

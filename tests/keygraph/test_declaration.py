@@ -13,7 +13,7 @@ from keygraph.declaration import declaration_of
 from keygraph.docstrings import docstring, member_docstrings
 from keygraph.records import RecordType
 
-TABLE = Table("T", partition_key="PK", sort_key="SK")
+TABLE = Table("Tests", partition_key="PK", sort_key="SK")
 
 
 class Colour(Enum):

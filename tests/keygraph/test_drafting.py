@@ -126,8 +126,8 @@ async def test_number_sort_keys(
 def test_binary_keys(tmp_path: Path) -> None:
     """A table with bytes in its keys would end in a traceback."""
     items: list[Item] = [{"k": bytes([n, 255]), "s": Decimal(n), "x": b"a"} for n in range(4)]
-    with drafted(Table("B", partition_key=("k", "B"), sort_key=("s", "N")), items, tmp_path) as (text, _):
-        assert 'Table("B", partition_key=("k", "B"), sort_key=("s", "N"))' in text
+    with drafted(Table("Blobs", partition_key=("k", "B"), sort_key=("s", "N")), items, tmp_path) as (text, _):
+        assert 'Table("Blobs", partition_key=("k", "B"), sort_key=("s", "N"))' in text
         assert "    k_id: bytes" in text
         assert "cannot be read" not in text
 
@@ -143,7 +143,7 @@ def test_heads_of_one_character(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "declared",
-    [table(Index("g", "a", "b")), Table("T", partition_key=("n", "N"), sort_key=("b", "B"))],
+    [table(Index("gsi", "a", "b")), Table("Tests", partition_key=("n", "N"), sort_key=("b", "B"))],
 )
 def test_an_empty_table(declared: Table, tmp_path: Path) -> None:
     """Somebody who begins with a new table would get no model to begin with."""
@@ -222,7 +222,7 @@ def test_indexes_are_declared_as_they_are(tmp_path: Path) -> None:
     declared = table(
         GSI1,
         Index("by-score", ("Score", "N"), projection=["a", "b"]),
-        Index("l", "PK", "CreatedAt", local=True, projection="KEYS_ONLY"),
+        Index("lsi", "PK", "CreatedAt", local=True, projection="KEYS_ONLY"),
     )
     with drafted(declared, [both("A#1", CreatedAt="2024-01-01", Score=Decimal(3))], tmp_path) as (
         text,
@@ -404,7 +404,7 @@ TABLES = [
         "Things",
         partition_key="userId",
         sort_key=("n", "N"),
-        indexes=[Index("i", "orderId", ("m", "N"), projection=["name"])],
+        indexes=[Index("ids", "orderId", ("m", "N"), projection=["name"])],
     ),
     Table("Things", partition_key=("b", "B"), sort_key="SK"),
 ]

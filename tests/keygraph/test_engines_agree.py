@@ -37,7 +37,7 @@ made (`made_requests`) or compared (here), and is named only here:
     where only attributes are asked for that it         attributes are named.
     projects.
     Goes on beyond 1 MB where a filter drops items;     1 MB is counted before the filter, and of an index in its
-    fills pages of an index by the sizes of the items.  entries: pages here are small; test_limits_agree has large
+    fills pages of an index by the sizes of the items.  entries: pages here are small; test_pages_agree has large
                                                         ones.
     Names no last position where 1 MB ends with the     "LastEvaluatedKey does not necessarily mean that there is
     last item of a partition.                           more": no such partition is made there.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -146,7 +147,103 @@ def test_a_format_that_fails_is_the_callers_problem(broken: Format) -> None:
     class A:
         name: str
 
-    failing = Graph(Table("T", partition_key="PK", sort_key="SK"), A, formats={"broken": broken}).check()
+    failing = Graph(Table("Tests", partition_key="PK", sort_key="SK"), A, formats={"broken": broken}).check()
     with pytest.raises(BadUserInput) as refused:
         failing.identity(failing.types["A"], {"name": "x"})
     assert str(refused.value) == "name cannot stand in a key of A"
+
+
+# --- What a key cannot say exactly --------------------------------------------------------------------
+
+
+@node("SHELF#{shelf_id}")
+class Shelf:
+    shelf_id: ID
+    goods: Many[Good] = many()
+    moves: Many[Move] = many()
+    depths: Many[Depth] = many()
+
+
+@record("{shelf}", "PRICE#{price:09.2f}#{name}")
+class Good:
+    shelf: Shelf
+    price: Decimal
+    name: str
+
+
+@record("{shelf}", "MOVE#{at:%Y%m%dT%H%M%S}")
+class Move:
+    shelf: Shelf
+    at: datetime
+
+
+@record("{shelf}", "DEPTH#{depth:04d}")
+class Depth:
+    shelf: Shelf
+    depth: int
+
+
+shelves = Graph(Table("Shelves", partition_key="PK", sort_key="SK"), Shelf, Good, Move, Depth)
+SHELF = [
+    {"PK": "SHELF#1", "SK": sort}
+    for sort in (
+        "SHELF#1",
+        "PRICE#000002.50#pen",
+        "PRICE#000010.00#ink",
+        "PRICE#000010.01#pad",
+        "MOVE#20240101T000000",
+        "MOVE#20240101T000001",
+        "DEPTH#-003",
+        "DEPTH#0000",
+        "DEPTH#0012",
+    )
+]
+MIDNIGHT = "2024-01-01T00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ("goods { nodes { said: price } }", ["2.5", "10", "10.01"]),
+        ('goods(price: {eq: "2.5"}) { nodes { said: price } }', ["2.5"]),
+        ('goods(price: {from: "2.504"}) { nodes { said: price } }', ["10", "10.01"]),
+        ('goods(price: {from: "2.496"}) { nodes { said: price } }', ["2.5", "10", "10.01"]),
+        ('goods(price: {to: "10.004"}) { nodes { said: price } }', ["2.5", "10"]),
+        ('goods(price: {from: "3", to: 10}) { nodes { said: price } }', ["10"]),
+        (f'moves(at: {{from: "{MIDNIGHT}.5Z"}}) {{ nodes {{ said: at }} }}', ["2024-01-01T00:00:01Z"]),
+        (f'moves(at: {{to: "{MIDNIGHT}.5Z"}}) {{ nodes {{ said: at }} }}', [f"{MIDNIGHT}Z"]),
+        (f'moves(at: {{eq: "{MIDNIGHT}.000Z"}}) {{ nodes {{ said: at }} }}', [f"{MIDNIGHT}Z"]),
+        ("depths(depth: {from: 0}) { nodes { said: depth } }", [0, 12]),
+        ("depths(depth: {eq: -3}) { nodes { said: depth } }", [-3]),
+    ],
+)
+async def test_a_range_is_that_of_the_values(make_store: MakeStore, asked: str, wanted: list[object]) -> None:
+    """Whoever asks from half past a second would get what was before, since the key says seconds."""
+    store = await make_store(shelves.check().table)
+    await store.send(BatchWrite(tuple(SHELF)))  # type: ignore[arg-type]  # plain texts
+    service = Service(build_schema(shelves), store, secret=b"a secret")
+    answer = await service.execute(f'{{ shelf(shelfId: "1") {{ asked: {asked} }} }}')
+    assert "errors" not in answer, answer
+    assert [node["said"] for node in answer["data"]["shelf"]["asked"]["nodes"]] == wanted
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ('goods(price: {eq: "2.504"})', "price of Good: its key would say another value"),
+        (
+            'goods(price: {to: "2.496"})',
+            "price of Good: it says more than its key can; leave out the last digits",
+        ),
+        (f'moves(at: {{eq: "{MIDNIGHT}.5Z"}})', "at of Move: its key would say another value"),
+        ("depths(depth: {from: -5})", "depth of Depth: negative numbers do not stand in order in its key"),
+        ("depths(depth: {to: -2})", "depth of Depth: negative numbers do not stand in order in its key"),
+    ],
+)
+async def test_what_a_key_cannot_say(make_store: MakeStore, asked: str, said: str) -> None:
+    """Another item would be found, as if it had that value."""
+    store = await make_store(shelves.check().table)
+    await store.send(BatchWrite(tuple(SHELF)))  # type: ignore[arg-type]  # plain texts
+    service = Service(build_schema(shelves), store, secret=b"a secret")
+    answer = await service.execute(f'{{ shelf(shelfId: "1") {{ {asked} {{ totalCount }} }} }}')
+    assert [(e["message"], e["extensions"]["code"]) for e in answer["errors"]] == [(said, "BAD_USER_INPUT")]

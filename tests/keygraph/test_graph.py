@@ -15,7 +15,7 @@ from keygraph.records import RecordType
 from keygraph.shapes import is_special_case, shape
 from tests.keygraph.made_templates import TYPES, sources, texts, variants
 
-TABLE = Table("T", partition_key="PK", sort_key="SK")
+TABLE = Table("Tests", partition_key="PK", sort_key="SK")
 anything = st.text(st.characters(categories=None), max_size=12) | st.sampled_from(
     ["", "#", "\ud800", "1#SHARD3", "12345#SHARD0", "#SHARD1", "x" * 2042, "x" * 2043, "é" * 1021]
 )

@@ -10,7 +10,7 @@ from keygraph.paths import AccessPath
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 by_day = Index("ByDay", "DayPK", "DaySK")
-TABLE = Table("T", partition_key="PK", sort_key="SK", indexes=[gsi1, by_day])
+TABLE = Table("Tests", partition_key="PK", sort_key="SK", indexes=[gsi1, by_day])
 
 
 def graph(*types: type, table: Table = TABLE, type_attribute: str | None = "Type") -> Graph:
@@ -32,7 +32,7 @@ def shown_list(graph: Graph, owner: str, name: str) -> str:
 def test_an_inverted_index_needs_no_templates() -> None:
     """Every type would have to repeat its own keys."""
     inverted = Index("reverse-lookup-index", "relatedObjectId", "objectId")
-    table = Table("T", partition_key="objectId", sort_key="relatedObjectId", indexes=[inverted])
+    table = Table("Tests", partition_key="objectId", sort_key="relatedObjectId", indexes=[inverted])
 
     @node("AGENT#{agent_id}")
     class Agent:
@@ -60,7 +60,7 @@ def test_an_inverted_index_needs_no_templates() -> None:
 def test_half_an_inverted_index_is_called_with_the_other_half() -> None:
     """A template would have to be written twice, and could differ."""
     half = Index("Half", "SK", "HalfSK")
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[half])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[half])
 
     @node("USER#{user_id}")
     class User:
@@ -85,7 +85,7 @@ def test_an_index_key_that_is_a_fields_attribute() -> None:
     """A list by state would need a second attribute with the same text."""
     by_state = Index("by-state", "State", "PK")
     by_room = Index("by-room", "roomId", "PK")
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[by_state, by_room])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_state, by_room])
 
     @node("ROOM#{room_id}")
     class Room:
@@ -182,7 +182,7 @@ def test_a_finder() -> None:
         email: str
 
     one_key = Index("GSI1", "GSI1PK")
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[gsi1])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[gsi1])
     assert one_key != gsi1
     made = graph(User, table=table)
     [path] = made.finders

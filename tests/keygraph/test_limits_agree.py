@@ -1,4 +1,4 @@
-"""DynamoDB's limits, to the byte: what is just inside of one is taken by every engine, what is just outside by none.
+"""DynamoDB's limits, to the byte: what is just outside of one is taken by no engine.
 
 What we refuse is never sent, so DynamoDB Local is asked here with requests written out by hand whether it would
 refuse them too. A limit that we knew too narrow would refuse users what they may have; one too wide is an error that
@@ -7,125 +7,42 @@ only production shows.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any, cast
 
 import pytest
-from aiobotocore.config import AioConfig
-from aiobotocore.session import get_session
 from botocore.exceptions import ClientError, ParamValidationError
 
-from keygraph.conditions import And, BeginsWith, Between, Condition, Eq, Exists, Ge, Gt, In, Lt, Not, Or
+from keygraph.conditions import And, BeginsWith, Between, Eq, Exists, Ge, Gt, In, Lt, Not
 from keygraph.errors import BadUserInput
-from keygraph.items import Item, Value, item_size
 from keygraph.store import (
     AtLeast,
     AtMost,
     BatchGet,
     BatchWrite,
-    Cost,
     Count,
     Equals,
-    Page,
     Prefix,
     Query,
-    Range,
     Request,
     Scan,
-    Store,
     Within,
-    pages,
 )
-from keygraph.table import Index, Table
 from tests.conftest import LOCAL, MakeStore, on_exact_engines
-
-# No index has a key alone of which another one would be the sort key, which has the smaller limit.
-TABLE = Table(
-    "Limits",
-    partition_key="PK",
-    sort_key="SK",
-    indexes=[
-        Index("by-kind", "kind", ("mark", "N")),
-        Index("by-place", "place", "town", projection=("name",)),
-        Index("local", "PK", "day", local=True, projection=("name",)),
-    ],
+from tests.keygraph.limits import (
+    KB,
+    KEY,
+    TABLE,
+    Body,
+    any_of,
+    client_of,
+    nested,
+    put,
+    raw_nested,
+    raw_put,
+    raw_query,
+    sized,
 )
-KB = 1024
-KEY = {"PK": {"S": "p"}, "SK": {"S": "s"}}
-Body = dict[str, Any]
-
-
-@asynccontextmanager
-async def client_of(endpoint: str) -> AsyncIterator[Any]:
-    """A client that sends whatever it is given."""
-    async with get_session().create_client(
-        "dynamodb",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
-        verify=False,
-        # Moto fails at some with an error of its own, which would be asked again with longer and longer pauses.
-        config=AioConfig(retries={"total_max_attempts": 1}),
-    ) as client:
-        yield client
-
-
-def put(**attributes: Value) -> BatchWrite:
-    """Puts an item with these attributes."""
-    return BatchWrite(puts=({"PK": "p", "SK": "s", **attributes},))
-
-
-def raw_put(**attributes: Any) -> Body:
-    """The same as DynamoDB's own request."""
-    return {"Item": {**KEY, **attributes}}
-
-
-def raw_query(expression: str = "PK = :p", /, filter_: str | None = None, **options: Any) -> Body:
-    """A Query with these expressions; what is no option of it is the value of a placeholder."""
-    body = {name: options.pop(name) for name in tuple(options) if name[0].isupper()}
-    body["KeyConditionExpression"] = expression
-    if filter_ is not None:
-        body["FilterExpression"] = filter_
-    text = {"p": "p", **options}
-    used = [name for name in text if f":{name}" in f"{expression} {filter_}"]
-    body["ExpressionAttributeValues"] = {
-        f":{name}": {"S": text[name]} if isinstance(text[name], str) else text[name] for name in used
-    }
-    return body
-
-
-def nested(levels: int, inner: Value = "x") -> Value:
-    """A value in so many lists and maps."""
-    value = inner
-    for level in range(levels):
-        value = [value] if level % 2 else {"m": value}
-    return value
-
-
-def raw_nested(levels: int) -> Body:
-    value: Body = {"S": "x"}
-    for level in range(levels):
-        value = {"L": [value]} if level % 2 else {"M": {"m": value}}
-    return value
-
-
-def sized(size: int, **attributes: Value) -> Item:
-    """An item of exactly so many bytes, filled up by its `big`."""
-    item: Item = {"PK": "p", "SK": "s", **attributes, "big": ""}
-    item["big"] = "x" * (size - item_size(item))
-    assert item_size(item) == size
-    return item
-
-
-def any_of(count: int) -> Condition:
-    """So many comparisons, which are twice as many operators, less one, with the ORs between them."""
-    return Or(tuple(Eq(("a",), Decimal(number)) for number in range(count)))
-
-
-# --- What is refused ----------------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[Request[Any], Body]] = {
     "no key": (BatchWrite(puts=({"PK": "p"},)), {"Item": {"PK": {"S": "p"}}}),
@@ -494,231 +411,3 @@ async def test_what_moto_takes_is_listed(make_store: MakeStore, moto_endpoint: s
     async with client_of(moto_endpoint) as client:
         refused = {name: await why_refused(client, *sent) for name, sent in RAW.items()}
     assert {name for name, why in refused.items() if why is None} == MOTO_TAKES
-
-
-# --- What is taken ------------------------------------------------------------------------------------
-
-WRITTEN: dict[str, Item] = {
-    "a partition key of 2,048 bytes": {"PK": "é" * 1024, "SK": "s"},
-    "a sort key of 1,024 bytes": {"PK": "p", "SK": "é" * 512},
-    "an index partition key of 2,048 bytes, without its sort key": {"PK": "p", "SK": "s", "kind": "x" * 2048},
-    "an index sort key of 1,024 bytes": {"PK": "p", "SK": "s", "place": "x" * 2048, "town": "x" * 1024},
-    "38 digits": {"PK": "p", "SK": "s", "a": Decimal("-" + "9" * 38)},
-    "the largest number": {"PK": "p", "SK": "s", "a": Decimal("9." + "9" * 37 + "E+125")},
-    "the smallest number": {"PK": "p", "SK": "s", "a": Decimal("1E-130")},
-    "38 digits of the smallest number": {"PK": "p", "SK": "s", "a": Decimal("-1." + "2" * 37 + "E-130")},
-    "numbers as index keys": {"PK": "p", "SK": "s", "kind": "k", "mark": Decimal("-9." + "9" * 37 + "E+125")},
-    "31 lists and maps in one another": {"PK": "p", "SK": "s", "a": nested(31)},
-    "31 of which the innermost is empty": {"PK": "p", "SK": "s", "a": nested(30, {})},
-    "a set in 31 lists and maps": {"PK": "p", "SK": "s", "a": nested(31, frozenset({"x"}))},
-    "a name of 65,535 bytes": {"PK": "p", "SK": "s", "x" * 65535: "a"},
-    "empty values": {
-        "PK": "p",
-        "SK": "s",
-        "text": "",
-        "binary": b"",
-        "list": [],
-        "map": {},
-        "in a set": frozenset({""}),
-        "in a list": ["", b"", [], {}],
-    },
-    "400 KB": sized(400 * KB),
-    "400 KB in a global index too": sized(400 * KB, kind="k", mark=Decimal(1)),
-    "400 KB with its entry in a local index": sized(400 * KB - (3 + 4 + 5), day="d", name="n"),
-}
-
-
-@on_exact_engines
-@pytest.mark.parametrize("item", WRITTEN.values(), ids=WRITTEN)
-async def test_the_largest_items_are_written_and_read(make_store: MakeStore, item: Item) -> None:
-    """An item that DynamoDB takes could not be stored, or would come back as another one."""
-    store = await make_store(TABLE)
-    await store.send(BatchWrite(puts=(item,)))
-    assert (await store.send(BatchGet((TABLE.key_of(item),)))).items == [item]
-    assert (await store.send(Scan())).items == [item]
-
-
-@on_exact_engines
-@pytest.mark.parametrize(
-    "filter_",
-    [
-        any_of(150),
-        And((Not(Exists(("b",))), any_of(149))),
-        In(("a",), tuple(map(Decimal, range(591)))),
-        Or((Exists(("a",) * 32), Eq(("a",), Decimal(120)))),
-    ],
-    ids=["300 operators", "300 operators, some of them NOT", "4,091 bytes", "32 levels"],
-)
-async def test_the_largest_filters_are_answered(make_store: MakeStore, filter_: Condition) -> None:
-    """A client's list of values would be refused although DynamoDB takes it."""
-    store = await make_store(TABLE)
-    item: Item = {"PK": "p", "SK": "s", "a": Decimal(120)}
-    await store.send(BatchWrite(puts=(item, {**item, "SK": "t", "a": Decimal(-1)})))
-    assert (await store.send(Query("p", filter=filter_))).items == [item]
-    assert (await store.send(Count("p", filter=filter_))).count == 1
-
-
-@on_exact_engines
-async def test_a_filter_is_measured_behind_the_keys(make_store: MakeStore) -> None:
-    """Which values are too many would differ between engines by the bytes that their placeholders' numbers take."""
-    store = await make_store(TABLE)
-    # 4,094 bytes, and 4,098 where two placeholders of the range come before its own.
-    filter_ = In(("a", "b"), tuple(map(Decimal, range(588))))
-    assert (await store.send(Query("p", filter=filter_))).items == []
-    with pytest.raises(BadUserInput, match="too many conditions or values"):
-        await store.send(Query("p", range=Within("a", "b"), filter=filter_))
-
-
-# --- Sizes and costs ----------------------------------------------------------------------------------
-
-# By the rule that pairs of digits are counted from the point, and no number has more than 21 bytes.
-NUMBERS = {
-    "0": 1,
-    "1": 2,
-    "-1": 3,
-    "10": 2,
-    "11": 2,
-    "100": 2,
-    "110": 3,
-    "1.1": 3,
-    "0.11": 2,
-    "0.011": 3,
-    "12345": 4,
-    "-199.99": 5,
-    "1E+125": 2,
-    "9" * 38: 20,
-    "1." + "2" * 37: 21,
-    "-1." + "2" * 37: 21,
-    "-" + "9" * 38: 21,
-}
-
-
-@on_exact_engines
-@pytest.mark.parametrize(("number", "size"), NUMBERS.items())
-async def test_the_size_of_a_number(make_store: MakeStore, number: str, size: int) -> None:
-    """The cost of what is read and written would be reported wrongly."""
-    store = await make_store(TABLE)
-    rest = KB - (3 + 3 + 1 + 1) - size
-    for length, units in ((rest, 1), (rest + 1, 2)):
-        written = await store.send(put(n=Decimal(number), a="x" * length))
-        assert written.cost == Cost(1, write_units=units)
-
-
-@on_exact_engines
-async def test_an_entry_of_a_local_index_costs_100_bytes_more(make_store: MakeStore) -> None:
-    """A load into a table with a local index would cost more than was reported."""
-    store = await make_store(TABLE)
-    # The entry has PK, SK, day and name; the item nothing else.
-    item: Item = {"PK": "p", "SK": "s", "day": "d", "name": "x" * (KB - 100 - 14)}
-    assert item_size(item) == KB - 100
-    assert (await store.send(BatchWrite(puts=(item,)))).cost.write_units == 2
-    item["name"] = f"{item['name']}x"
-    assert (await store.send(BatchWrite(puts=(item,)))).cost.write_units == 1 + 2
-
-
-# --- Pages of 1 MB ------------------------------------------------------------------------------------
-
-
-def many(count: int, size: int) -> tuple[Item, ...]:
-    """So many items of one partition, each of that size."""
-    return tuple(
-        sized(size, SK=f"{number:04}", kind="k", mark=Decimal(100 + number)) for number in range(count)
-    )
-
-
-@on_exact_engines
-@pytest.mark.parametrize(
-    ("count", "size", "on_pages"),
-    [
-        (4, 256 * KB - 1, [4]),
-        (5, 256 * KB, [4, 1]),
-        (6, 256 * KB - 1, [5, 1]),
-        (6, 256 * KB + 1, [4, 2]),
-        (4, 400 * KB, [3, 1]),
-        (1060, 1000, [1049, 11]),
-        (12, 100_000, [11, 1]),
-    ],
-)
-async def test_a_page_ends_with_the_item_that_fills_a_megabyte(
-    make_store: MakeStore, count: int, size: int, on_pages: list[int]
-) -> None:
-    """A list of large items would take another number of requests than in production, or lose an item between two."""
-    store = await make_store(TABLE)
-    items = many(count, size)
-    # Two at a time: aiohttp warns of bodies of more than 1 MB.
-    for at in range(0, count, 2):
-        await store.send(BatchWrite(puts=items[at : at + 2]))
-    units = [max(1, -(-number * size // (4 * KB))) for number in on_pages]
-
-    async def read(request: Query | Scan) -> list[Page]:
-        return [page async for page in pages(store, request)]
-
-    for found in (
-        await read(Query("p")),
-        await read(Query("k", index="by-kind")),
-        await read(Scan()),
-        await read(Query("p", projection=(("PK",),))),
-        # The last item of the range is not asked to be gone on from.
-        await read(Query("p", range=Within("0000", f"{count - 1:04}"))),
-    ):
-        assert [page.scanned for page in found] == on_pages
-        assert [page.cost.read_units for page in found] == [unit / 2 for unit in units]
-    assert [item for page in await read(Query("p")) for item in page.items] == list(items)
-    backward = await read(Query("p", forward=False, consistent=True))
-    assert [page.cost.read_units for page in backward] == units
-    assert [item for page in backward for item in page.items] == list(items)[::-1]
-    counted = await store.send(Count("p"))
-    assert (counted.count, counted.last is None) == (on_pages[0], len(on_pages) == 1)
-
-
-@on_exact_engines
-async def test_a_batch_finds_16_megabytes_at_once(make_store: MakeStore) -> None:
-    """Large nodes of one level would take more requests than were counted, or some of them would be missing."""
-    store = await make_store(TABLE)
-    items = tuple(sized(400 * KB, SK=f"{number:02}") for number in range(41))
-    for at in range(0, len(items), 2):
-        await store.send(BatchWrite(puts=items[at : at + 2]))
-    for count, requests in ((40, 1), (41, 2)):
-        batch = await store.send(BatchGet(tuple(TABLE.key_of(item) for item in items[:count])))
-        assert batch.items == list(items[:count])
-        assert batch.cost == Cost(requests, read_units=50.0 * count)
-
-
-# --- Where a range ends -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("range_", "forward"),
-    [
-        (Within("b", "d"), True),
-        (Within("b", "d"), False),
-        (AtMost("d"), True),
-        (AtLeast("b"), False),
-        (Equals("c"), True),
-        (Equals("c"), False),
-    ],
-)
-async def test_nothing_is_asked_for_behind_the_end_of_a_range(
-    make_store: MakeStore, range_: Range, forward: bool
-) -> None:
-    """Whoever goes on from the last item of a range would get DynamoDB's refusal instead of an empty page."""
-    store = await make_store(TABLE)
-    await store.send(BatchWrite(puts=tuple({"PK": "p", "SK": sort} for sort in "abcde")))
-    request = Query("p", range=range_, forward=forward)
-    whole = await store.send(request)
-    for limit in (len(whole.items), 1):
-        found = [page async for page in pages(store, Query("p", range=range_, forward=forward, limit=limit))]
-        assert [item for page in found for item in page.items] == whole.items
-        assert len(found) * limit == len(whole.items)
-    last = TABLE.key_of(whole.items[-1])
-    assert await store.send(Query("p", range=range_, forward=forward, start=last)) == Page(
-        [], 0, None, Cost()
-    )
-
-
-async def test_a_table_without_sort_keys_has_nothing_behind_an_item(make_store: MakeStore) -> None:
-    """DynamoDB's refusal to go on from there would be an error to whoever reads such a list page by page."""
-    store: Store = await make_store(Table("Limits", partition_key="PK"))
-    await store.send(BatchWrite(puts=({"PK": "p"},)))
-    assert (await store.send(Query("p", limit=1))).last is None
-    assert await store.send(Query("p", start=("p",))) == Page([], 0, None, Cost())

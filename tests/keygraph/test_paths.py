@@ -14,7 +14,7 @@ from keygraph.ranges import Narrowing, Span, beginning_with
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 by_day = Index("ByDay", "DayPK", "DaySK")
-TABLE = Table("T", partition_key="PK", sort_key="SK", indexes=[gsi1, by_day])
+TABLE = Table("Tests", partition_key="PK", sort_key="SK", indexes=[gsi1, by_day])
 
 
 def graph(*types: type, table: Table = TABLE, type_attribute: str | None = "Type") -> Graph:
@@ -124,6 +124,30 @@ def test_fewer_required_arguments_win_over_the_table() -> None:
 
     made = graph(User, Game)
     assert shown_list(made, "User", "games") == "GSI1 user: USER#{user.user_id} / GAME# + {game_id}"
+
+
+def test_the_table_may_be_chosen() -> None:
+    """A list that the table keeps by region could not be asked for where an index keeps it whole."""
+
+    @node("FLEET#{fleet_id}")
+    class Fleet:
+        fleet_id: ID
+        devices: Many[Device] = many()
+        in_region: Many[Device] = many(index=None)
+
+    @record("{fleet}#{region}", "DEVICE#{serial}", gsi1("{fleet}", "{serial}"))
+    class Device:
+        fleet: Fleet
+        region: str
+        serial: ID
+
+    made = graph(Fleet, Device)
+    assert shown_list(made, "Fleet", "devices") == "GSI1 fleet: FLEET#{fleet.fleet_id} /  + {serial}"
+    assert (
+        shown_list(made, "Fleet", "in_region")
+        == "None fleet: FLEET#{fleet.fleet_id}#{region} / DEVICE# + {serial}"
+    )
+    assert [argument.name for argument in made.path(made.types["Fleet"], "in_region").required] == ["region"]
 
 
 def test_a_field_in_the_partition_is_a_required_argument() -> None:

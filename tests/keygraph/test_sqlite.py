@@ -95,14 +95,14 @@ async def test_tables_of_one_file_do_not_mix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("declared", "problem"),
     [
-        (Table("Shop", partition_key="PK"), r"it has the key PK \(S\), SK \(S\), not PK \(S\)"),
+        (Table("Shop", partition_key="PK"), r"its keys are PK \(S\) and SK \(S\), declared are PK \(S\)"),
         (
             Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("new", "A")]),
-            "it has no index new",
+            "it lacks the index new",
         ),
         (
             Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("by-price", "Kind", "Price")]),
-            r"its index by-price has the key .*, not Kind \(S\), Price \(S\)",
+            r"the keys of its index by-price are .*, declared are Kind \(S\) and Price \(S\)",
         ),
     ],
 )
@@ -113,6 +113,24 @@ async def test_a_table_other_than_the_declared_one_is_found_out(
     async with open_sqlite(tmp_path / "shop.db", declared) as store:
         with pytest.raises(Unavailable, match=problem):
             await store.send(Query("p"))
+
+
+async def test_a_table_that_stores_more_is_read(tmp_path: Path) -> None:
+    """What the check at the start lets pass would be refused by the first query."""
+    by_kind = Index("by-kind", "Kind", projection="KEYS_ONLY")
+    whole = Index("by-kind", "Kind")
+    named = Index("by-kind", "Kind", projection=["name"])
+    item: Item = {"PK": "p", "SK": "s", "Kind": "k", "name": "n", "other": "o"}
+    stored, *declared = (
+        Table("Shop", partition_key="PK", sort_key="SK", indexes=[index]) for index in (whole, by_kind, named)
+    )
+    async with open_sqlite(tmp_path / "shop.db", stored) as store:
+        await store.send(CreateTable())
+        await store.send(BatchWrite((item,)))
+    for table in declared:
+        async with open_sqlite(tmp_path / "shop.db", table) as store:
+            await store.send(BatchWrite((item, {**item, "SK": "t"})))
+            assert (await store.send(Query("k", index="by-kind"))).items == [item, {**item, "SK": "t"}]
 
 
 # --- Order and ranges -------------------------------------------------------------------------------

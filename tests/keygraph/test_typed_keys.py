@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from keygraph import ID, BadUserInput, Graph, Index, Long, Many, Table, many, node, record
+from keygraph.naming import LIST_ARGUMENTS
 from keygraph.store import BatchWrite
 from resolvers import Service, build_schema
 from tests.conftest import MakeStore
@@ -126,6 +127,8 @@ async def test_an_index_without_a_sort_key(service: Service) -> None:
     )
     page = await ask(service, '{ gamesOf(owner: "ada") { totalCount nodes { number title } } }')
     assert page == {"gamesOf": {"totalCount": 1, "nodes": [{"number": 7, "title": "Go"}]}}
+    listed = service.schema.as_str().partition("  gamesOf(")[2].partition("): GameConnection")[0]
+    assert [name for name in LIST_ARGUMENTS if f"    {name}: " in listed] == ["first", "after", "where"]
 
 
 def test_a_number_that_the_table_cannot_hold() -> None:
@@ -174,8 +177,8 @@ def test_what_does_not_fit_a_keys_type() -> None:
     class Digest:
         digest: bytes
 
-    numbers = Table("T", partition_key=("N", "N"), sort_key=("S", "N"))
-    texts = Table("T", partition_key="PK")
+    numbers = Table("Tests", partition_key=("N", "N"), sort_key=("S", "N"))
+    texts = Table("Tests", partition_key="PK")
     assert mistakes(Wrong, table=numbers) == [
         'Wrong: the template "GAME#{game_id}" for N, which is of type N: a number is one placeholder and nothing '
         "else. Use a field of the key's type."

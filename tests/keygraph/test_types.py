@@ -333,3 +333,11 @@ def test_what_no_attribute_can_hold_is_refused(make: Callable[[], object]) -> No
     """A write would fail at DynamoDB with an error of its own."""
     with pytest.raises(ValueError, match=r"a value of type|number"):
         plain(make())
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [("30", "30"), ("3E+1", "30"), ("1E+20", "1" + "0" * 20), ("-0.50", "-0.5")]
+)
+def test_a_number_that_is_an_id(number: str, text: str) -> None:
+    """A client would get the id 3E+1, under which nothing is found again."""
+    assert decode(FieldType("id"), Decimal(number)) == text

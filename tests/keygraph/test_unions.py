@@ -220,7 +220,7 @@ def test_paths_from_each_member() -> None:
         fund_id: ID
         shares: Many[Share] = many()
 
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[inverted])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[inverted])
     graph = Graph(table, User, Organization, Card, Share, Fund, type_attribute="Type").check()
     user, organization, fund = (graph.types[name] for name in ("User", "Organization", "Fund"))
     assert bind(graph, graph.path(user, "cards"), ("1",)).partitions == ("USER#1#CARDS",)
@@ -244,7 +244,7 @@ def test_an_index_on_the_attribute_of_a_union() -> None:
         phone_id: ID
         holder: User | Organization | None = stored("Holder")
 
-    table = Table("T", partition_key="PK", sort_key="SK", indexes=[by_holder])
+    table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_holder])
     graph = Graph(table, User, Organization, Phone, type_attribute="Type").check()
     phones = bind(graph, graph.path(graph.types["User"], "phones"), ("1",))
     assert (phones.index_name, phones.partitions, phones.prefix) == ("ByHolder", ("USER#1",), "PHONE#")

@@ -37,9 +37,10 @@ from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, Place, bind
+from keygraph.members import End
 from keygraph.names import camel
 from keygraph.paths import AccessPath, Argument
-from keygraph.records import End, Keys, RecordType
+from keygraph.records import Keys, RecordType
 from keygraph.store import Scan, Store, pages
 from keygraph.table import Key
 from resolvers import meanings

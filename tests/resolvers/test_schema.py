@@ -336,6 +336,6 @@ async def test_further_fields_of_the_root() -> None:
 
 def test_a_graph_with_mistakes_gives_no_schema() -> None:
     """A wrong model would be served, and be wrong at every question."""
-    broken = Graph(Table("T", partition_key="PK"), *[record.cls for record in everything.types.values()])
+    broken = Graph(Table("Tests", partition_key="PK"), *[record.cls for record in everything.types.values()])
     with pytest.raises(ModelError):
         build_schema(broken)

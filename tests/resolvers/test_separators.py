@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, many, node, record
@@ -77,6 +79,62 @@ async def test_a_bound_with_more_digits_than_the_format(service: Service) -> Non
         '{ tool(toolId: "a") { versions(version: {eq: "3"}, build: {from: 5, to: 1000}) { nodes { build } } } }'
     )
     assert {"build": 999} in answer["data"]["tool"]["versions"]["nodes"]
+
+
+class Stage(Enum):
+    NEW = "new"
+    NEW_AGAIN = "new_again"
+
+
+@node("J_{stage}", "J")
+class Job:
+    stage: Stage
+    runs: Many[Run] = many()
+    steps: Many[Step] = many()
+
+
+@record("J_{job.stage}", "run_{kind}_{run_id}")
+class Run:
+    job: Job
+    kind: Stage
+    run_id: ID
+
+
+@record("STEPS", "step_{job.stage}_{step_id}", lists=False)
+class Step:
+    job: Job
+    step_id: ID
+
+
+jobs = Graph(Table("Jobs", partition_key="PK", sort_key="SK"), Job, Run, Step)
+JOBS = [
+    {"PK": "J_new", "SK": "J"},
+    {"PK": "J_new", "SK": "run_new_1"},
+    {"PK": "J_new", "SK": "run_new_again_2"},
+    {"PK": "STEPS", "SK": "step_new_1"},
+    {"PK": "STEPS", "SK": "step_new_again_2"},
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ("runs(kind: {eq: NEW}) { totalCount nodes { said: runId } }", ["1"]),
+        ("runs(kind: {eq: NEW_AGAIN}) { totalCount nodes { said: runId } }", ["2"]),
+        ("runs { totalCount nodes { said: runId } }", ["1", "2"]),
+        ("steps { totalCount nodes { said: stepId } }", ["1"]),
+    ],
+)
+async def test_a_choice_that_begins_another_one(make_store: MakeStore, asked: str, wanted: list[str]) -> None:
+    """Whoever asks for what is new would get what is new again too."""
+    store = await make_store(jobs.check().table)
+    await store.send(BatchWrite(tuple(JOBS)))  # type: ignore[arg-type]  # plain texts
+    answer = await Service(build_schema(jobs), store, secret=b"a secret").execute(
+        f"{{ job(stage: NEW) {{ asked: {asked} }} }}"
+    )
+    assert "errors" not in answer, answer
+    found = answer["data"]["job"]["asked"]
+    assert ([node["said"] for node in found["nodes"]], found["totalCount"]) == (wanted, len(wanted))
 
 
 def test_shards_beside_an_inverted_index() -> None:

@@ -171,7 +171,7 @@ def test_long_names_and_brackets_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
         "class PartOfAThingWithALongName:\n"
         "    part_id: ID\n"
         "    thing: Thing\n"
-        "graph = Graph(Table('T', partition_key='PK', sort_key='SK', indexes=[gsi]),"
+        "graph = Graph(Table('Tests', partition_key='PK', sort_key='SK', indexes=[gsi]),"
         " Thing, PartOfAThingWithALongName)\n",
         "utf-8",
     )

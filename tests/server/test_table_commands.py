@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from examples.commerce import graph as commerce
+from keygraph.differences import table_differences
 from keygraph.engines import open_store
 from keygraph.rendering import cloudformation
 from keygraph.store import CreateTable, DeleteTable
 from keygraph.table import Index, Table
-from server.stores import table_differences
 from tests.server.command_line import run
 
 SHOP = "sqlite:shop.db"

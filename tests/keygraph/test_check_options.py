@@ -1,0 +1,185 @@
+"""Mistakes of what decorators, fields and graphs are told: values that mean nothing, and that no editor looked over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Format, Graph, Index, Many, ModelError, many, node, stored
+from tests.keygraph.checked import TABLE, by_date, mistakes
+
+anything: Any = by_date
+"""The index, of which an editor does not know how it is called."""
+
+
+def thing(*keys: Any, **options: Any) -> type:
+    """A node that is declared so."""
+
+    class Thing:
+        thing_id: ID
+        number: int
+
+    made: type = node(*keys, **options)(Thing)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: thing("T#{thing_id}", by_date),
+            "Thing: ByDate stands among its keys without having been called. "
+            'Call it with its templates: bydate("…", "…").',
+        ),
+        (
+            lambda: thing("T#{thing_id}", 5),
+            'Thing: 5 is no key template. A template is a text such as "ORDER#{order_id}".',
+        ),
+        (
+            lambda: thing("T#{thing_id}", anything("A", None)),
+            'Thing: None is no key template. A template is a text such as "ORDER#{order_id}".',
+        ),
+        (
+            lambda: thing("T#{thing_id}#{shard}", shards="3"),
+            "Thing: shards='3' is no number of shards. Say shards=5, or so.",
+        ),
+        (
+            lambda: thing("T#{thing_id}", anything("D#{shard}", "{number}", shards=1001)),
+            "Thing in ByDate: shards=1001: a list asks all of them at once. Say 1,000 or fewer.",
+        ),
+        (
+            lambda: thing("T#{thing_id}", type=7),
+            "Thing: type=7 is no value of a type attribute. "
+            'Say type="Order", or type=None where its items have none.',
+        ),
+        (
+            lambda: thing("T#{thing_id}", lists=True),
+            'Thing: lists=True is no name of a field. Say lists="users", or lists=False.',
+        ),
+        (
+            lambda: thing("T#{thing_id}", anything("D", "{number}", lists="")),
+            "Thing in ByDate: lists='' is no name of a field. Say lists=\"users\", or lists=False.",
+        ),
+        (
+            lambda: thing("T#{thing_id}", anything("D", "{number}", finds=5)),
+            'Thing in ByDate: finds=5 is no name of a field. Say finds="user_by_email".',
+        ),
+        (
+            lambda: thing("T#{thing_id}", anything("D", "{number}", lists="1st")),
+            "the root: '1st', a list or finder of Thing, is no name of GraphQL. Rename it.",
+        ),
+        (
+            lambda: thing("T\ud800#{thing_id}"),
+            'Thing: the template "T\\ud800#{thing_id}": it has a half of a surrogate pair, which no text can hold. '
+            'Write it as "ORDER#{order_id}".',
+        ),
+        (
+            lambda: thing("{thing_id}", "T" * 1500),
+            "Thing: its template for SK has 1,500 bytes of literal text, and a sort key 1,024 in all. "
+            "Shorten the text.",
+        ),
+        (
+            lambda: thing("T#{thing_id:lower}"),
+            'Thing: the template "T#{thing_id:lower}": {thing_id:lower}: '
+            "a format cannot be used with a field of type id. "
+            'Use another field or format, or declare it on the graph: formats={"lower": Format(…)}.',
+        ),
+    ],
+)
+def test_what_a_decorator_is_told(make: Callable[[], type], said: str) -> None:
+    """The mistake would be passed over, or be a traceback without the type's name."""
+    assert mistakes(make()) == [said]
+
+
+def test_a_decorator_without_parentheses() -> None:
+    """The message would be about a function that nobody has written."""
+    bare: Any = node
+
+    @bare
+    class Thing:
+        thing_id: ID
+
+    assert mistakes(Thing) == [
+        "Thing: it has no template for the table's key. Give one for each of PK and SK."
+    ]
+
+
+def test_what_a_field_is_told() -> None:
+    """An attribute without a name would be refused by DynamoDB, and an index in quotes be a traceback."""
+
+    @node("T#{thing_id}")
+    class Thing:
+        thing_id: ID
+        name: str = stored("")
+        first: str = stored("data", "")
+
+    @node("H#{holder_id}")
+    class Holder:
+        holder_id: ID
+        things: Many[Thing] = many(index="ByDate")  # type: ignore[arg-type]  # the mistake
+
+    assert mistakes(Thing, Holder) == [
+        "Thing.name: '' is no name of an attribute. Write stored(\"name\").",
+        "Thing.first: '' is no name of an attribute. Write stored(\"name\").",
+        "Holder.things: index='ByDate' is no index. Name the Index itself, or None for the table.",
+    ]
+
+
+def test_defaults() -> None:
+    """Items without the attribute would be an internal error, when the first of them is read."""
+
+    class Colour(Enum):
+        RED = "red"
+
+    @node("T#{thing_id}")
+    class Thing:
+        thing_id: ID
+        number: int = stored(default="x")
+        count: int = stored(default=None)
+        colour: Colour = "red"  # type: ignore[assignment]  # the mistake
+        name: str = 5  # type: ignore[assignment]  # the mistake
+        at: datetime = date(2024, 1, 1)  # type: ignore[assignment]  # the mistake
+        right: Colour = Colour.RED
+        none: int | None = None
+        words: list[str] = stored(default=["a"])
+        price: Decimal = Decimal("1.50")
+        since: datetime = datetime(2024, 1, 1, tzinfo=UTC)
+
+    mend = "Give it one of the type, or annotate it otherwise."
+    assert mistakes(Thing) == [
+        f"Thing.number: its default, 'x', is no int. {mend}",
+        f"Thing.count: its default, None, is no int. {mend}",
+        f"Thing.colour: its default, 'red', is no Colour. {mend}",
+        f"Thing.name: its default, 5, is no string. {mend}",
+        f"Thing.at: its default, datetime.date(2024, 1, 1), is no datetime. {mend}",
+    ]
+
+
+def test_what_a_graph_is_told() -> None:
+    """A format that is none would fail in the first query, and one that is never used would be passed over."""
+    type_attribute: Any = 5
+    formats: Any = {
+        "lower": str.lower,
+        datetime: Format(str),
+        5: Format(str),
+        Index: Format(str),
+        "": Format(str),
+    }
+    graph = Graph(TABLE, thing("T#{thing_id}"), type_attribute=type_attribute, formats=formats)
+    with pytest.raises(ModelError) as refused:
+        graph.check()
+    mend = "Give it a name, or a type such as datetime, date or Decimal."
+    assert [str(mistake) for mistake in refused.value.mistakes] == [
+        "the graph: type_attribute=5 is no name of an attribute. "
+        'Say type_attribute="Type", or leave it out where items do not say their type.',
+        "the graph: formats['lower'] is no Format. "
+        "Write Format(render), or Format(render, parse) where it can be read back.",
+        f"the graph: formats has 5, which is no format's name and no type that has one. {mend}",
+        f"the graph: formats has Index, which is no format's name and no type that has one. {mend}",
+        f"the graph: formats has '', which is no format's name and no type that has one. {mend}",
+    ]
