@@ -67,7 +67,8 @@ from keygraph.listing import NeighbourList, bind
 from keygraph.names import camel
 from keygraph.paths import AccessPath
 from keygraph.ranges import Span
-from keygraph.records import End, RecordType
+from keygraph.members import End
+from keygraph.records import RecordType
 from keygraph.table import Key, KeyValue, Table
 from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
 from resolvers.definitions import ServedField, given_arguments

@@ -195,8 +195,6 @@ OPERATIONS = (
         """query ($ids: [ID!]!) { user(userId: "p024") { name friends(to: $ids) { totalCount
           edges { friendshipSince node { name } } } } }""",
         {"ids": _FRIENDS},
-        note="The edges that `to` names and the user are got by key at the same time, but by two requests: "
-        "edges do not join the nodes' batch. The bound gets both by one.",
     ),
     Operation(
         "which of forty people each friend is friends with",
@@ -204,8 +202,6 @@ OPERATIONS = (
         """query ($ids: [ID!]!) { user(userId: "p024") { friends { nodes { userId friends(to: $ids) {
           nodes { userId } } } } } }""",
         {"ids": _FRIENDS},
-        note="Each list of the twenty with `to` gets its edges by a request of its own; the bound gets the edges "
-        "of all of them together, a hundred at a time.",
         estimate_note="Half of what is looked for is not there. DynamoDB charges for that, and the embedded engine with it; "
         "DynamoDB Local does not.",
     ),

@@ -87,7 +87,7 @@ def cost_report(estimate: CostEstimate, sent: Sequence[Sent]) -> dict[str, Any]:
         "estimate": shown_estimate(estimate.total),
         "actual": spent(sent).shown,
         "byPath": places,
-        "requests": [_shown_request(each) for each in sorted(sent, key=lambda each: each.began)],
+        "requests": [_shown_request(each) for each in sorted(sent, key=_order)],
     }
 
 
@@ -101,6 +101,11 @@ def shown_estimate(estimate: Estimate) -> Mapping[str, Any]:
         "items": estimate.items,
         "readUnits": estimate.read_units,
     }
+
+
+def _order(sent: Sent) -> tuple[int, tuple[str, ...]]:
+    """Round trips in their order; in one of them, in which all are sent at once, by place."""
+    return sent.round_trip, sent.places
 
 
 def _shown_request(sent: Sent) -> dict[str, Any]:
