@@ -371,6 +371,9 @@ class Plan:
         """
         found: dict[RecordType, frozenset[str] | None] = {}
         for plan in self.objects:
+            for each in plan.lists:
+                # Of an item that only leads to a node, what it is and its keys.
+                found.setdefault(neighbour_needs(each).path.record, frozenset())
             if plan.record is None:
                 continue
             names: frozenset[str] | None = plan.named
