@@ -64,10 +64,10 @@ from strawberry.types.arguments import convert_arguments
 
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, bind
+from keygraph.members import End
 from keygraph.names import camel
 from keygraph.paths import AccessPath
 from keygraph.ranges import Span
-from keygraph.members import End
 from keygraph.records import RecordType
 from keygraph.table import Key, KeyValue, Table
 from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
