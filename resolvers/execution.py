@@ -16,24 +16,16 @@ from functools import partial
 from typing import Any, cast
 
 from keygraph.names import camel
-from keygraph.reading import in_list
-from keygraph.table import Key
 from resolvers.arguments import Arguments
 from resolvers.connections import (
-    Connection,
     Edge,
-    ListArguments,
-    connect,
     far_source,
-    list_arguments,
-    list_kind,
-    share_reads,
 )
 from resolvers.context import RequestContext
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import key_value
 from resolvers.items_by_key import ItemsByKey, Wanted
-from resolvers.loaders import PageOf
+from resolvers.list_reads import ListReads
 from resolvers.meanings import (
     Called,
     FarNode,
@@ -42,11 +34,10 @@ from resolvers.meanings import (
     NodeByKey,
     NodesByIds,
 )
-from resolvers.metering import ORIGIN, Origin
-from resolvers.plan import Below, FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
+from resolvers.plan import Below, FieldPlan, ObjectPlan, Plan
 from resolvers.sources import Source, checked, source_of_instance
 from resolvers.together import ReadsTogether
-from resolvers.visits import BegunList, ListVisit, Visit
+from resolvers.visits import BegunList, Visit, place_below
 
 
 class Reading:
@@ -57,8 +48,8 @@ class Reading:
         self._context = context
         self._arguments = arguments
         self._items = ItemsByKey(context, self._spawn)
+        self._lists = ListReads(context, arguments, self._items, self._spawn, self._spread)
         self._together = ReadsTogether(context, self._items, self._spawn)
-        self._lists: dict[FieldPlan, ListArguments | Exception] = {}
         self._after: dict[ObjectPlan, Callable[[list[Wanted]], None]] = {}
         self._tasks: asyncio.TaskGroup
 
@@ -68,7 +59,7 @@ class Reading:
         async with asyncio.TaskGroup() as self._tasks:
             for each in self._plan.root.fields:
                 self._start_root(each, root)
-            self._read_lists(self._begin_lists(self._plan.root.lists, [root], ""), 1)
+            self._lists.read_all(self._lists.begin_all(self._plan.root.lists, [root], ""), 1)
             self._items.gathering.depart()
         return root
 
@@ -181,10 +172,10 @@ class Reading:
         unread: Sequence[Visit] = ()
         if plan.needs_item or (must_exist and plan.record is not None and not plan.record.is_virtual):
             unread = [visit for visit in visits if visit.source.item is None]
-        lists = self._begin_lists(plan.lists, visits, place)
+        lists = self._lists.begin_all(plan.lists, visits, place)
         if plan.gathers:
             self._read_with_lists(visits, unread, lists, round_trip, place)
-        self._read_lists(lists, round_trip)
+        self._lists.read_all(lists, round_trip)
         self._start_ends(plan.key_ends, visits, round_trip, place)
         if not unread:
             self._go_on(plan, visits, round_trip, place)
@@ -242,7 +233,7 @@ class Reading:
                 found = visit.found[each] = None if source is None else self._visit(each, source)
                 if found is not None:
                     started.append(found)
-            self._start_mixed(each, started, round_trip, _below(place, each))
+            self._start_mixed(each, started, round_trip, place_below(place, each))
 
     def _end(self, selected: FieldPlan, visit: Visit) -> Source | None:
         match selected.meaning:
@@ -294,185 +285,7 @@ class Reading:
             visit.found[selected] = error
             return
         found = visit.found[selected] = self._visit(selected, source)
-        self._start_mixed(selected, [found], round_trip, _below(place, selected))
-
-    # --- Lists ----------------------------------------------------------------------------------------
-
-    def _begin_lists(
-        self, lists: Sequence[FieldPlan], visits: Sequence[Visit], place: str
-    ) -> dict[Visit, list[BegunList]]:
-        """The lists of each object, of which nothing was read; pages of one list are read as one."""
-        found: dict[Visit, list[BegunList]] = {}
-        for visit in visits if lists else ():
-            all_begun = [self._begin_list(each, visit, visit.source, place) for each in lists]
-            found[visit] = [begun for begun in all_begun if begun is not None]
-            if len(found[visit]) > 1:
-                share_reads([begun.connection for begun in found[visit] if begun.needs.has_page])
-        return found
-
-    def _read_lists(self, lists: Mapping[Visit, Sequence[BegunList]], round_trip: int) -> None:
-        for all_begun in lists.values():
-            for begun in all_begun:
-                self._read_list(begun, round_trip)
-
-    def _begin_list(
-        self, selected: FieldPlan, visit: Visit, owner: Source | None, place: str
-    ) -> BegunList | None:
-        """The list of an owner, of which nothing was read; None where its arguments cannot be used."""
-        needs = neighbour_needs(selected)
-        try:
-            said = self._list_arguments(selected, needs)
-            connection = connect(self._context, needs, said, owner)
-        except Exception as error:
-            visit.found[selected] = error
-            return None
-        found = None if needs.path.is_one else ListVisit()
-        visit.found[selected] = found
-        kind = list_kind(needs.path, said)
-        return BegunList(selected, needs, connection, visit, found, _below(place, selected), kind)
-
-    def _read_list(self, begun: BegunList, round_trip: int) -> None:
-        """Reads the page of a list, and counts it, each where it is asked for."""
-        keys = begun.connection.edge_keys
-        if keys is not None:
-            self._get_edges(begun, keys, round_trip)
-            return
-        if begun.needs.has_page:
-            read_in = self._read_in(begun.connection, round_trip)
-            self._read(self._read_page(begun), begun.needs.gets << (read_in + 1), begun.origin(read_in))
-        self._count(begun, round_trip)
-
-    def _get_edges(self, begun: BegunList, keys: Sequence[Key], round_trip: int) -> None:
-        """Gets the edges of a list to some nodes, in the batch of the round trip."""
-        neighbours = begun.connection.neighbours
-        left = len(keys)
-
-        def arrived(wanted: list[Wanted]) -> None:
-            nonlocal left
-            left -= len(wanted)
-            all_wanted.extend(wanted)
-            if left:
-                return
-            for each in all_wanted:
-                if each.error is not None:
-                    begun.fail(each.error)
-                    return
-            found = in_list(neighbours, [each.item for each in all_wanted if each.item is not None])
-            if begun.found is not None:
-                begun.found.total = len(found)
-                edges, begun.found.info = begun.connection.page_among(found)
-                self._spread(begun, edges, max((each.round_trip for each in all_wanted), default=round_trip))
-
-        all_wanted: list[Wanted] = []
-        # The edges come whole, and go on as if they had been.
-        gets = begun.needs.gets >> 1 if begun.needs.wants_whole else begun.needs.gets
-        subject = Visit(begun.visit.plan, Source(neighbours.path.record, ()))
-        self._items.want(
-            [
-                Wanted(subject, (), [key], begun.place, round_trip, gets << (round_trip + 1), arrived)
-                for key in keys
-            ]
-        )
-        if not keys:
-            arrived([])
-
-    def _read_in(self, connection: Connection, round_trip: int) -> int:
-        """The round trip in which a page is read: what is there already was read in one before."""
-        extent = connection.reads
-        if connection.to is not None or extent.after is not None or extent.until is not None:
-            return round_trip
-        came = self._context.neighbours.came(PageOf(connection.neighbours, extent))
-        return round_trip if came is None else max(came, round_trip) - 1
-
-    def _count(self, begun: BegunList, round_trip: int) -> None:
-        if begun.found is not None and begun.needs.has_total:
-            self._read(self._read_total(begun.connection, begun.found), 0, begun.origin(round_trip))
-
-    def _list_arguments(self, selected: FieldPlan, needs: NeighbourNeeds) -> ListArguments:
-        """What the arguments of a list say, which is the same for all its owners."""
-        found = self._lists.get(selected)
-        if found is None:
-            try:
-                found = list_arguments(self._context, needs.path, self._arguments.of(selected))
-            except Exception as error:
-                found = error
-            self._lists[selected] = found
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    def _read(
-        self,
-        reading: Coroutine[Any, Any, Callable[[int], None] | None],
-        forecast: int,
-        origin: Origin,
-    ) -> None:
-        """Reads in a task of its own; what it gives is what goes on then, called with the round trip."""
-        round_trip = origin.round_trip
-        self._items.gathering.expect(forecast)
-
-        async def run() -> None:
-            ORIGIN.set(origin)
-            go_on = await reading
-            self._items.gathering.arrived(forecast)
-            if go_on is not None:
-                # What an equal read has found has come with that one.
-                go_on(max(origin.round_trip, round_trip + 1))
-            self._items.gathering.depart()
-
-        self._tasks.create_task(run())
-
-    async def _read_page(self, begun: BegunList) -> Callable[[int], None] | None:
-        connection = begun.connection
-        try:
-            if begun.found is not None:
-                edges, begun.found.info = await connection.page()
-            else:
-                only = await connection.first()
-                edges = [] if only is None else [only]
-        except Exception as error:
-            begun.fail(error)
-            return None
-        return partial(self._page_arrived, begun, edges)
-
-    def _page_arrived(self, begun: BegunList, edges: list[Edge], round_trip: int) -> None:
-        if begun.needs.wants_whole:
-            self._complete(begun, edges, round_trip)
-        else:
-            self._spread(begun, edges, round_trip)
-
-    async def _read_total(self, connection: Connection, found: ListVisit) -> None:
-        try:
-            found.total = await connection.total()
-        except Exception as error:
-            found.total = error
-
-    def _complete(self, begun: BegunList, edges: list[Edge], round_trip: int) -> None:
-        """Reads the whole items behind an index's; those that the table no longer has are left out."""
-        if not edges:
-            self._spread(begun, edges, round_trip)
-            return
-        left = len(edges)
-        latest = round_trip
-
-        def arrived(wanted: list[Wanted]) -> None:
-            nonlocal left, latest
-            left -= len(wanted)
-            for each in wanted:
-                edge = cast(Edge, each.subject)
-                edge.source.item, edge.error = each.item, each.error
-                latest = max(latest, each.round_trip)
-            if not left:
-                self._spread(begun, [edge for edge in edges if edge.source.item or edge.error], latest)
-
-        key_of = self._context.graph.table.key_of
-        forecast = (begun.needs.gets >> 1) << (round_trip + 1)
-        self._items.want(
-            [
-                Wanted(edge, (), [key_of(edge.item)], begun.place, round_trip, forecast, arrived)
-                for edge in edges
-            ]
-        )
+        self._start_mixed(selected, [found], round_trip, place_below(place, selected))
 
     def _spread(self, begun: BegunList, edges: list[Edge], round_trip: int) -> None:
         """Starts the objects behind the edges of a page."""
@@ -501,10 +314,3 @@ class Reading:
                     visits.append(self._visit(each, source))
             sound_visits = [visit for visit in visits if visit.error is None]
             self._start_mixed(each, sound_visits, round_trip, place)
-
-
-def _below(place: str, selected: FieldPlan) -> str:
-    """The place of a field: the keys of the answer that lead to it, without what a connection is made of."""
-    if isinstance(selected.meaning, FarNode):
-        return place
-    return f"{place}.{selected.key}" if place else selected.key

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from resolvers.connections import Connection, Edge, PageInfo
+from resolvers.meanings import FarNode
 from resolvers.metering import ListKind, Origin
 from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan
 from resolvers.sources import Source
@@ -62,3 +63,10 @@ class BegunList:
             self.visit.found[self.selected] = error
         else:
             self.found.page = error
+
+
+def place_below(place: str, selected: FieldPlan) -> str:
+    """The place of a field: the keys of the answer that lead to it, without what a connection is made of."""
+    if isinstance(selected.meaning, FarNode):
+        return place
+    return f"{place}.{selected.key}" if place else selected.key
