@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from keygraph.transports import TransportName
 from server.errors import SettingsError
 from server.settings import LogLevel, Settings, environment_name, read_settings
 
@@ -25,6 +26,7 @@ GIVEN = {
     "depth_limit": 20,
     "concurrency": 8,
     "deadline": 2.5,
+    "transport": "aioboto3",
     "max_body_bytes": 2000,
     "log_level": "warning",
 }
@@ -61,6 +63,7 @@ class TestReading:
         assert settings.secret.get_secret_value() == "s3cret"
         assert settings.model_dump(exclude={"secret"}) == {
             **{name: value for name, value in GIVEN.items() if name != "secret"},
+            "transport": TransportName.AIOBOTO3,
             "log_level": LogLevel.WARNING,
         }
 
