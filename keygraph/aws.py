@@ -11,17 +11,27 @@ from urllib.parse import urlsplit
 
 import aioboto3
 from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession, get_session
 from botocore.exceptions import NoCredentialsError, SSLError
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
-from keygraph._aiohttp import AiohttpPool
 from keygraph.direct import DirectTransport
+from keygraph.http1 import Pool
 from keygraph.signing import Credentials, Signer
 from keygraph.transports import ClientTransport, Transport, TransportName
 
 _log = logging.getLogger(__name__)
+
+
+class _VerifyingSession(AIOHTTPSession):
+    """aioboto3's HTTP, which by itself takes a certificate of any host's that is signed by one it trusts."""
+
+    def _get_ssl_context(self) -> ssl.SSLContext:
+        context: ssl.SSLContext = super()._get_ssl_context()  # type: ignore[misc]  # not in its stubs
+        context.check_hostname = True
+        return context
 
 
 async def open_transport(
@@ -46,6 +56,7 @@ async def open_transport(
         await _forget_roles(session)
         region = region or "us-east-1"
     config = AioConfig(
+        http_session_cls=_VerifyingSession,
         max_pool_connections=connections,
         # Ours know the deadline and count what is sent.
         retries={"total_max_attempts": 1, "mode": "standard"},
@@ -71,10 +82,16 @@ async def open_transport(
     except BaseException:
         await through_client.close()
         raise
-    http = AiohttpPool(
-        url, tls, connections=connections, connect_seconds=connect_seconds, read_seconds=read_seconds
+    signer = Signer(url, client.meta.region_name)
+    http = Pool(
+        url,
+        signer.host,
+        tls,
+        connections=connections,
+        connect_seconds=connect_seconds,
+        read_seconds=read_seconds,
     )
-    return DirectTransport(http, Signer(url, client.meta.region_name), credentials, through_client)
+    return DirectTransport(http, signer, credentials, through_client)
 
 
 def _is_plain(endpoint_url: str | None) -> bool:
@@ -117,8 +134,8 @@ def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
         return "a proxy's settings or a client certificate are set"
     if config.signature_version not in (None, "v4"):
         return f"signatures are to be {config.signature_version}"
-    if urlsplit(url).query:
-        return "the endpoint has a query"
+    if urlsplit(url).query or not url.isascii():
+        return "the endpoint has a query, or more than plain ASCII"
     if client.meta.region_name == "local":
         return "the region is `local`"
     if config.account_id_endpoint_mode == "required":

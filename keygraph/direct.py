@@ -11,15 +11,16 @@ import base64
 import json
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import orjson
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from keygraph.dynamodb_errors import ClockCorrected, is_skewed
+from keygraph.http1 import Reply
 from keygraph.rendering import Wire
 from keygraph.signing import Credentials, Signer
 from keygraph.transports import Body, Transport
@@ -41,14 +42,6 @@ OPERATIONS = frozenset(
 _TARGET = "DynamoDB_20120810."
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is set right; AWS refuses a signature after 5 minutes."""
-
-
-class Reply(NamedTuple):
-    """An answer of HTTP; header names are in small letters or know no case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Http(Protocol):
@@ -107,9 +100,10 @@ class DirectTransport:
             "ResponseMetadata": {"HTTPStatusCode": reply.status, "HTTPHeaders": dict(reply.headers)},
         }
         if is_skewed(code, message):
-            off = _time_of(reply, now) - now
-            if abs(off) >= _SKEW_SECONDS:
-                self._offset += off
+            theirs = _time_of(reply, now)
+            if abs(theirs - now) >= _SKEW_SECONDS:
+                # Not added to: others that were signed by the same wrong clock come back too.
+                self._offset = theirs - self._clock()
                 return ClockCorrected(parsed, operation)
         return boto.ClientError(parsed, operation)
 

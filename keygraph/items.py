@@ -131,7 +131,12 @@ def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
 
 def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
     """The item of DynamoDB's typed form."""
-    return {name: from_typed(value) for name, value in typed.items()}
+    item: Item = {}
+    for name, value in typed.items():
+        # Most attributes are text, and every item of every answer comes through here.
+        text = value.get("S")
+        item[name] = text if isinstance(text, str) and len(value) == 1 else from_typed(value)
+    return item
 
 
 def item_size(item: Mapping[str, Value]) -> int:

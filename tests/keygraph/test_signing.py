@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
@@ -16,7 +16,7 @@ from keygraph.signing import Signer, host_of
 LONG_LIVED = ReadOnlyCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", None)
 TEMPORARY = ReadOnlyCredentials("ASIAEXAMPLE", "secret", "IQoJb3JpZ2luX2VjE==/+ a  b")
 EMPTY_TOKEN = ReadOnlyCredentials("AKIDEXAMPLE", "", "")
-NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc).timestamp()
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 
 
 def botocores(
@@ -29,7 +29,7 @@ def botocores(
         data=body,
         headers={"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": target},
     )
-    moment = datetime.fromtimestamp(int(at), timezone.utc).replace(tzinfo=None)
+    moment = datetime.fromtimestamp(int(at), UTC).replace(tzinfo=None)
     with patch.object(auth, "get_current_datetime", lambda: moment):
         auth.SigV4Auth(credentials, "dynamodb", region).add_auth(request)
     return str(request.headers["Authorization"])

@@ -1,0 +1,1 @@
+"""Measurements; nothing else imports them."""
