@@ -12,16 +12,23 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
+from botocore.credentials import ReadOnlyCredentials
+
+from bench.aiohttp_pool import AiohttpPool
 from bench.stub import stub
-from keygraph.dynamodb import open_dynamodb
+from keygraph.direct import DirectTransport
+from keygraph.dynamodb import DynamoDBStore, open_dynamodb
+from keygraph.signing import Signer
 from keygraph.store import BatchGet, Query, Request, Store
 from keygraph.table import Key, Table
-from keygraph.transports import TransportName
+from keygraph.transports import ClientTransport, TransportName
 
 TABLE = Table("Shop", partition_key="PK", sort_key="SK")
 CLIENTS = 16
 TURNS = 7
+ON_AIOHTTP = "direct, on aiohttp"
 SECONDS = 0.5
 """How long a turn takes at least."""
 
@@ -68,6 +75,26 @@ REQUESTS: dict[str, Request[object]] = {
 }
 
 
+def on_aiohttp(url: str) -> Store:
+    """The direct transport, but with aiohttp for its connections."""
+
+    async def credentials() -> Any:
+        return ReadOnlyCredentials("local", "local", None)
+
+    pool = AiohttpPool(url, None, connections=256, connect_seconds=2.5, read_seconds=5.0)
+    return DynamoDBStore(DirectTransport(pool, Signer(url, "us-east-1"), credentials, pool_only()), TABLE)
+
+
+def pool_only() -> ClientTransport:
+    """Stands where other calls would go; there are none."""
+
+    class Nobody:
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    return ClientTransport(Nobody())
+
+
 async def measured(send: Callable[[], Awaitable[object]]) -> float:
     """Processor milliseconds per call, with some calls under way at once."""
     count, until = 0, time.perf_counter() + SECONDS
@@ -90,6 +117,8 @@ async def compare(url: str) -> dict[tuple[str, str], float]:
             name.value: await opened.enter_async_context(open_dynamodb(TABLE, url, transport=name))
             for name in TransportName
         }
+        stores[ON_AIOHTTP] = on_aiohttp(url)
+        opened.push_async_callback(stores[ON_AIOHTTP].close)
         for request in REQUESTS.values():
             first, *others = [await store.send(request) for store in stores.values()]
             assert all(answer == first for answer in others)
@@ -106,7 +135,7 @@ def main() -> None:
     """Prints the table of `docs/performance.md`."""
     with stub(ANSWERS) as url:
         found = asyncio.run(compare(url))
-    names = [name.value for name in TransportName]
+    names = ["aioboto3", ON_AIOHTTP, "direct"]
     print(f"Python {platform.python_version()}, {CLIENTS} clients; processor ms per request\n")
     print(f"| request | {' | '.join(names)} | direct / aioboto3 |")
     print(f"| --- | {' | '.join('---:' for _ in names)} | ---: |")

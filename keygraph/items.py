@@ -101,12 +101,16 @@ def _binary(content: bytes | str) -> bytes:
 def _number(text: str) -> Decimal:
     """`number` of what DynamoDB writes, which is mostly short and plain, and then in range and exact."""
     digits = text[1:] if text[:1] == "-" else text
-    whole, _, fraction = digits.partition(".")
-    # No digit but 0-9 is ASCII; nothing of 19 digits before and after the point is beyond 38.
-    if len(digits) <= 20 and digits.isascii() and whole.isdigit() and (not fraction or fraction.isdigit()):
-        plain = Decimal(text)
-        return plain.normalize(_EXACT) if plain else _ZERO
-    return number(text)
+    if len(digits) > 20 or not digits.isascii():
+        return number(text)
+    if not digits.isdigit():
+        whole, point, fraction = digits.partition(".")
+        if not (point and whole.isdigit() and fraction.isdigit()):
+            return number(text)
+    plain = Decimal(text)
+    if text[-1] != "0":
+        return plain
+    return plain.normalize(_EXACT) if plain else _ZERO
 
 
 _ZERO = Decimal(0)
