@@ -77,20 +77,19 @@ async def open_transport(
         return through_client
     url = client.meta.endpoint_url
     try:
-        tls = _tls(url, session)
-        credentials = await _credentials(session)
+        tls, credentials = _tls(url, session), await _credentials(session)
+        signer = Signer(url, client.meta.region_name)
+        http = Pool(
+            url,
+            signer.host,
+            tls,
+            connections=connections,
+            connect_seconds=connect_seconds,
+            read_seconds=read_seconds,
+        )
     except BaseException:
         await through_client.close()
         raise
-    signer = Signer(url, client.meta.region_name)
-    http = Pool(
-        url,
-        signer.host,
-        tls,
-        connections=connections,
-        connect_seconds=connect_seconds,
-        read_seconds=read_seconds,
-    )
     return DirectTransport(http, signer, credentials, through_client)
 
 
