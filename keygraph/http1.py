@@ -198,6 +198,11 @@ class _Connection(asyncio.Protocol):
             reply: Reply = await whole
             self.may_go_on = answer.may_go_on
             return reply
+        except asyncio.CancelledError:
+            if whole.done() and not whole.cancelled():
+                # Failed in the same moment; asyncio would log that nobody has looked.
+                whole.exception()
+            raise
         finally:
             self._answer = self._whole = None
             self.was_answered = answer.has_begun

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.transports import TransportName
+from keygraph.direct import DirectTransport
+from keygraph.dynamodb import DynamoDBStore
+from keygraph.table import Table
+from keygraph.transports import ClientTransport, TransportName
 from server.errors import SettingsError
 from server.settings import LogLevel, Settings, environment_name, read_settings
+from server.stores import open_configured_store
 
 DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"
 
@@ -50,6 +54,15 @@ class TestDocument:
         """Somebody would set what is not there and wonder why nothing happens."""
         rows = [line for line in DOCUMENT.read_text("utf-8").splitlines() if line.startswith("| `KEYGRAPH_")]
         assert len(rows) == len(Settings.model_fields)
+
+
+@pytest.mark.parametrize(("name", "used"), [("direct", DirectTransport), ("aioboto3", ClientTransport)])
+async def test_the_transport_is_the_one_that_is_set(name: str, used: type) -> None:
+    """KEYGRAPH_TRANSPORT would do nothing."""
+    settings = read_settings(store="http://127.0.0.1:1", transport=name)
+    async with open_configured_store(settings, Table("Shop", partition_key="PK")) as store:
+        assert isinstance(store, DynamoDBStore)
+        assert type(store._transport) is used
 
 
 class TestReading:
