@@ -359,13 +359,13 @@ class Pool:
             raise RuntimeError("the store is closed")
         try:
             async with asyncio.timeout(self._connect_seconds):
+                # One address after the other: asyncio's race of addresses loses sockets where it is cancelled.
                 _, connection = await asyncio.get_running_loop().create_connection(
                     lambda: _Connection(self._read_seconds),
                     self._host,
                     self._port,
                     ssl=self._tls,
                     server_hostname=self._host if self._tls else None,
-                    happy_eyeballs_delay=0.25,
                 )
         except TimeoutError as error:
             raise boto.ConnectTimeoutError(endpoint_url=self._endpoint_url, error=error) from error

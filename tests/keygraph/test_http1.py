@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -235,6 +236,21 @@ async def test_a_request_that_is_given_up_leaves_nothing_behind() -> None:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(pool.post({}, b"late"), 0.02)
             assert (await pool.post({}, b"next")).body == b"next"
+
+
+async def test_no_socket_is_lost_while_it_connects() -> None:
+    """Every client that goes away at the wrong moment would cost a file descriptor, until there are none."""
+    for turns in [*range(12)] * 6:
+        async with pool_of(_echo) as pool:
+            running = [asyncio.create_task(pool.post({}, b"{}")) for _ in range(4)]
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            for each in running:
+                each.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+    # What was lost is told when it is collected, and fails the test.
+    await asyncio.sleep(0)
+    gc.collect()
 
 
 async def test_closing_ends_what_is_under_way() -> None:
