@@ -1,6 +1,6 @@
 """The DynamoDB engine: the only one that talks to AWS.
 
-One client serves a whole process; `open_dynamodb` makes it and closes it. Requests are rendered by
+One transport serves a whole process; `open_dynamodb` makes it and closes it. Requests are rendered by
 `keygraph.rendering`, sent by `keygraph.sending`, and their answers put together here.
 """
 
@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-import aioboto3
-from aiobotocore.config import AioConfig
-from aiobotocore.session import get_session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keygraph._rules import can_go_on
+from keygraph.aws import open_transport
 from keygraph.conditions import Path
 from keygraph.dynamodb_errors import code_of, meaning
 from keygraph.errors import TableMissing, TimedOut
 from keygraph.items import Item, untyped_item
 from keygraph.rendering import Wire, render
-from keygraph.retrying import Backoff, attempts
-from keygraph.sending import Body, Sender, Sending
+from keygraph.retrying import Backoff, Quota, attempts
+from keygraph.sending import Sender, Sending
 from keygraph.store import (
     Answer,
     Batch,
@@ -45,6 +42,7 @@ from keygraph.store import (
     Written,
 )
 from keygraph.table import Index, KeyDeclaration, Position, Table
+from keygraph.transports import Body, Transport, TransportName
 
 _Result = TypeVar("_Result")
 
@@ -53,22 +51,23 @@ _TABLE_SECONDS = 300.0
 
 
 class DynamoDBStore:
-    """A store over one DynamoDB client (aioboto3's, or what has its methods)."""
+    """A store over one transport."""
 
     def __init__(
         self,
-        client: Any,
+        transport: Transport,
         table: Table,
         *,
         deadline: float = 10.0,
         backoff: Backoff | None = None,
+        quota: Quota | None = None,
         endpoint: str = "AWS",
     ) -> None:
         """`deadline` is in seconds and holds for each `send`; `endpoint` is how messages call DynamoDB's place."""
-        self._client = client
+        self._transport = transport
         self._table = table
         self._backoff = backoff or Backoff()
-        self._sender = Sender(client, table.name, endpoint, deadline, self._backoff)
+        self._sender = Sender(transport, table.name, endpoint, deadline, self._backoff, quota or Quota())
 
     @property
     def table(self) -> Table:
@@ -76,8 +75,8 @@ class DynamoDBStore:
         return self._table
 
     async def close(self) -> None:
-        """Closes the client and its connections."""
-        await self._client.close()
+        """Closes the transport and its connections."""
+        await self._transport.close()
 
     async def send(self, request: Request[Answer], /) -> Answer:
         """The answer, after as many retries as the deadline allows. Creating and deleting wait up to 5 minutes.
@@ -269,62 +268,28 @@ async def open_dynamodb(
     endpoint_url: str | None = None,
     region: str | None = None,
     *,
-    concurrency: int = 64,
+    concurrency: int = 256,
     deadline: float = 10.0,
+    transport: TransportName = TransportName.DIRECT,
 ) -> AsyncIterator[DynamoDBStore]:
     """The table on AWS, or on whatever speaks DynamoDB's API at `endpoint_url`.
 
     Credentials and region are those that every AWS tool takes; an `http:` endpoint works without any, as
     DynamoDB Local does. `concurrency` is how many requests are on the wire at once, `deadline` how many
-    seconds one `send` may take. Raises Unavailable where AWS's own settings are missing or wrong.
+    seconds one `send` may take. What the direct transport does not know (a proxy, for one) goes through aioboto3. Raises Unavailable where AWS's own settings are missing or wrong.
     """
     endpoint = "AWS" if endpoint_url is None else urlsplit(endpoint_url).netloc.rpartition("@")[2]
-    config = AioConfig(
-        max_pool_connections=concurrency,
-        # Ours know the deadline and count what is sent.
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        # A lost connection leaves time for another attempt.
-        connect_timeout=deadline / 4,
-        read_timeout=deadline / 2,
-    )
     try:
-        options = await _session_options(endpoint_url, region)
-        client = (
-            await aioboto3.Session(**options)
-            .client("dynamodb", endpoint_url=endpoint_url, config=config, verify=_verified(endpoint_url))
-            .__aenter__()
+        opened = await open_transport(
+            endpoint_url, region, transport=transport, connections=concurrency, deadline=deadline
         )
     except BotoCoreError as error:
         meant = meaning(error, table.name, endpoint)
         if meant is None:
             raise
         raise meant.error from error
-    store = DynamoDBStore(client, table, deadline=deadline, endpoint=endpoint)
+    store = DynamoDBStore(opened, table, deadline=deadline, endpoint=endpoint)
     try:
         yield store
     finally:
         await store.close()
-
-
-def _is_plain(endpoint_url: str | None) -> bool:
-    return endpoint_url is not None and urlsplit(endpoint_url).scheme == "http"
-
-
-def _verified(endpoint_url: str | None) -> bool | None:
-    """Certificates are read, which takes longer than a request, only where one will be shown."""
-    return False if _is_plain(endpoint_url) else None
-
-
-async def _session_options(endpoint_url: str | None, region: str | None) -> dict[str, Any]:
-    session = get_session()
-    # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
-    region = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
-    if not _is_plain(endpoint_url):
-        return {"botocore_session": session, "region_name": region}
-    # A machine's own role is never shown to such an endpoint, and looking for one takes seconds.
-    resolver = session.get_component("credential_provider")
-    for provider in ("container-role", "iam-role"):
-        resolver.remove(provider)
-    if await session.get_credentials() is None:
-        session.set_credentials("local", "local")
-    return {"botocore_session": session, "region_name": region or "us-east-1"}

@@ -37,6 +37,8 @@ _CREDENTIALS = {
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
+_SKEWED = {"InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"}
+_SKEWED_MESSAGE = re.compile(r"Signature (expired|not yet current)", re.IGNORECASE)
 _NO_CREDENTIALS = (
     boto.NoCredentialsError,
     boto.PartialCredentialsError,
@@ -52,12 +54,21 @@ _KEY_OR_ITEM_SIZE = re.compile(
 )
 
 
+class ClockCorrected(boto.ClientError):
+    """AWS refused the time of a request; the next one goes by AWS's clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """What an error of botocore means to whoever asked, and whether it may pass."""
 
     error: KeygraphError
     passes: bool
+
+
+def is_skewed(code: str, message: str) -> bool:
+    """Whether a refusal says that the request's time is too far from AWS's."""
+    return code in _SKEWED and (code != "InvalidSignatureException" or bool(_SKEWED_MESSAGE.search(message)))
 
 
 def code_of(error: BaseException) -> str | None:
@@ -79,7 +90,9 @@ def meaning(error: Exception, table: str, endpoint: str) -> Meaning | None:
             return Meaning(
                 Unavailable(f"no secure connection to {endpoint}: check its certificate"), passes=False
             )
-        case boto.ConnectionError() | boto.HTTPClientError() | boto.IncompleteReadError():
+        case boto.ChecksumError() | boto.IncompleteReadError():
+            return Meaning(Unavailable(f"answers of DynamoDB at {endpoint} arrive damaged"), passes=True)
+        case boto.ConnectionError() | boto.HTTPClientError():
             return Meaning(
                 Unavailable(f"no connection to DynamoDB at {endpoint}: is it running?"), passes=True
             )
@@ -104,11 +117,11 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Meaning | N
         return Meaning(
             TableMissing(f"there is no table {table}: create it with `keygraph table create`"), False
         )
-    if code in _CREDENTIALS:
+    if code in _CREDENTIALS or isinstance(error, ClockCorrected):
         problem = (
             f"AWS refuses these credentials for the table {table} ({code}): check AWS_PROFILE or the role"
         )
-        return Meaning(Unavailable(problem), passes=False)
+        return Meaning(Unavailable(problem), passes=isinstance(error, ClockCorrected))
     if code == "ValidationException" and "specified index" in message:
         problem = f"the table {table} lacks an index of the model: compare `keygraph table describe` with it"
         return Meaning(TableMissing(problem), passes=False)

@@ -7,15 +7,21 @@ from urllib.parse import urlsplit
 
 from keygraph.store import Store
 from keygraph.table import Table
+from keygraph.transports import TransportName
 
 
 def open_store(
-    url: str, table: Table, *, concurrency: int = 64, deadline: float = 10.0
+    url: str,
+    table: Table,
+    *,
+    concurrency: int = 256,
+    deadline: float = 10.0,
+    transport: TransportName = TransportName.DIRECT,
 ) -> AbstractAsyncContextManager[Store]:
     """The store at the address, to be entered and left with `async with`.
 
     `concurrency` is how many requests are on the wire at once, `deadline` the seconds that one of them may take
-    with its retries; both are for DynamoDB. Raises ValueError for an address of no known form.
+    with its retries, `transport` what carries them; all are for DynamoDB. Raises ValueError for an address of no known form.
     """
     # An engine is imported where it is asked for, so that the embedded one starts without AWS's libraries.
     scheme, _, path = url.partition(":")
@@ -28,7 +34,7 @@ def open_store(
     from keygraph.dynamodb import open_dynamodb
 
     endpoint = None if url == "aws" else url
-    return open_dynamodb(table, endpoint, concurrency=concurrency, deadline=deadline)
+    return open_dynamodb(table, endpoint, concurrency=concurrency, deadline=deadline, transport=transport)
 
 
 def _is_endpoint(url: str) -> bool:

@@ -7,7 +7,7 @@ so that nothing is lost; sets are frozensets of one kind of value.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from typing import Any, TypeAlias
 
@@ -86,33 +86,46 @@ def from_typed(typed: Mapping[str, Any]) -> Value:
     """The value of DynamoDB's typed form; binary may be `bytes` or base64 text. Raises ValueError."""
     if len(typed) != 1:
         raise ValueError("a typed value has exactly one type")
-    [(kind, content)] = typed.items()
-    match kind:
-        case "S":
-            return str(content)
-        case "N":
-            return number(content)
-        case "BOOL":
-            return bool(content)
-        case "NULL":
-            return None
-        case "B":
-            return _binary(content)
-        case "M":
-            return {name: from_typed(inner) for name, inner in content.items()}
-        case "L":
-            return [from_typed(inner) for inner in content]
-        case "SS":
-            return frozenset(str(member) for member in content)
-        case "NS":
-            return frozenset(number(member) for member in content)
-        case "BS":
-            return frozenset(_binary(member) for member in content)
-    raise ValueError(f"{kind!r} is no type of DynamoDB")
+    for kind, content in typed.items():
+        read = _READERS.get(kind)
+        if read is None:
+            raise ValueError(f"{kind!r} is no type of DynamoDB")
+        return read(content)
+    raise AssertionError("unreachable: there is one")
 
 
 def _binary(content: bytes | str) -> bytes:
     return base64.b64decode(content, validate=True) if isinstance(content, str) else bytes(content)
+
+
+def _number(text: str) -> Decimal:
+    """`number` of what DynamoDB writes, which is mostly short and plain, and then in range and exact."""
+    digits = text[1:] if text[:1] == "-" else text
+    if len(digits) > 20 or not digits.isascii():
+        return number(text)
+    if not digits.isdigit():
+        whole, point, fraction = digits.partition(".")
+        if not (point and whole.isdigit() and fraction.isdigit()):
+            return number(text)
+    plain = Decimal(text)
+    if text[-1] != "0":
+        return plain
+    return plain.normalize(_EXACT) if plain else _ZERO
+
+
+_ZERO = Decimal(0)
+_READERS: dict[str, Callable[[Any], Value]] = {
+    "S": str,
+    "N": _number,
+    "BOOL": bool,
+    "NULL": lambda _: None,
+    "B": _binary,
+    "M": lambda content: {name: from_typed(inner) for name, inner in content.items()},
+    "L": lambda content: list(map(from_typed, content)),
+    "SS": frozenset,
+    "NS": lambda content: frozenset(map(_number, content)),
+    "BS": lambda content: frozenset(map(_binary, content)),
+}
 
 
 def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
@@ -122,7 +135,12 @@ def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
 
 def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
     """The item of DynamoDB's typed form."""
-    return {name: from_typed(value) for name, value in typed.items()}
+    item: Item = {}
+    for name, value in typed.items():
+        # Most attributes are text, and every item of every answer comes through here.
+        text = value.get("S")
+        item[name] = text if isinstance(text, str) and len(value) == 1 else from_typed(value)
+    return item
 
 
 def item_size(item: Mapping[str, Value]) -> int:

@@ -250,7 +250,8 @@ def _typed_key(table: Table, index: str | None, values: Position) -> dict[str, T
         raise BadUserInput(
             f"A position here has a value for each of {', '.join(key.name for key in attributes)}."
         )
-    sort_keys = {table.sort, table.keyed(index).sort}
+    # No set: these hash slowly, and are mostly found by identity.
+    sort_keys = (table.sort, table.keyed(index).sort)
     typed = {}
     for key, value in zip(attributes, values, strict=True):
         checked_key_bytes(key, value, SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES)

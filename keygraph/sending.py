@@ -5,38 +5,25 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 from keygraph.dynamodb_errors import meaning
 from keygraph.errors import Throttled, TimedOut
 from keygraph.rendering import Wire
-from keygraph.retrying import Attempts, Backoff, attempts
+from keygraph.retrying import Attempts, Backoff, Quota, attempts
 from keygraph.store import Cost
-
-Body: TypeAlias = dict[str, Any]
-
-_METHODS = {
-    "BatchGetItem": "batch_get_item",
-    "BatchWriteItem": "batch_write_item",
-    "CreateTable": "create_table",
-    "DeleteTable": "delete_table",
-    "DescribeTable": "describe_table",
-    "ListTables": "list_tables",
-    "GetItem": "get_item",
-    "Query": "query",
-    "Scan": "scan",
-}
+from keygraph.transports import Body, Transport
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """How calls are sent: by which client, for which table, in how many seconds."""
+    """How calls are sent: by which transport, for which table, in how many seconds, with how many retries."""
 
-    client: Any
+    transport: Transport
     table: str
     endpoint: str
     deadline: float
     backoff: Backoff
+    quota: Quota
 
     @asynccontextmanager
     async def sending(self) -> AsyncIterator[Sending]:
@@ -64,22 +51,25 @@ class Sending:
 
         Raises the StoreError or BadUserInput that the failure means; botocore's own error where it means none.
         """
-        method = getattr(self.sender.client, _METHODS[wire.operation])
+        sender = self.sender
         attempt = 0
+        paid: int | None = None
         while True:
             self.cost += Cost(requests=1)
             try:
-                answer: Body = await method(**wire.body)
+                answer: Body = await sender.transport.call(wire)
             except Exception as error:
-                meant = meaning(error, self.sender.table, self.sender.endpoint)
+                meant = meaning(error, sender.table, sender.endpoint)
                 if meant is None:
                     raise
                 if not meant.passes:
                     raise meant.error from error
                 failure = meant.error
             else:
+                sender.quota.give_back(paid)
                 self.cost += _capacity(wire, answer)
                 return answer
+            paid = sender.quota.pay(failure)
             await self.attempts.wait(attempt, failure)
             attempt += 1
 

@@ -178,7 +178,9 @@ class Table:
 
     def key_of(self, item: Mapping[str, Value]) -> Key:
         """The item's table key. KeyError where it lacks a key attribute."""
-        return tuple(cast(KeyValue, item[key.name]) for key in self.keys)
+        # Asked of every item of a batch, so written out.
+        partition = cast(KeyValue, item[self.partition.name])
+        return (partition,) if self.sort is None else (partition, cast(KeyValue, item[self.sort.name]))
 
     def position_of(self, item: Mapping[str, Value], index: str | None) -> Position:
         """Where the item stands in the table or the index. KeyError where it lacks a key attribute."""

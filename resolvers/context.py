@@ -34,7 +34,7 @@ class Limits:
     max_page_size: int = 100
     read_budget: int = 10_000
     count_pages: int = 20
-    concurrency: int = 64
+    concurrency: int = 256
 
 
 @dataclass

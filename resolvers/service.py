@@ -56,7 +56,7 @@ class Service:
         max_page_size: int = 100,
         read_budget: int = 10_000,
         count_pages: int = 20,
-        concurrency: int = 64,
+        concurrency: int = 256,
         cost_limit: float | None = None,
         depth_limit: int | None = None,
         refusal: Refusal | None = None,

@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from keygraph.engines import shown_address
+from keygraph.transports import TransportName
 from server.errors import SettingsError
 
 PREFIX = "KEYGRAPH_"
@@ -71,12 +72,18 @@ class Settings(BaseSettings):
         description="How many fields of one operation may stand one inside the other; 0 is any number.",
     )
     concurrency: int = Field(
-        default=64,
+        default=256,
         ge=1,
         description="How many requests to DynamoDB a process has under way at once; and how many lists one operation reads at once, on any store.",
     )
     deadline: float = Field(
         default=10.0, gt=0, description="The seconds that one request to DynamoDB may take with its retries."
+    )
+    transport: TransportName = Field(
+        default=TransportName.DIRECT,
+        description="What carries requests for data to DynamoDB: `direct`, a client of Keygraph's own that takes a "
+        "fraction of the processor time, or `aioboto3`, which is also what is used, and said in the log, where AWS's "
+        "settings ask for what `direct` does not know (a proxy, a FIPS endpoint).",
     )
     max_body_bytes: int = Field(
         default=1_000_000, ge=1, description="The largest body of an HTTP request, in bytes."

@@ -20,7 +20,11 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
     """
     try:
         return open_store(
-            settings.store_address, table, concurrency=settings.concurrency, deadline=settings.deadline
+            settings.store_address,
+            table,
+            concurrency=settings.concurrency,
+            deadline=settings.deadline,
+            transport=settings.transport,
         )
     except ValueError as error:
         raise CommandError(str(error), "Write it as --store, or as KEYGRAPH_STORE") from None

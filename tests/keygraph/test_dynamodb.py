@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
+from typing import TypeAlias
 
 import pytest
 
@@ -28,12 +31,16 @@ from keygraph.store import (
     pages,
 )
 from keygraph.table import Index, Table
+from keygraph.transports import TransportName
 from tests.conftest import LOCAL
 
 by_name = Index("by-name", "name", ("rank", "N"))
 by_state = Index("by-state", "state", projection=["rank"])
 by_digest = Index("by-digest", "PK", ("digest", "B"), projection="KEYS_ONLY", local=True)
 table = Table("Shop", partition_key="PK", sort_key="SK", indexes=[by_name, by_state, by_digest])
+
+
+Opening: TypeAlias = Callable[..., AbstractAsyncContextManager[DynamoDBStore]]
 
 
 def _item(number: int, **more: object) -> Item:
@@ -53,18 +60,24 @@ def endpoint(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"{request.param}_endpoint"))
 
 
+@pytest.fixture(params=TransportName, ids=lambda name: name.value)
+def opening(request: pytest.FixtureRequest) -> Opening:
+    """Opens a table through each transport in turn."""
+    return partial(open_dynamodb, transport=request.param)
+
+
 @pytest.fixture
-async def store(endpoint: str) -> AsyncIterator[DynamoDBStore]:
+async def store(endpoint: str, opening: Opening) -> AsyncIterator[DynamoDBStore]:
     """The empty table on the server."""
-    async with open_dynamodb(table, endpoint) as opened:
+    async with opening(table, endpoint) as opened:
         await opened.send(CreateTable())
         yield opened
         await opened.send(DeleteTable())
 
 
-async def test_the_table_comes_and_goes(endpoint: str) -> None:
+async def test_the_table_comes_and_goes(endpoint: str, opening: Opening) -> None:
     """`keygraph table create` would make another table than the model's, or fail where it exists already."""
-    async with open_dynamodb(table, endpoint) as store:
+    async with opening(table, endpoint) as store:
         assert await store.send(DescribeTable()) is None
         await store.send(CreateTable())
         await store.send(CreateTable())
@@ -218,11 +231,11 @@ async def test_a_projection_gives_what_was_asked_for(store: DynamoDBStore) -> No
     assert (await store.send(BatchGet((("A", "01"), ("A", "03")), projection=()))).items == [{}, None]
 
 
-async def test_binary_and_number_keys(endpoint: str) -> None:
+async def test_binary_and_number_keys(endpoint: str, opening: Opening) -> None:
     """A table whose keys are numbers or bytes could not be read, or in the wrong order."""
     readings = Table("Readings", partition_key=("sensor", "B"), sort_key=("at", "N"))
     times = [Decimal(-5), Decimal("-0.001"), Decimal(0), Decimal("1.5"), Decimal(10), Decimal("1E+100")]
-    async with open_dynamodb(readings, endpoint) as store:
+    async with opening(readings, endpoint) as store:
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple({"sensor": b"\x00\xfb", "at": at} for at in reversed(times))))
         found = [page async for page in pages(store, Query(b"\x00\xfb", limit=4))]
@@ -233,9 +246,9 @@ async def test_binary_and_number_keys(endpoint: str) -> None:
         await store.send(DeleteTable())
 
 
-async def test_a_missing_table_says_how_to_create_it(endpoint: str) -> None:
+async def test_a_missing_table_says_how_to_create_it(endpoint: str, opening: Opening) -> None:
     """The first error that a newcomer meets would not say what to do."""
-    async with open_dynamodb(table, endpoint) as store:
+    async with opening(table, endpoint) as store:
         for request in (
             Query("A"),
             Scan(),
@@ -256,19 +269,19 @@ async def test_a_prefix_of_the_sort_key(store: DynamoDBStore) -> None:
 # --- What is no DynamoDB ------------------------------------------------------------------------------
 
 
-async def test_nobody_is_there() -> None:
+async def test_nobody_is_there(opening: Opening) -> None:
     """A wrong port would end in a traceback."""
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     server.close()
     await server.wait_closed()
-    async with open_dynamodb(table, f"http://user:secret@127.0.0.1:{port}", deadline=0.3) as store:
+    async with opening(table, f"http://user:secret@127.0.0.1:{port}", deadline=0.3) as store:
         with pytest.raises(Unavailable) as unavailable:
             await store.send(Query("A"))
     assert str(unavailable.value) == f"no connection to DynamoDB at 127.0.0.1:{port}: is it running?"
 
 
-async def test_something_else_is_there() -> None:
+async def test_something_else_is_there(opening: Opening) -> None:
     """Whoever gives the address of a web server would read about a parser."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -278,13 +291,13 @@ async def test_something_else_is_there() -> None:
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        async with open_dynamodb(table, f"http://127.0.0.1:{port}") as store:
+        async with opening(table, f"http://127.0.0.1:{port}") as store:
             with pytest.raises(Unavailable) as unavailable:
                 await store.send(Query("A"))
     assert str(unavailable.value) == f"what answers at 127.0.0.1:{port} is not DynamoDB"
 
 
-async def test_something_that_never_answers() -> None:
+async def test_something_that_never_answers(opening: Opening) -> None:
     """A query would wait for ever."""
     quiet = asyncio.Event()
 
@@ -295,22 +308,22 @@ async def test_something_that_never_answers() -> None:
     async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         started = asyncio.get_running_loop().time()
-        async with open_dynamodb(table, f"http://127.0.0.1:{port}", deadline=0.3) as store:
+        async with opening(table, f"http://127.0.0.1:{port}", deadline=0.3) as store:
             with pytest.raises(TimedOut):
                 await store.send(Query("A"))
         assert asyncio.get_running_loop().time() - started < 2
         quiet.set()
 
 
-async def test_settings_of_aws_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_settings_of_aws_that_are_missing(opening: Opening, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--store aws` on a machine without settings would end in a traceback."""
     with pytest.raises(Unavailable, match="no AWS region is set: set AWS_REGION"):
-        async with open_dynamodb(table):
+        async with opening(table):
             pass
-    async with open_dynamodb(table, region="eu-central-1") as store:
+    async with opening(table, region="eu-central-1") as store:
         with pytest.raises(Unavailable, match="no AWS credentials: set AWS_PROFILE"):
             await store.send(Query("A"))
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(Unavailable, match="no AWS credentials"):
-        async with open_dynamodb(table, region="eu-central-1"):
+        async with opening(table, region="eu-central-1"):
             pass

@@ -81,6 +81,7 @@ from keygraph.store import (
     pages,
 )
 from keygraph.table import Index, Table
+from keygraph.transports import TransportName
 from tests.keygraph.made_requests import Scenario, scenarios
 
 # No shrinking: each try makes tables over HTTP, so a failure would be told minutes later.
@@ -93,33 +94,46 @@ made_at_random = settings(
 )
 
 
+through_each = pytest.mark.parametrize("transport", TransportName)
+
+
+@through_each
 @made_at_random
 @given(scenario=scenarios(exact=False))
 async def test_the_embedded_engine_and_moto_give_one_answer(
-    scenario: Scenario, moto_endpoint: str, tmp_path_factory: pytest.TempPathFactory
+    scenario: Scenario, transport: TransportName, moto_endpoint: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """What is tried out on the embedded engine would behave otherwise on DynamoDB."""
     path = tmp_path_factory.getbasetemp() / "agree-with-moto.db"
-    async with both(scenario.table, path, moto_endpoint) as (embedded, moto):
+    async with both(scenario.table, path, moto_endpoint, transport) as (embedded, moto):
         await Comparison(embedded, moto, exact=False).compare(scenario)
 
 
 @pytest.mark.dynamodb_local
+@through_each
 @made_at_random
 @given(scenario=scenarios(exact=True))
 async def test_the_embedded_engine_and_dynamodb_local_give_one_answer(
-    scenario: Scenario, local_endpoint: str, tmp_path_factory: pytest.TempPathFactory
+    scenario: Scenario,
+    transport: TransportName,
+    local_endpoint: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """What is tried out on the embedded engine would behave otherwise on DynamoDB, be refused, or cost more."""
     path = tmp_path_factory.getbasetemp() / "agree-with-local.db"
-    async with both(scenario.table, path, local_endpoint) as (embedded, local):
+    async with both(scenario.table, path, local_endpoint, transport) as (embedded, local):
         await Comparison(embedded, local, exact=True).compare(scenario)
 
 
 @asynccontextmanager
-async def both(table: Table, path: Path, endpoint: str) -> AsyncIterator[tuple[Store, Store]]:
+async def both(
+    table: Table, path: Path, endpoint: str, transport: TransportName
+) -> AsyncIterator[tuple[Store, Store]]:
     """The embedded engine and the one at the endpoint, both with a new table."""
-    async with open_sqlite(path, table, readers=1) as embedded, open_dynamodb(table, endpoint) as dynamodb:
+    async with (
+        open_sqlite(path, table, readers=1) as embedded,
+        open_dynamodb(table, endpoint, transport=transport) as dynamodb,
+    ):
         for store in (embedded, dynamodb):
             await store.send(DeleteTable())
             await store.send(CreateTable())

@@ -17,10 +17,11 @@ from keygraph.dynamodb import DynamoDBStore
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
 from keygraph.items import Item
 from keygraph.rendering import Wire
-from keygraph.retrying import Backoff
+from keygraph.retrying import Backoff, Quota
 from keygraph.sending import remaining
 from keygraph.store import BatchGet, BatchWrite, Cost, CreateTable, DeleteTable, Query, Request
 from keygraph.table import Key, Table
+from keygraph.transports import ClientTransport
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
 QUICK = Backoff(first=0.0001, longest=0.0005)
@@ -118,7 +119,7 @@ def test_nothing_is_dropped(seed: int, failing: float, leaving: float, asked: li
 
     async def run() -> None:
         client = FlakyClient(seed, failing, leaving)
-        store = DynamoDBStore(client, table, backoff=QUICK)
+        store = DynamoDBStore(ClientTransport(client), table, backoff=QUICK, quota=Quota(10**9))
         existing = range(0, 300, 2)
         written = await store.send(BatchWrite(puts=tuple(map(_item, existing)), deletes=(_key(10),)))
         assert written.cost == Cost(requests=len(client.calls), write_units=150.0)
@@ -138,7 +139,7 @@ def test_nothing_is_dropped(seed: int, failing: float, leaving: float, asked: li
 async def test_a_key_is_asked_for_once() -> None:
     """A read of the same product by many orders would cost more, or be refused for its duplicates."""
     client = FlakyClient(0, 0, 0)
-    batch = await DynamoDBStore(client, table).send(BatchGet((_key(1), _key(2), _key(1))))
+    batch = await DynamoDBStore(ClientTransport(client), table).send(BatchGet((_key(1), _key(2), _key(1))))
     assert batch.items == [None, None, None]
     assert [len(call["RequestItems"]["Shop"]["Keys"]) for call in client.calls] == [2]
 
@@ -170,7 +171,9 @@ class ScriptedClient:
 
 
 async def _failure(client: Any, request: Request[Any], deadline: float = 0.1) -> KeygraphError:
-    store = DynamoDBStore(client, table, deadline=deadline, backoff=QUICK, endpoint="db:8000")
+    store = DynamoDBStore(
+        ClientTransport(client), table, deadline=deadline, backoff=QUICK, endpoint="db:8000"
+    )
     with pytest.raises(KeygraphError) as raised:
         await store.send(request)
     return raised.value
@@ -255,7 +258,7 @@ async def test_our_own_mistakes_surface() -> None:
     """A request that we render wrongly would be shown to users as their mistake, and never be mended."""
     client = ScriptedClient(refusal("ValidationException", message="Syntax error; token: ("))
     with pytest.raises(boto.ClientError):
-        await DynamoDBStore(client, table).send(Query("USER#1"))
+        await DynamoDBStore(ClientTransport(client), table).send(Query("USER#1"))
     assert client.calls == ["query"]
 
 
@@ -270,7 +273,7 @@ async def test_retries_are_counted() -> None:
     client = ScriptedClient(
         refusal("ThrottlingException"), boto.ConnectionClosedError(endpoint_url="x"), answer
     )
-    page = await DynamoDBStore(client, table, backoff=QUICK).send(Query("a"))
+    page = await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(Query("a"))
     assert (page.items, page.scanned, page.cost) == ([{"PK": "a"}], 2, Cost(requests=3, read_units=1.5))
 
 
@@ -278,7 +281,7 @@ async def test_cancellation_ends_what_is_on_the_wire() -> None:
     """A client that goes away would leave its requests running, and the pool full."""
     client = ScriptedClient(60.0)
     request = BatchGet(tuple(map(_key, range(250))))
-    sending = asyncio.create_task(DynamoDBStore(client, table).send(request))
+    sending = asyncio.create_task(DynamoDBStore(ClientTransport(client), table).send(request))
     await asyncio.sleep(0.01)
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -325,7 +328,7 @@ async def test_creating_waits_until_the_table_is_active() -> None:
         _described("CREATING"),
         _described("ACTIVE"),
     )
-    await DynamoDBStore(client, table, backoff=QUICK).send(CreateTable())
+    await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(CreateTable())
     assert client.calls == ["describe_table", "create_table", "describe_table", "describe_table"]
 
 
@@ -337,7 +340,7 @@ async def test_creating_while_it_is_deleted_or_created_elsewhere() -> None:
         refusal("ResourceInUseException"),
         _described("ACTIVE"),
     )
-    await DynamoDBStore(client, table, backoff=QUICK).send(CreateTable())
+    await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(CreateTable())
     assert client.calls == ["describe_table", "describe_table", "create_table", "describe_table"]
 
 
@@ -351,7 +354,7 @@ async def test_deleting_waits_until_the_table_is_gone() -> None:
         _described("DELETING"),
         refusal("ResourceNotFoundException"),
     )
-    await DynamoDBStore(client, table, backoff=QUICK).send(DeleteTable())
+    await DynamoDBStore(ClientTransport(client), table, backoff=QUICK).send(DeleteTable())
     assert client.calls == [
         "describe_table",
         "delete_table",

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from keygraph.direct import DirectTransport
+from keygraph.dynamodb import DynamoDBStore
+from keygraph.table import Table
+from keygraph.transports import ClientTransport, TransportName
 from server.errors import SettingsError
 from server.settings import LogLevel, Settings, environment_name, read_settings
+from server.stores import open_configured_store
 
 DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"
 
@@ -25,6 +30,7 @@ GIVEN = {
     "depth_limit": 20,
     "concurrency": 8,
     "deadline": 2.5,
+    "transport": "aioboto3",
     "max_body_bytes": 2000,
     "log_level": "warning",
 }
@@ -50,6 +56,15 @@ class TestDocument:
         assert len(rows) == len(Settings.model_fields)
 
 
+@pytest.mark.parametrize(("name", "used"), [("direct", DirectTransport), ("aioboto3", ClientTransport)])
+async def test_the_transport_is_the_one_that_is_set(name: str, used: type) -> None:
+    """KEYGRAPH_TRANSPORT would do nothing."""
+    settings = read_settings(store="http://127.0.0.1:1", transport=name)
+    async with open_configured_store(settings, Table("Shop", partition_key="PK")) as store:
+        assert isinstance(store, DynamoDBStore)
+        assert type(store._transport) is used
+
+
 class TestReading:
     def test_every_setting_is_read_from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A documented variable would do nothing."""
@@ -61,6 +76,7 @@ class TestReading:
         assert settings.secret.get_secret_value() == "s3cret"
         assert settings.model_dump(exclude={"secret"}) == {
             **{name: value for name, value in GIVEN.items() if name != "secret"},
+            "transport": TransportName.AIOBOTO3,
             "log_level": LogLevel.WARNING,
         }
 

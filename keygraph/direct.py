@@ -1,0 +1,164 @@
+"""The direct transport: requests for data signed, sent and read here, without the layers of AWS's library.
+
+Credentials, region and endpoint are those of aioboto3's session, which goes on refreshing them; tables are created,
+described and deleted by its client. What fails is told by botocore's own exceptions, so that
+`keygraph.dynamodb_errors` says once what each means.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import zlib
+from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol
+
+import orjson
+from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
+
+from keygraph.dynamodb_errors import ClockCorrected, is_skewed
+from keygraph.http1 import Reply
+from keygraph.rendering import Wire
+from keygraph.signing import Credentials, Signer
+from keygraph.transports import Body, Transport
+
+OPERATIONS = frozenset(
+    {
+        "BatchGetItem",
+        "BatchWriteItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "Scan",
+        "TransactWriteItems",
+        "UpdateItem",
+    }
+)
+"""What is sent directly; every other call is the client's."""
+_TARGET = "DynamoDB_20120810."
+_SKEW_SECONDS = 240.0
+"""How far a clock may be off before it is set right; AWS refuses a signature after 5 minutes."""
+
+
+class Http(Protocol):
+    """A pool of connections to one endpoint."""
+
+    async def post(self, headers: dict[str, str], body: bytes) -> Reply:
+        """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
+
+    async def close(self) -> None:
+        """Closes every connection."""
+
+
+class DirectTransport:
+    """Calls over an HTTP client of our own."""
+
+    def __init__(
+        self,
+        http: Http,
+        signer: Signer,
+        credentials: Callable[[], Awaitable[Credentials]],
+        others: Transport,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`credentials` gives those that are good now; `others` makes the calls that are not sent directly."""
+        self._http = http
+        self._signer = signer
+        self._credentials = credentials
+        self._others = others
+        self._clock = clock
+        self._offset = 0.0
+
+    async def call(self, wire: Wire) -> Body:
+        """The answer of one call."""
+        if wire.operation not in OPERATIONS:
+            return await self._others.call(wire)
+        body = encoded(wire.body)
+        now = self._clock() + self._offset
+        headers = self._signer.headers(await self._credentials(), _TARGET + wire.operation, body, now)
+        reply = await self._http.post(headers, body)
+        _check(reply)
+        if reply.status == 200:
+            return _answer(reply)
+        raise self._refusal(wire.operation, reply, now)
+
+    async def close(self) -> None:
+        """Closes the connections, the client's too."""
+        try:
+            await self._http.close()
+        finally:
+            await self._others.close()
+
+    def _refusal(self, operation: str, reply: Reply, now: float) -> boto.ClientError:
+        code, message = _told(reply)
+        parsed: Any = {
+            "Error": {"Code": code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": reply.status, "HTTPHeaders": dict(reply.headers)},
+        }
+        if is_skewed(code, message):
+            theirs = _time_of(reply, now)
+            if abs(theirs - now) >= _SKEW_SECONDS:
+                # Not added to: others that were signed by the same wrong clock come back too.
+                self._offset = theirs - self._clock()
+                return ClockCorrected(parsed, operation)
+        return boto.ClientError(parsed, operation)
+
+
+def encoded(body: Body) -> bytes:
+    """The request's JSON; binary values are base64."""
+    try:
+        return orjson.dumps(body, default=_base64)
+    except TypeError:
+        # Text that is no valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB says what it thinks.
+        return json.dumps(body, default=_base64).encode()
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise ValueError(f"a value of type {type(value).__name__} in a request")
+
+
+def _check(reply: Reply) -> None:
+    """Raises ChecksumError where the body is not what DynamoDB summed up."""
+    expected = reply.headers.get("x-amz-crc32")
+    if expected is not None and expected != (actual := str(zlib.crc32(reply.body))):
+        raise boto.ChecksumError(checksum_type="crc32", expected_checksum=expected, actual_checksum=actual)
+
+
+def _answer(reply: Reply) -> Body:
+    try:
+        answer = orjson.loads(reply.body)
+    except orjson.JSONDecodeError as error:
+        if "x-amzn-requestid" in reply.headers:
+            # DynamoDB's, but cut off where nothing said how long it is: a byte more at least.
+            have = len(reply.body)
+            raise boto.IncompleteReadError(actual_bytes=have, expected_bytes=have + 1) from error
+        raise ResponseParserError("an answer that is no JSON") from error
+    if not isinstance(answer, dict):
+        raise ResponseParserError("an answer that is no JSON object")
+    return answer
+
+
+def _told(reply: Reply) -> tuple[str, str]:
+    """The code and the message of a refusal; the status where the answer is not one of DynamoDB's."""
+    try:
+        told = orjson.loads(reply.body)
+    except orjson.JSONDecodeError:
+        told = None
+    if not isinstance(told, dict):
+        return str(reply.status), ""
+    code = str(told.get("__type") or "").rpartition("#")[2].partition(":")[0]
+    return code, str(told.get("message") or told.get("Message") or "")
+
+
+def _time_of(reply: Reply, otherwise: float) -> float:
+    """The time in Unix seconds at which the answer was given."""
+    try:
+        return parsedate_to_datetime(reply.headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return otherwise

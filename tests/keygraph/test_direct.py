@@ -1,0 +1,355 @@
+"""The direct transport: what fails on the way is neither lost nor taken for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import logging
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.credentials import ReadOnlyCredentials
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from keygraph.direct import DirectTransport, encoded
+from keygraph.dynamodb import DynamoDBStore, open_dynamodb
+from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
+from keygraph.http1 import Pool
+from keygraph.items import Item
+from keygraph.rendering import Wire
+from keygraph.retrying import Backoff, Quota
+from keygraph.signing import Signer
+from keygraph.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
+from keygraph.table import Key, Table
+from keygraph.transports import Body, ClientTransport, TransportName
+from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
+
+table = Table("Shop", partition_key="PK", sort_key="SK")
+QUICK = Backoff(first=0.0001, longest=0.0005)
+
+
+class NoOthers:
+    """Stands where calls go that are not sent directly."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    async def call(self, wire: Wire) -> Body:
+        self.calls.append(wire.operation)
+        return {"TableNames": []}
+
+    async def close(self) -> None:
+        self.calls.append("close")
+
+
+async def _credentials() -> ReadOnlyCredentials:
+    return ReadOnlyCredentials("AKIDEXAMPLE", "secret", None)
+
+
+@asynccontextmanager
+async def opened(
+    url: str, *, deadline: float = 30.0, read_seconds: float = 5.0, connections: int = 8, **more: Any
+) -> AsyncIterator[DynamoDBStore]:
+    """The store at the URL, in a hurry to try again."""
+    signer = Signer(url, "us-east-1")
+    pool = Pool(
+        url,
+        signer.host,
+        None,
+        connections=connections,
+        connect_seconds=5.0,
+        read_seconds=read_seconds,
+    )
+    transport = DirectTransport(
+        pool, signer, more.pop("credentials", _credentials), more.pop("others", NoOthers())
+    )
+    store = DynamoDBStore(transport, table, deadline=deadline, backoff=QUICK, **more)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _key(number: int) -> Key:
+    return (f"USER#{number % 10}", f"{number:03}")
+
+
+def _item(number: int) -> Item:
+    partition, sort = _key(number)
+    return {
+        "PK": partition,
+        "SK": sort,
+        "price": Decimal(f"{number}.25"),
+        "photo": bytes([number % 256]) * number,
+        "name": "Zoë 🦊",
+    }
+
+
+# --- Faults -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_is_lost_and_nothing_wrong_with_faults_in_a_third_of_the_requests(seed: int) -> None:
+    """A page would lack items, hold another query's, or show a half of one, whenever the network is bad."""
+    server = FaultyDynamoDB(seed, failing=0.3)
+    there = {number: _item(number) for number in range(200) if number % 3}
+    async with server.running() as url, opened(url, read_seconds=0.1) as store:
+        await store.send(BatchWrite(puts=tuple(map(_item, range(200)))))
+        await store.send(BatchWrite(deletes=tuple(_key(number) for number in range(0, 200, 3))))
+
+        async def query(digit: int) -> None:
+            found = (await store.send(Query(f"USER#{digit}"))).items
+            assert found == [item for number, item in there.items() if number % 10 == digit]
+
+        async def get(number: int) -> None:
+            assert (await store.send(BatchGet((_key(number),)))).items == [there.get(number)]
+
+        async def batch(first: int) -> None:
+            asked = [number % 200 for number in range(first, first + 150)]
+            found = (await store.send(BatchGet(tuple(map(_key, asked))))).items
+            assert found == [there.get(number) for number in asked]
+
+        await asyncio.gather(
+            *map(query, list(range(10)) * 4), *map(get, range(0, 200, 4)), *map(batch, range(0, 200, 20))
+        )
+    assert set(server.happened) >= set(FAULTS)
+    assert 0.2 < 1 - server.happened["none"] / server.happened.total() < 0.4
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected", "message"),
+    [
+        ("throttled", Throttled, "DynamoDB refuses more requests to the table Shop for now"),
+        ("failed", Unavailable, "DynamoDB at AWS failed with status 500"),
+        ("unavailable", Unavailable, "DynamoDB at AWS failed with status 503"),
+        ("cut before", Unavailable, "no connection to DynamoDB at AWS: is it running?"),
+        ("cut after", Unavailable, "no connection to DynamoDB at AWS: is it running?"),
+        ("half", Unavailable, "no connection to DynamoDB at AWS: is it running?"),
+        ("garbled", Unavailable, "answers of DynamoDB at AWS arrive damaged"),
+        ("slow", TimedOut, "DynamoDB at AWS did not answer in time"),
+    ],
+)
+async def test_what_stays_broken_is_told(fault: str, expected: type[KeygraphError], message: str) -> None:
+    """A query would hang, or its error would blame the wrong thing."""
+    server = FaultyDynamoDB(failing=1.0, faults=(fault,))
+    async with server.running() as url, opened(url, read_seconds=0.05, quota=Quota(25)) as store:
+        with pytest.raises(expected) as told:
+            await store.send(Query("USER#1"))
+    assert str(told.value) == message
+    # The first try, and the retries that the quota pays: 5 each, 10 after a timeout.
+    assert server.happened[fault] >= (3 if fault == "slow" else 6)
+
+
+async def test_what_is_down_is_not_asked_again_and_again() -> None:
+    """A DynamoDB that is overloaded would get many times the requests just then."""
+    server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
+    async with server.running() as url, opened(url) as store:
+        for _ in range(100):
+            with pytest.raises(Throttled):
+                await store.send(Query("USER#1"))
+        assert server.happened["throttled"] == 200
+        server.failing = 0.0
+        await store.send(Query("USER#1"))
+        for _ in range(4):
+            await store.send(Query("USER#1"))
+        server.failing = 1.0
+        with pytest.raises(Throttled):
+            await store.send(Query("USER#1"))
+    # Five successes have paid for one retry.
+    assert server.happened["throttled"] == 202
+
+
+@pytest.mark.parametrize("ahead", [-86_400.0, 3_600.0])
+async def test_a_wrong_clock_is_set_right(ahead: float) -> None:
+    """On a machine whose clock is off every request would be refused."""
+    server = FaultyDynamoDB()
+    server.ahead = ahead
+    async with server.running() as url, opened(url) as store:
+        await asyncio.gather(*(store.send(Query("USER#1")) for _ in range(5)))
+        assert server.happened == {"skewed": 5, "none": 5}
+        await store.send(Query("USER#1"))
+        assert server.happened == {"skewed": 5, "none": 6}
+
+
+async def test_credentials_are_asked_for_with_every_request() -> None:
+    """A role's credentials would be used beyond their end."""
+    given = iter(["first", "second"])
+    asked: list[str] = []
+
+    async def credentials() -> ReadOnlyCredentials:
+        asked.append(next(given))
+        return ReadOnlyCredentials(asked[-1], "secret", "token")
+
+    server = FaultyDynamoDB()
+    async with server.running() as url, opened(url, credentials=credentials) as store:
+        await store.send(Query("A"))
+        await store.send(Query("A"))
+    assert asked == ["first", "second"]
+
+
+# --- Connections --------------------------------------------------------------------------------------
+
+
+async def test_connections_are_used_again() -> None:
+    """Every request would pay for a handshake, or a crowd of them would open more connections than allowed."""
+    server = FaultyDynamoDB()
+    async with server.running() as url, opened(url, connections=3) as store:
+        for _ in range(5):
+            await store.send(Query("A"))
+        assert server.connections == 1
+        await asyncio.gather(*(store.send(Query("A")) for _ in range(40)))
+        assert server.connections == 3
+
+
+async def test_an_answer_of_16_mb() -> None:
+    """A batch of large items could not be read."""
+    server = FaultyDynamoDB()
+    items: list[Item] = [{"PK": "A", "SK": f"{n:02}", "blob": bytes([n]) * 400_000} for n in range(30)]
+    for item in items:
+        server.items["A", str(item["SK"])] = orjson_item(item)
+    async with server.running() as url, opened(url) as store:
+        found = await store.send(BatchGet(tuple(("A", f"{n:02}") for n in range(30))))
+    assert found.items == items
+
+
+def orjson_item(item: Item) -> Body:
+    """The item as it goes over the wire."""
+    import orjson
+
+    from keygraph.items import typed_item
+
+    decoded: Body = orjson.loads(encoded(typed_item(item)))
+    return decoded
+
+
+async def test_tables_are_managed_by_the_client() -> None:
+    """`keygraph table create` would not wait for what it creates."""
+    others = NoOthers()
+    async with FaultyDynamoDB().running() as url, opened(url, others=others) as store:
+        assert await store.send(ListTables()) == ()
+    assert others.calls == ["ListTables", "close"]
+
+
+@pytest.mark.parametrize("name", TransportName)
+async def test_text_that_is_no_unicode(name: TransportName, moto_endpoint: str) -> None:
+    """A client could make the server fail with a broken character, on one transport."""
+    async with open_dynamodb(table, moto_endpoint, transport=name) as store:
+        body = {"PK": {"S": "\ud800"}}
+        assert encoded(body) == b'{"PK": {"S": "\\ud800"}}'
+        assert await store.send(DescribeTable()) is None
+
+
+# --- TLS ----------------------------------------------------------------------------------------------
+
+
+def _certificate(folder: Path, address: str) -> tuple[ssl.SSLContext, Path]:
+    """A server's context, and the file of the certificate that it shows."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(names, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    shown, private = folder / "certificate.pem", folder / "key.pem"
+    shown.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(shown, private)
+    return context, shown
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Settings of AWS's that suffice."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    return monkeypatch
+
+
+@pytest.mark.parametrize("name", TransportName)
+@pytest.mark.parametrize(
+    ("address", "is_known", "works"), [("127.0.0.1", True, True), ("127.0.0.1", False, False), ("127.0.0.2", True, False)]
+)  # fmt: skip
+async def test_certificates_are_verified(
+    name: TransportName,
+    address: str,
+    is_known: bool,
+    works: bool,
+    aws: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Whoever stands in between could read everything."""
+    context, shown = _certificate(tmp_path, address)
+    if is_known:
+        aws.setenv("AWS_CA_BUNDLE", str(shown))
+    async with (
+        FaultyDynamoDB().running(context) as url,
+        open_dynamodb(table, url, transport=name, deadline=5) as store,
+    ):
+        if works:
+            assert (await store.send(Query("A"))).items == []
+        else:
+            with pytest.raises(Unavailable, match=r"no secure connection to 127.0.0.1:\d+: check its cert"):
+                await store.send(Query("A"))
+
+
+# --- Which transport ----------------------------------------------------------------------------------
+
+
+def _used(store: DynamoDBStore) -> type:
+    return type(store._transport)
+
+
+async def test_the_transport_asked_for_is_used(aws: pytest.MonkeyPatch) -> None:
+    """KEYGRAPH_TRANSPORT would do nothing."""
+    async with open_dynamodb(table) as store:
+        assert _used(store) is DirectTransport
+    async with open_dynamodb(table, transport=TransportName.AIOBOTO3) as store:
+        assert _used(store) is ClientTransport
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "told"),
+    [
+        ("HTTPS_PROXY", "http://proxy:3128", "a proxy is set"),
+        ("AWS_USE_FIPS_ENDPOINT", "true", "use_fips_endpoint is set"),
+        ("AWS_USE_DUALSTACK_ENDPOINT", "true", "use_dualstack_endpoint is set"),
+        ("AWS_ENDPOINT_DISCOVERY_ENABLED", "true", "endpoint_discovery_enabled is set"),
+        ("AWS_ACCOUNT_ID_ENDPOINT_MODE", "required", "endpoints are to have the account in their name"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "https://gate.example/?key=1", "the endpoint has a query, or more than plain ASCII"),
+    ],
+)  # fmt: skip
+async def test_what_direct_does_not_know_goes_through_aioboto3(
+    setting: str, value: str, told: str, aws: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Behind a proxy the server would reach nothing, or go past it."""
+    aws.setenv(setting, value)
+    with caplog.at_level(logging.INFO, "keygraph"):
+        async with open_dynamodb(table) as store:
+            assert _used(store) is ClientTransport
+    assert caplog.messages == [f"Requests go through aioboto3, which takes more processor time: {told}"]

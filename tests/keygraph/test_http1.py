@@ -1,0 +1,276 @@
+"""HTTP/1.1: an answer is what was sent, however it arrives, and a connection is used again only after a whole one."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import pytest
+from botocore import exceptions as boto
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keygraph.http1 import Answer, Malformed, Pool, Reply
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def chunked(body: bytes, sizes: list[int]) -> bytes:
+    """The body in chunks of these sizes, the last as long as need be."""
+    parts = []
+    for size in sizes:
+        parts.append(body[:size])
+        body = body[size:]
+    parts.append(body)
+    return b"".join(b"%x;name=value\r\n%s\r\n" % (len(part), part) for part in parts if part) + b"0\r\n"
+
+
+# --- Answers ------------------------------------------------------------------------------------------
+
+
+@given(
+    body=st.binary(max_size=300),
+    sizes=st.lists(st.integers(1, 50), max_size=5),
+    is_chunked=st.booleans(),
+    trailers=st.booleans(),
+    first=st.sampled_from([b"", b"HTTP/1.1 100 Continue\r\n\r\n"]),
+    cuts=st.lists(st.integers(0, 700), max_size=8),
+)
+def test_an_answer_in_pieces(
+    body: bytes, sizes: list[int], is_chunked: bool, trailers: bool, first: bytes, cuts: list[int]
+) -> None:
+    """A page would be damaged by where the network happens to cut it."""
+    if is_chunked:
+        end = b"X-Trailer: 1\r\n\r\n" if trailers else b"\r\n"
+        sent = b"Transfer-Encoding: chunked\r\n\r\n" + chunked(body, sizes) + end
+    else:
+        sent = b"content-LENGTH:  %d \r\n\r\n" % len(body) + body
+    whole = first + b"HTTP/1.1 200 OK\r\nX-One: a: b\r\n" + sent
+    places = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
+    answer = Answer()
+    replies = [answer.feed(whole[a:b]) for a, b in pairwise(places)]
+    assert replies[:-1] == [None] * (len(replies) - 1)
+    reply = replies[-1]
+    assert reply is not None
+    assert (reply.status, reply.headers["x-one"], reply.body) == (200, "a: b", body)
+    assert answer.may_go_on
+    assert answer.end() is None
+
+
+@pytest.mark.parametrize(
+    ("head", "goes_on"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", True),
+        (b"HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\n{}", True),
+        (b"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\n{}", True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: Keep-Alive\r\n\r\n{}", True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n", False),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", True),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nHTTP/1.1", False),
+    ],
+)
+def test_what_may_follow(head: bytes, goes_on: bool) -> None:
+    """A request would be sent where nobody answers, or be given the answer of another."""
+    answer = Answer()
+    reply = answer.feed(head)
+    assert reply is not None
+    assert (reply.status, reply.body, answer.may_go_on) == (200, b"{}", goes_on)
+
+
+def test_an_answer_that_ends_with_the_connection() -> None:
+    """What stands between us and DynamoDB may be old."""
+    answer = Answer()
+    assert answer.feed(b"HTTP/1.0 200 OK\r\nServer: x\r\n\r\n{") is None
+    assert answer.feed(b"}") is None
+    assert answer.end() == Reply(200, {"server": "x"}, b"{}")
+    cut = Answer()
+    cut.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{")
+    assert cut.end() is None
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+        b"HTTP/2 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nnonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1e3\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+2\r\n{}\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 70_000,
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000,
+    ],
+)
+def test_what_is_no_answer(sent: bytes) -> None:
+    """Something else on the port would be taken for an empty table, or fill the memory."""
+    with pytest.raises(Malformed):
+        Answer().feed(sent)
+
+
+# --- Connections --------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def pool_of(handler: Handler, connections: int = 4, read_seconds: float = 2.0) -> AsyncIterator[Pool]:
+    """A pool of connections to a server that does this with each."""
+    tasks = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await handler(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            tasks.discard(task)
+            writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        pool = Pool(
+            f"http://{host}",
+            host,
+            None,
+            connections=connections,
+            connect_seconds=2.0,
+            read_seconds=read_seconds,
+        )
+        try:
+            yield pool
+        finally:
+            await pool.close()
+            if tasks:
+                await asyncio.wait(tasks, timeout=5)
+
+
+async def _request(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    return await reader.readexactly(length)
+
+
+def _answered(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(_answered(await _request(reader)))
+
+
+async def test_each_request_has_its_own_answer() -> None:
+    """Under load a query would be answered with somebody else's items."""
+    async with pool_of(_echo) as pool:
+        bodies = [b"%d" % number * (number + 1) for number in range(300)]
+        replies = await asyncio.gather(*(pool.post({"Host": "x"}, body) for body in bodies))
+    assert [reply.body for reply in replies] == bodies
+
+
+async def test_a_stale_connection_is_replaced() -> None:
+    """After every quiet minute a query would fail, or wait for a retry."""
+    served: list[int] = []
+
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(1)
+        writer.write(_answered(await _request(reader)))
+        # It hears another request on the connection, and ends it instead.
+        await reader.readexactly(1)
+
+    async with pool_of(once) as pool:
+        for number in range(3):
+            assert (await pool.post({}, b"%d" % number)).body == b"%d" % number
+    assert len(served) == 3
+
+
+async def test_a_new_connection_that_is_cut_is_told() -> None:
+    """A server that is broken would be asked for ever."""
+
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _request(reader)
+
+    async with pool_of(cut) as pool:
+        with pytest.raises(boto.ConnectionClosedError):
+            await pool.post({}, b"{}")
+
+
+async def test_silence_is_told_and_slowness_is_not() -> None:
+    """A large answer over a thin line would be given up, or a hung server waited for until the deadline."""
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = await _request(reader)
+        for byte in _answered(body):
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0.005)
+        await _request(reader)
+        await reader.read()
+
+    async with pool_of(drip, read_seconds=0.15) as pool:
+        assert (await pool.post({}, b"{}")).body == b"{}"
+        started = asyncio.get_running_loop().time()
+        with pytest.raises(boto.ReadTimeoutError):
+            await pool.post({}, b"{}")
+        assert asyncio.get_running_loop().time() - started < 1
+
+
+async def test_a_request_that_is_given_up_leaves_nothing_behind() -> None:
+    """A client that goes away would leave its answer to the next one, or the pool a connection short."""
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            body = await _request(reader)
+            await asyncio.sleep(0.05 if body == b"late" else 0)
+            writer.write(_answered(body))
+
+    async with pool_of(late, connections=1) as pool:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(pool.post({}, b"late"), 0.02)
+            assert (await pool.post({}, b"next")).body == b"next"
+
+
+async def test_no_socket_is_lost_while_it_connects() -> None:
+    """Every client that goes away at the wrong moment would cost a file descriptor, until there are none."""
+    for turns in [*range(12)] * 6:
+        async with pool_of(_echo) as pool:
+            running = [asyncio.create_task(pool.post({}, b"{}")) for _ in range(4)]
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            for each in running:
+                each.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+    # What was lost is told when it is collected, and fails the test.
+    await asyncio.sleep(0)
+    gc.collect()
+
+
+async def test_closing_ends_what_is_under_way() -> None:
+    """A server that stops would hang on a store that does not answer."""
+
+    async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with pool_of(quiet) as pool:
+        running = asyncio.create_task(pool.post({}, b"{}"))
+        await asyncio.sleep(0.05)
+        await pool.close()
+        with pytest.raises(boto.ConnectionClosedError):
+            await running
+        with pytest.raises(RuntimeError, match="the store is closed"):
+            await pool.post({}, b"{}")
+
+
+async def test_a_header_of_several_lines_is_refused() -> None:
+    """A token with a line break in it could add headers, or a request of its own."""
+    async with pool_of(_echo) as pool:
+        with pytest.raises(ValueError, match="several lines"):
+            await pool.post({"X-Amz-Security-Token": "a\r\nX-Other: b"}, b"{}")
