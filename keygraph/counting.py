@@ -25,7 +25,9 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
     Counts, where the store's own is the list's; else Queries for keys that are recognised here.
     """
     index, filter_, by_store = neighbours.index_name, neighbours.count_filter, neighbours.counted
-    spans = [span for span in (neighbours.reading.pieces if by_store is None else by_store) if not span.is_empty]
+    spans = [
+        span for span in (neighbours.reading.pieces if by_store is None else by_store) if not span.is_empty
+    ]
     parts = [(partition, span.range) for partition in neighbours.partitions for span in spans]
     if by_store is not None:
         return [Count(partition, index, range_, filter_) for partition, range_ in parts]

@@ -76,7 +76,9 @@ def described_requests(graph: Graph, requests: Sequence[Query | Count], times: i
     """The requests for the pieces of one range as one, of which the keys may be placeholders."""
     wires = [wire for request in requests for wire in render(request, _as_texts(graph.table))]
     if not wires:
-        return DescribedRequest("Query", requests[0].index if requests else None, "nothing: no item can match")
+        return DescribedRequest(
+            "Query", requests[0].index if requests else None, "nothing: no item can match"
+        )
     first = wires[0]
     return DescribedRequest(
         first.operation,

@@ -21,7 +21,7 @@ from keygraph.table import KeyValue
 from keygraph.templates import Template
 
 _FILTERED_LIMIT = 32
-_LARGEST_LIMIT = 1024
+LARGEST_LIMIT = 1024
 """Under a filter a request looks at this many items at first, doubled each time up to the largest."""
 
 _BOUND_BYTES = 1020
@@ -133,8 +133,8 @@ def most_requests(
     while looked_at < budget:
         looked_at += min(limit, per_page) * shards
         rounds += 1
-        few += limit < min(per_page, _LARGEST_LIMIT)
-        limit = max(limit, min(limit * 2, _LARGEST_LIMIT))
+        few += limit < min(per_page, LARGEST_LIMIT)
+        limit = max(limit, min(limit * 2, LARGEST_LIMIT))
     return (rounds + (pieces - 1) * few) * shards + 2 * (shards - 1)
 
 
@@ -281,7 +281,7 @@ async def _is_crossed(store: Store, neighbours: NeighbourList, extent: Extent) -
     )
     looked_at = 0
     while looked_at < extent.budget:
-        page = await store.send(replace(query, limit=min(_LARGEST_LIMIT, extent.budget - looked_at)))
+        page = await store.send(replace(query, limit=min(LARGEST_LIMIT, extent.budget - looked_at)))
         if any(neighbours.place_of(item) == until for item in page.items):
             return False
         if page.last is None:
@@ -320,9 +320,7 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
     stream.is_fresh = page.last is None
     if page.last is not None:
         stream.frontier = Place(stream.shard, page.last)
-        stream.query = replace(
-            stream.query, start=page.last, limit=max(limit, min(limit * 2, _LARGEST_LIMIT))
-        )
+        stream.query = replace(stream.query, start=page.last, limit=max(limit, min(limit * 2, LARGEST_LIMIT)))
     elif stream.later:
         if stream.waiting:
             stream.frontier = stream.waiting[-1][0]

@@ -74,18 +74,14 @@ def list_part(neighbours: NeighbourList, extent: Extent, key: Key) -> Part | Non
     )
 
 
-def side_by_side(
-    graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: bool = False
-) -> list[Together]:
+def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: bool = False) -> list[Together]:
     """The parts of the partition in which a node stands, those together that one Query reads.
 
     `is_shown`: the node's key is no real one, but shows its placeholders.
     """
     found: list[Together] = []
     for part in sorted(parts, key=lambda part: part.span.low or ""):
-        if found and not _is_apart(
-            graph, key, found[-1].parts[-1].span, part.span, is_shown=is_shown
-        ):
+        if found and not _is_apart(graph, key, found[-1].parts[-1].span, part.span, is_shown=is_shown):
             found[-1].parts.append(part)
         else:
             found.append(Together([part]))
