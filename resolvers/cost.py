@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import cast
 
@@ -286,37 +286,89 @@ class CostEstimate:
 
         A BatchGet that several places share counts at each of them.
         """
-        charges: dict[str, Charge] = {}
-        waiting = [(part, "", 1, 1.0) for part in reversed(self._roots)]
+        places: dict[str, _AtPlace] = {}
+        waiting = [(part, "", _At(1, 1.0)) for part in reversed(self._roots)]
         while waiting:
-            part, place, most, likely = waiting.pop()
-            place = ".".join(filter(None, (place, part.name)))
-            own = part.own.or_later() + _ONE_MORE if part.is_late else part.own
-            if not _count(charges, place, own.times(most, likely)):
+            part, outer, at = waiting.pop()
+            place = ".".join(filter(None, (outer, part.name)))
+            if place not in places and len(places) >= MOST_PLACES:
                 continue
-            most, likely = most * part.most, likely * part.likely
-            for group in part.below if most else ():
+            found = places.setdefault(place, _AtPlace())
+            then = found.add(part.own, at, is_late=part.is_late).times(part.most, part.likely)
+            for group in part.below if then.most else ():
                 for child in group:
-                    get = self._get(child)
+                    get, item_at = self._get(child), then
                     if get is not None:
-                        if (child.plan, None) in self._joint:
-                            # The Query with the lists counts here too, and nobody else's keys are in it.
-                            get = get.or_later() + _ONE_MORE
-                        _count(charges, place, get.times(most, likely))
-                    inner = (*self._by_key[child.plan], *self._by_item[child.plan])
-                    waiting += [(each, place, most, likely) for each in reversed(inner)]
-        return {place: _estimate(charge) for place, charge in charges.items() if charge.most.round_trips}
+                        joint = self._joint.get((child.plan, None))
+                        item_at = found.add(get, then, is_late=joint is not None)
+                    key_at = then | item_at if child.is_unknown else then
+                    waiting += [(each, place, item_at) for each in reversed(self._by_item[child.plan])]
+                    waiting += [(each, place, key_at) for each in reversed(self._by_key[child.plan])]
+        return {place: found.estimate for place, found in places.items() if found.moments}
+
+
+_MOST_MOMENTS = 1 << 12
+"""Round trips are told apart up to this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """When a place is come to, as bits, and how often."""
+
+    most: int
+    likely: float
+    moments: int = 1
+    likely_moments: int = 1
+
+    def times(self, most: int, likely: float) -> _At:
+        return _At(self.most * most, self.likely * likely, self.moments, self.likely_moments)
+
+    def __or__(self, other: _At) -> _At:
+        """At either of the two."""
+        moments = self.moments | other.moments
+        return _At(self.most, self.likely, moments, self.likely_moments | other.likely_moments)
+
+
+@dataclass(slots=True)
+class _AtPlace:
+    """What one place costs."""
+
+    charge: Charge = NOTHING
+    moments: int = 0
+    likely_moments: int = 0
+
+    def add(self, charge: Charge, at: _At, *, is_late: bool) -> _At:
+        """Counts what is read there, and gives when that has come."""
+        if not charge.most.round_trips:
+            return at
+        if is_late:
+            # The request with others counts here too, and nobody else's keys are in it.
+            charge = charge.or_later() + _ONE_MORE
+        sent, after = _spread(at.moments, charge.most.round_trips)
+        likely_sent, likely_after = _spread(at.likely_moments, charge.likely.round_trips)
+        most = replace(charge.most, moments=sent if charge.most.keys else 0)
+        self.charge += replace(charge, most=most).times(at.most, at.likely)
+        self.moments |= sent
+        self.likely_moments |= likely_sent
+        return _At(at.most, at.likely, after, likely_after)
+
+    @property
+    def estimate(self) -> Estimate:
+        most, likely = (each.bit_count() for each in (self.moments, self.likely_moments))
+        return replace(_estimate(self.charge), round_trips=most, likely_round_trips=likely)
+
+
+def _spread(moments: int, round_trips: int) -> tuple[int, int]:
+    """When requests are sent that take up to so many round trips from those moments on, and when they have come."""
+    sent, width = moments, 1
+    while width < min(round_trips, _MOST_MOMENTS):
+        step = min(width, round_trips - width)
+        sent, width = sent | sent << step, width + step
+    sent &= (1 << _MOST_MOMENTS) - 1
+    return sent, sent << 1 if round_trips else moments
 
 
 _ONE_MORE = requests_charge(1, 0, 0, 0, 0)
-
-
-def _count(charges: dict[str, Charge], place: str, charge: Charge) -> bool:
-    """Adds to the charge of a place; False where there are too many of them."""
-    if place not in charges and len(charges) >= MOST_PLACES:
-        return False
-    charges[place] = charges.get(place, NOTHING) + charge
-    return True
 
 
 def _estimate(charge: Charge) -> Estimate:
