@@ -20,6 +20,8 @@ from keygraph.store import BatchGet, Count, Query
 from keygraph.table import Index, Table
 
 _PLACEHOLDER = re.compile(r"[#:][nv]\d+")
+_UNSEEN = re.compile("[\\0-\x1f\x7f\U0010ffff]")
+"""The characters of bounds that nobody sees: they are written as \\u{10FFFF}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +136,4 @@ def _expression(wire: Wire, name: str) -> str | None:
 
 def _value(typed: Mapping[str, object]) -> str:
     [content] = typed.values()
-    return str(content)
+    return _UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):X}}}", str(content))

@@ -124,6 +124,13 @@ class CostEstimate:
             if each.below
             for below in each.below.plans
         }
+        self._met = Counter(
+            below.record
+            for each in plan.objects
+            for selected in each.fields
+            if selected.below
+            for below in selected.below.plans
+        )
         self._joint: dict[tuple[ObjectPlan, FieldPlan | None], _Joint] = {}
         self._by_key: dict[ObjectPlan, tuple[_Part, ...]] = {}
         self._by_item: dict[ObjectPlan, tuple[_Part, ...]] = {}
@@ -174,12 +181,19 @@ class CostEstimate:
         if get is None:
             return by_key + by_item
         joint = self._joint.get((child.plan, None))
-        own = get + by_item.after(1, 1)
+        later = by_item.after(1, 1)
+        if self._may_be_known(child.plan):
+            later = later.or_sooner()
+        own = get + later
         if joint is not None and joint.is_late:
             own = own.or_later()
         if child.is_unknown:
             return (by_key + own).either(get + (by_key + by_item).after(1, 1))
         return by_key + own
+
+    def _may_be_known(self, plan: ObjectPlan) -> bool:
+        """Whether the object's item may have been read elsewhere before, so that what it tells starts at once."""
+        return plan.record is not None and self._met[plan.record] > 1
 
     def _get(self, child: _Child) -> Charge | None:
         """The charge of reading the object's item; None where it is not read."""
@@ -301,6 +315,8 @@ class CostEstimate:
                     if get is not None:
                         joint = self._joint.get((child.plan, None))
                         item_at = found.add(get, then, is_late=joint is not None)
+                        if self._may_be_known(child.plan):
+                            item_at = then | item_at
                     key_at = then | item_at if child.is_unknown else then
                     waiting += [(each, place, item_at) for each in reversed(self._by_item[child.plan])]
                     waiting += [(each, place, key_at) for each in reversed(self._by_key[child.plan])]

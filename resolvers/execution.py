@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from keygraph.names import camel
 from resolvers.arguments import Arguments
 from resolvers.connections import (
     Connection,
@@ -27,8 +26,6 @@ from resolvers.connections import (
     list_kind,
 )
 from resolvers.context import RequestContext
-from resolvers.global_ids import read_global_id
-from resolvers.inputs import key_value
 from resolvers.items_by_key import ItemsByKey, Wanted
 from resolvers.meanings import (
     Called,
@@ -42,6 +39,7 @@ from resolvers.meanings import (
 )
 from resolvers.metering import ORIGIN, Origin
 from resolvers.plan import Below, FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
+from resolvers.roots import named_at_root
 from resolvers.sources import Source, checked, source_of_instance
 from resolvers.together import ReadsTogether
 from resolvers.visits import BegunList, ListVisit, Visit
@@ -78,7 +76,7 @@ class Reading:
         match selected.meaning:
             case NodeByKey() | NodeById() | NodesByIds():
                 try:
-                    sources = self._named_at_root(selected)
+                    sources = named_at_root(self._context.graph, selected, self._arguments)
                 except Exception as error:
                     root.found[selected] = error
                     return
@@ -87,20 +85,6 @@ class Reading:
                 self._start_mixed(selected, visits, 1, selected.key, must_exist=True)
             case ListOf() | OnlyOf():
                 self._start_list(selected, root, None, 1, "")
-
-    def _named_at_root(self, selected: FieldPlan) -> list[Source]:
-        given, graph = self._arguments.of(selected), self._context.graph
-        match selected.meaning:
-            case NodeByKey(record):
-                names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
-                values = {
-                    record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
-                    for name, slot in names.items()
-                }
-                return [Source(record, graph.identity(record, values))]
-            case NodeById():
-                return [Source(*read_global_id(graph, given["id"]))]
-        return [Source(*read_global_id(graph, text)) for text in given["ids"]]
 
     # --- Objects --------------------------------------------------------------------------------------
 
