@@ -359,7 +359,7 @@ class _AtPlace:
             return at
         if is_late:
             # The request with others counts here too, and nobody else's keys are in it.
-            charge = charge.or_later() + _ONE_MORE
+            charge = charge.or_later() + requests_charge(1, 0, int(not charge.likely.requests), 0, 0)
         sent, after = _spread(at.moments, charge.most.round_trips)
         likely_sent, likely_after = _spread(at.likely_moments, charge.likely.round_trips)
         most = replace(charge.most, moments=sent if charge.most.keys else 0)
@@ -382,9 +382,6 @@ def _spread(moments: int, round_trips: int) -> tuple[int, int]:
         sent, width = sent | sent << step, width + step
     sent &= (1 << _MOST_MOMENTS) - 1
     return sent, sent << 1 if round_trips else moments
-
-
-_ONE_MORE = requests_charge(1, 0, 0, 0, 0)
 
 
 def _estimate(charge: Charge) -> Estimate:

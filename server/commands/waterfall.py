@@ -12,7 +12,7 @@ from rich.text import Text
 _BAR = 40
 """How many characters the time axis has."""
 _NARROWEST = 12
-_PLACE = 26
+_PLACE = 24
 """How many characters of a place in the query are on one line at least."""
 
 _COLUMNS = (
@@ -41,7 +41,8 @@ def cost_table(cost: Mapping[str, Any], *, has_run: bool) -> Table:
             "“2 ≤ 5” is likely 2, and at most 5. Items and read units are what is likely.", style="dim"
         ),
         caption_justify="left",
-        padding=(0, 1),
+        padding=0,
+        collapse_padding=True,
     )
     drawn.add_column("\nplace in the query", overflow="fold", min_width=_PLACE)
     for name, _, _ in _COLUMNS:
