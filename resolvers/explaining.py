@@ -16,13 +16,14 @@ from keygraph.errors import BadUserInput
 from keygraph.reading import page_requests
 from keygraph.records import RecordType
 from keygraph.shown_lists import shown_key
+from keygraph.together import Together
 from resolvers.arguments import Arguments
 from resolvers.context import RequestContext
 from resolvers.cost import CostEstimate
 from resolvers.meanings import NodeById, NodeByKey, NodesByIds
 from resolvers.plan import FieldPlan, ObjectPlan, Plan
 from resolvers.roots import named_at_root
-from resolvers.shown import ShownLists
+from resolvers.shown import ShownList, ShownLists
 from resolvers.steps import Step, steps_of
 
 
@@ -63,25 +64,22 @@ class _Requests:
             if len(sources) == 1:
                 self._identities[each.key] = sources[0].identity
 
-    def add(self, step: Step, *, is_many: bool) -> None:
+    def add(self, step: Step, *, is_many: bool, owner: tuple[str, ...] | None = None) -> None:
         """Adds the requests of a step, and of those below it.
 
-        `is_many`: it is read for any number of objects.
+        `is_many`: it is read for any number of objects. `owner` is the identity of a list's owner, where it is known.
         """
         step.is_many = is_many
         identity = self._identities.get(step.place) if step.kind == "get node" else None
-        if step.kind == "get node" and step.is_read:
+        if step.selected is not None:
+            self._add_list(step, step.selected, owner)
+        elif step.is_read:
             step.requests = tuple(self._gets(step, identity, is_many=is_many))
-        elif step.selected is not None:
-            self._add_list(step, None)
-        step.problem = step.problem or (self._problems.get(step.place) if step.kind == "get node" else None)
-        known: dict[int, tuple[str, ...]] = {}
-        if identity is not None and step.plan is not None:
-            known[id(step.plan)] = identity
+            step.problem = self._problems.get(step.place)
         for each in step.steps:
-            self.add(each, is_many=is_many or (step.kind == "read neighbours" and step.page != "1"))
-            if each.selected is not None and id(each.plan) in known:
-                self._add_list(each, identity)
+            is_own = each.selected is not None and each.plan is step.plan
+            below_many = is_many or (step.kind == "read neighbours" and step.page != "1")
+            self.add(each, is_many=below_many, owner=identity if is_own else None)
         self._join(step, identity)
 
     def _gets(
@@ -94,13 +92,11 @@ class _Requests:
             found[replace(request, operation="BatchGetItem") if is_many else request] = None
         yield from found
 
-    def _add_list(self, step: Step, identity: tuple[str, ...] | None) -> None:
-        if step.selected is None:
-            return
+    def _add_list(self, step: Step, selected: FieldPlan, owner: tuple[str, ...] | None) -> None:
         try:
-            shown = self._shown.of(step.selected, identity)
+            shown = self._shown.of(selected, owner)
             if shown.said.to is not None:
-                step.requests = (self._named(step.selected, len(shown.said.to)),)
+                step.requests = (self._named(shown, len(shown.said.to)),)
                 return
             times = shown.needs.path.keys.shards or 1
             requests = (
@@ -112,15 +108,15 @@ class _Requests:
         except Exception as error:
             step.problem = str(error)
 
-    def _named(self, selected: FieldPlan, count: int) -> DescribedRequest:
+    def _named(self, shown_list: ShownList, count: int) -> DescribedRequest:
         """How the edges to the nodes that the client names are read."""
-        needs = self._shown.of(selected).needs
-        request = key_request(self._graph, needs.path.record)
-        if needs.path.finds_by_node:
+        path = shown_list.needs.path
+        request = key_request(self._graph, path.record)
+        if path.finds_by_node:
             return replace(request, operation="BatchGetItem", keys=f"{request.keys}, {count} keys")
-        between = needs.path.keys_of_both_ends
+        between = path.keys_of_both_ends
         if between is None:
-            raise BadUserInput(f"no key of {needs.path.record.name} tells both its ends")
+            raise BadUserInput(f"no key of {path.record.name} tells both its ends")
         shown = " AND ".join(
             f"{key.name} = {template}"
             for key, template in zip(between.attributes, between.templates, strict=False)
@@ -149,7 +145,7 @@ class _Requests:
                     self._join_parts(parts, joint.together, record, known)
 
     def _join_parts(
-        self, parts: list[Step], together: Any, record: RecordType, identity: tuple[str, ...] | None
+        self, parts: list[Step], together: Together, record: RecordType, identity: tuple[str, ...] | None
     ) -> None:
         request = together.request(shown_key(record, identity), self._context.projection)
         for part in parts:

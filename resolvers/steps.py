@@ -312,7 +312,8 @@ def _lines(steps: Sequence[Step], width: int) -> Iterator[str]:
 
 def described(step: Step) -> str:
     """A step in words."""
-    parts = [f"{step.place}: {step.kind} {' or '.join(step.types)}"]
+    kind = step.kind if step.is_read else step.kind.removeprefix("get ")
+    parts = [f"{step.place}: {kind} {' or '.join(step.types)}"]
     if not step.key:
         parts.append("from the root")
     elif step.is_many and step.key.startswith(_KEY_OF):

@@ -60,10 +60,6 @@ def test_what_it_did_cost_stands_beside(store: str) -> None:
     assert ["in", "all", "2", "≤", "2", "2", "1", "≤", "1", "1", "3", "3", "1", "1"] in rows
     drawn = result.stdout[result.stdout.index("When each request ran") :].splitlines()
     assert drawn[1] == "round trip 1"
-    assert [line.split("  ")[-2:] for line in drawn[2:]] == [
-        ["GetItem (1 item)      ".rstrip(), "user"],
-        ["Query GSI1 (2 items)", "user.orders"],
-    ] or all("█" in line for line in drawn[2:])
     assert [line.split()[-1] for line in drawn[2:]] == ["user", "user.orders"]
     assert "█" in drawn[2]
 
