@@ -37,10 +37,12 @@ class Explanation:
     """What was taken for variables of which no value was given."""
 
 
-def explained_steps(plan: Plan, context: RequestContext, arguments: Arguments) -> list[Step]:
-    """The steps of a plan with their requests."""
-    steps = steps_of(plan, context.graph)
-    requests = _Requests(plan, context, arguments)
+def explained_steps(
+    plan: Plan, context: RequestContext, arguments: Arguments, stand_ins: Mapping[str, Any]
+) -> list[Step]:
+    """The steps of a plan with their requests. Of a stand-in nobody wants to know that it is no global id."""
+    requests = _Requests(plan, context, arguments, stand_ins)
+    steps = [each for each in steps_of(plan, context.graph) if requests.may_be_read(each)]
     for each in steps:
         requests.add(each, is_many=False)
     return steps
@@ -49,20 +51,32 @@ def explained_steps(plan: Plan, context: RequestContext, arguments: Arguments) -
 class _Requests:
     """Adds its requests to each step."""
 
-    def __init__(self, plan: Plan, context: RequestContext, arguments: Arguments) -> None:
+    def __init__(
+        self, plan: Plan, context: RequestContext, arguments: Arguments, stand_ins: Mapping[str, Any]
+    ) -> None:
         self._context = context
         self._graph = context.graph
         self._shown = ShownLists(context, arguments)
         self._identities: dict[str, tuple[str, ...]] = {}
         self._problems: dict[str, str] = {}
+        self._named_types: dict[str, set[str]] = {}
         for each in plan.root.having(NodeByKey, NodeById, NodesByIds):
             try:
                 sources = named_at_root(context.graph, each, arguments)
             except Exception as error:
-                self._problems[each.key] = str(error)
+                if not any(f"'{value}'" in str(error) for value in stand_ins.values()):
+                    self._problems[each.key] = str(error)
                 continue
+            self._named_types[each.key] = {source.record.name for source in sources}
             if len(sources) == 1:
                 self._identities[each.key] = sources[0].identity
+
+    def may_be_read(self, step: Step) -> bool:
+        """Whether a step of the root is one of the types that are named, where global ids tell these."""
+        named = self._named_types.get(step.place)
+        if named is not None:
+            step.types = tuple(name for name in step.types if name in named)
+        return bool(step.types)
 
     def add(self, step: Step, *, is_many: bool, owner: tuple[str, ...] | None = None) -> None:
         """Adds the requests of a step, and of those below it.

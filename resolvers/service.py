@@ -122,7 +122,7 @@ class Service:
             run = self._planned(read, operation, given | taken)
         except _Refused as refused:
             raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
-        steps = explained_steps(run.plan, run.context, run.arguments)
+        steps = explained_steps(run.plan, run.context, run.arguments, taken)
         return Explanation(steps, self._estimate(run), taken)
 
     def _planned(

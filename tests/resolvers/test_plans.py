@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from keygraph.describing import described_requests
 from keygraph.errors import BadUserInput
+from keygraph.store import Answer, Count, Query, Request, Store
+from keygraph.table import Table
 from resolvers import Service, build_schema
 from resolvers.global_ids import global_id
 from resolvers.steps import Step, steps_json, steps_text
-from tests.resolvers.estimated import GRAPHS
+from tests.conftest import MakeStore
+from tests.resolvers.estimated import GRAPHS, OPERATIONS, served
 from tests.resolvers.plans import SECRET, Unread, file_of, operations_of, printed
 from tests.resolvers.test_cost import bomb
 from tests.resolvers.worlds import library
@@ -124,3 +128,45 @@ def test_a_fragment_bomb_ends() -> None:
     assert len(all_of(steps)) <= 500
     assert all("\n" not in line for line in steps_text(steps).splitlines())
     assert len(json.dumps(steps_json(steps))) > 1000
+
+
+class Recording:
+    """A store that remembers what it was asked."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.sent: list[Request[Any]] = []
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        self.sent.append(request)
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+@pytest.mark.parametrize("model", GRAPHS)
+async def test_what_is_shown_is_what_is_sent(model: str, make_store: MakeStore) -> None:
+    """Somebody would look for a request in their traces that is another one there."""
+    graph = GRAPHS[model]
+    store = Recording(await make_store(graph.table))
+    service = await served(model, store)
+    compared = 0
+    for operation in OPERATIONS[model]:
+        variables = operation.variables[0]
+        store.sent.clear()
+        explanation = service.explain(operation.document, variables)
+        await service.execute(operation.document, variables)
+        queries = [request for request in store.sent if isinstance(request, Query | Count)]
+        sent = [described_requests(graph, [request]) for request in queries]
+        shown = [request for step in all_of(explanation.steps) for request in step.requests]
+        for each in shown:
+            is_known = "{" not in each.keys.replace("\\u{", "") and ", then " not in each.keys
+            if each.operation == "Query" and is_known:
+                assert each in sent, operation.name
+                compared += 1
+    assert compared >= 1
