@@ -6,6 +6,7 @@ What such a list reads is what any owner's does, so that its requests can be sho
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from keygraph.conditions import Condition
 from keygraph.errors import BadUserInput
@@ -43,6 +44,25 @@ def shown_list(
 
     Raises BadUserInput where the sort key's arguments leave a gap.
     """
+    if identity is None and not required and not ranged and where is None:
+        return _unnarrowed(graph, path)
+    return _shown(graph, path, identity, required, ranged, where)
+
+
+@lru_cache(maxsize=1024)
+def _unnarrowed(graph: Graph, path: AccessPath) -> NeighbourList:
+    """A path's list without arguments, which most are, kept with what it reads."""
+    return _shown(graph, path, None, None, None, None)
+
+
+def _shown(
+    graph: Graph,
+    path: AccessPath,
+    identity: tuple[str, ...] | None,
+    required: Mapping[str, str | None] | None,
+    ranged: Mapping[str, Narrowing] | None,
+    where: Condition | None,
+) -> NeighbourList:
     texts: dict[str, str | None] = {slot.name: _label(path, slot) for slot in path.keys.slots}
     if identity is not None:
         texts |= path.texts_of_owner(identity)

@@ -133,6 +133,16 @@ def is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool =
     `is_shown`: the partition is no real one, but shows its placeholders; types that stand in any partition that begins
     alike are taken to stand there.
     """
+    return _is_between_shown(model, partition, gap) if is_shown else _is_between(model, partition, gap)
+
+
+@lru_cache(maxsize=1024)
+def _is_between_shown(model: Model, partition: KeyValue, gap: Span) -> bool:
+    """The same of a partition with placeholders, of which there are few."""
+    return _is_between(model, partition, gap, is_shown=True)
+
+
+def _is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
     text = model.table.keys[0].text(partition)
     for record in model.types.values():
         keys = record.table_keys

@@ -49,9 +49,22 @@ class ShownLists:
     def __init__(self, context: RequestContext, arguments: Arguments) -> None:
         self._context = context
         self._arguments = arguments
+        self._found: dict[tuple[FieldPlan, tuple[str, ...] | None], ShownList | Exception] = {}
 
     def of(self, selected: FieldPlan, identity: tuple[str, ...] | None = None) -> ShownList:
         """A list of an owner. Raises BadUserInput or GraphQLError where its arguments cannot be used."""
+        found = self._found.get((selected, identity))
+        if found is None:
+            try:
+                found = self._shown(selected, identity)
+            except Exception as error:
+                found = error
+            self._found[selected, identity] = found
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _shown(self, selected: FieldPlan, identity: tuple[str, ...] | None) -> ShownList:
         needs = neighbour_needs(selected)
         said = list_arguments(self._context, needs.path, self._arguments.of(selected))
         neighbours = shown_list(
