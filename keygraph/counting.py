@@ -11,13 +11,28 @@ itself under a key that is none of the type's.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from keygraph.listing import NeighbourList
 from keygraph.projecting import list_projection
-from keygraph.ranges import Span
 from keygraph.store import Count, Query, Store
-from keygraph.table import KeyValue
+
+
+def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
+    """What is sent at first to count the list: one for each shard and piece of the range, all at once.
+
+    Counts, where the store's own is the list's; else Queries for keys that are recognised here.
+    """
+    index, filter_, by_store = neighbours.index_name, neighbours.count_filter, neighbours.counted
+    spans = [
+        span for span in (neighbours.reading.pieces if by_store is None else by_store) if not span.is_empty
+    ]
+    parts = [(partition, span.range) for partition in neighbours.partitions for span in spans]
+    if by_store is not None:
+        return [Count(partition, index, range_, filter_) for partition, range_ in parts]
+    projection = list_projection(neighbours, frozenset())
+    return [Query(partition, index, range_, filter_, projection=projection) for partition, range_ in parts]
 
 
 @dataclass(slots=True)
@@ -37,51 +52,26 @@ async def count(store: Store, neighbours: NeighbourList, most_pages: int) -> int
 
     One page of each shard, and of each piece of the range, is read at least, all of them at once.
     """
-    by_store = neighbours.counted
-    spans = neighbours.reading.pieces if by_store is None else by_store
-    parts = [(partition, span) for partition in neighbours.partitions for span in spans if not span.is_empty]
-    pages = _Pages(max(most_pages, len(parts)))
-    counts = await asyncio.gather(
-        *(
-            _recognised(store, neighbours, partition, span, pages)
-            if by_store is None
-            else _counted(store, neighbours, partition, span, pages)
-            for partition, span in parts
-        )
-    )
+    requests = count_requests(neighbours)
+    pages = _Pages(max(most_pages, len(requests)))
+    counts = await asyncio.gather(*(_counted(store, neighbours, request, pages) for request in requests))
     known = [number for number in counts if number is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
 async def _counted(
-    store: Store, neighbours: NeighbourList, partition: KeyValue, span: Span, pages: _Pages
+    store: Store, neighbours: NeighbourList, request: Count | Query, pages: _Pages
 ) -> int | None:
-    request = Count(partition, neighbours.index_name, span.range, neighbours.count_filter)
+    """What a request finds, and those that go on after it."""
     total = 0
     while pages.take():
-        page = await store.send(request)
-        total += page.count
-        if page.last is None:
+        if isinstance(request, Count):
+            counted = await store.send(request)
+            total, last = total + counted.count, counted.last
+        else:
+            page = await store.send(request)
+            total, last = total + sum(neighbours.includes(item) for item in page.items), page.last
+        if last is None:
             return total
-        request = replace(request, start=page.last)
-    return None
-
-
-async def _recognised(
-    store: Store, neighbours: NeighbourList, partition: KeyValue, span: Span, pages: _Pages
-) -> int | None:
-    request = Query(
-        partition,
-        neighbours.index_name,
-        span.range,
-        neighbours.count_filter,
-        projection=list_projection(neighbours, frozenset()),
-    )
-    total = 0
-    while pages.take():
-        page = await store.send(request)
-        total += sum(neighbours.includes(item) for item in page.items)
-        if page.last is None:
-            return total
-        request = replace(request, start=page.last)
+        request = replace(request, start=last)
     return None

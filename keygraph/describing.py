@@ -7,20 +7,21 @@ values are the placeholders of the templates: `PK = USER#{user_id} AND begins_wi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from keygraph.conditions import Path
 from keygraph.graph import Graph
 from keygraph.paths import AccessPath
-from keygraph.ranges import Span, beginning_with
 from keygraph.records import RecordType
 from keygraph.rendering import Wire, render
-from keygraph.siblings import without_siblings
-from keygraph.store import BatchGet, Query
+from keygraph.shown_lists import shown_key, shown_list
+from keygraph.store import BatchGet, Count, Query
 from keygraph.table import Index, Table
-from keygraph.templates import Slot, Template
 
 _PLACEHOLDER = re.compile(r"[#:][nv]\d+")
+_UNSEEN = re.compile("[\\0-\x1f\x7f\U0010ffff]")
+"""The characters of bounds that nobody sees: they are written as \\u{10FFFF}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,39 +37,61 @@ class DescribedRequest:
     """What the store leaves out of the range."""
     times: int = 1
     """How many requests are sent at once: one for each shard."""
+    projection: str | None = None
+    """The attributes that are sent; None for all of them."""
+    limit: int | None = None
+    """How many items are looked at."""
+    is_backward: bool = False
+    counts: bool = False
+    """Whether nothing but the number of items is sent."""
 
 
-def key_request(graph: Graph, record: RecordType) -> DescribedRequest:
+def key_request(
+    graph: Graph,
+    record: RecordType,
+    identity: tuple[str, ...] | None = None,
+    projection: tuple[Path, ...] | None = None,
+) -> DescribedRequest:
     """How one item is read by its key: GetItem, or BatchGetItem of all the shards where it can stand."""
     keys = record.table_keys
-    texts = {slot.name: _placeholder(record.leaf_name(slot.path)) for slot in keys.slots}
-    key = tuple(_text(template, texts) for template in keys.templates)
-    [wire] = render(BatchGet((key,)), _as_texts(graph.table))
+    [wire] = render(BatchGet((shown_key(record, identity),), projection), _as_texts(graph.table))
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
     shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
+    asked = _expression(wire, "ProjectionExpression")
     if keys.shards:
-        return DescribedRequest("BatchGetItem", None, f"{shown}, shard 0 to {keys.shards - 1}")
-    return DescribedRequest(wire.operation, None, shown)
+        shown = f"{shown}, shard 0 to {keys.shards - 1}"
+        return DescribedRequest("BatchGetItem", None, shown, projection=asked)
+    return DescribedRequest(wire.operation, None, shown, projection=asked)
 
 
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
     """How the path is read where nothing narrows its range: a Query for each shard."""
-    texts = {slot.name: _label(path, slot) for slot in path.keys.slots}
-    known = {slot.name for slot in (*path.keys.partition.slots, *path.prefix.slots)}
-    prefix, partition = _text(path.prefix, texts), _text(path.keys.partition, texts)
-    is_whole = path.keys.sort is not None and not path.rest.tokens
-    span = Span(prefix, prefix) if is_whole else beginning_with(prefix)
-    fixed = {name: text for name, text in texts.items() if name in known}
-    reading = without_siblings(graph, path, partition, span, fixed, is_shown=True)
-    filter_ = graph.type_condition(path) if reading.others else None
-    queries = [Query(partition, path.keys.index_name, piece.range, filter_) for piece in reading.pieces]
-    wires = [wire for query in queries for wire in render(query, _as_texts(graph.table))]
+    neighbours = shown_list(graph, path)
+    filter_, index = neighbours.siblings_filter, path.keys.index_name
+    queries = [
+        Query(neighbours.partitions[0], index, piece.range, filter_) for piece in neighbours.reading.pieces
+    ]
+    return described_requests(graph, queries, path.keys.shards or 1)
+
+
+def described_requests(graph: Graph, requests: Sequence[Query | Count], times: int = 1) -> DescribedRequest:
+    """The requests for the pieces of one range as one, of which the keys may be placeholders."""
+    wires = [wire for request in requests for wire in render(request, _as_texts(graph.table))]
+    if not wires:
+        return DescribedRequest(
+            "Query", requests[0].index if requests else None, "nothing: no item can match"
+        )
+    first = wires[0]
     return DescribedRequest(
-        wires[0].operation,
-        path.keys.index_name,
+        first.operation,
+        requests[0].index,
         ", then ".join(_expression(wire, "KeyConditionExpression") or "" for wire in wires),
-        _expression(wires[0], "FilterExpression"),
-        path.keys.shards or 1,
+        _expression(first, "FilterExpression"),
+        times,
+        _expression(first, "ProjectionExpression"),
+        first.body.get("Limit"),
+        first.body.get("ScanIndexForward") is False,
+        first.body.get("Select") == "COUNT",
     )
 
 
@@ -96,26 +119,6 @@ def _as_texts(table: Table) -> Table:
     return Table(table.name, partition_key=partition, sort_key=sort[0] if sort else None, indexes=indexes)
 
 
-def _label(path: AccessPath, slot: Slot) -> str:
-    """What a slot is called in a path: the owner's own key field, else the argument."""
-    source = path.known.get(slot.name)
-    owner = path.owner
-    if source is not None and owner is not None:
-        if not source.path:  # the whole key of the owner, which is one of several types
-            texts = {each.name: _placeholder(owner.leaf_name(each.path)) for each in owner.identity}
-            return _text(owner.table_keys.partition, texts)
-        return _placeholder(owner.leaf_name(source.path))
-    return _placeholder(path.record.leaf_name(slot.path))
-
-
-def _placeholder(name: str) -> str:
-    return "{" + name + "}"
-
-
-def _text(template: Template, texts: Mapping[str, str]) -> str:
-    return template.render(texts) or ""
-
-
 def _expression(wire: Wire, name: str) -> str | None:
     """An expression of the request with its names and values written out."""
     text = wire.body.get(name)
@@ -133,4 +136,4 @@ def _expression(wire: Wire, name: str) -> str | None:
 
 def _value(typed: Mapping[str, object]) -> str:
     [content] = typed.values()
-    return str(content)
+    return _UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):X}}}", str(content))

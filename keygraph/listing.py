@@ -49,6 +49,8 @@ class NeighbourList:
     """The texts of the sort key's slots that a reader has said, by slot."""
     condition: Condition | None = None
     """What is decided here, on whole items."""
+    is_shown: bool = False
+    """Whether it has placeholders where its owner's key will be (`keygraph.shown_lists`)."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -71,7 +73,9 @@ class NeighbourList:
     @cached_property
     def reading(self) -> Reading:
         """What of the range is read, and which siblings with it."""
-        return without_siblings(self.graph, self.path, self.partitions[0], self.span, self.texts)
+        return without_siblings(
+            self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.is_shown
+        )
 
     @property
     def texts(self) -> dict[str, str | None]:
@@ -211,7 +215,7 @@ def bind(
         for shard in range(path.keys.shards or 1)
     )
     prefix = path.prefix.render(texts) or ""
-    filter_, condition = _split(where, path, graph)
+    filter_, condition = split_condition(where, path, graph)
     return NeighbourList(
         graph,
         path,
@@ -229,7 +233,7 @@ def bind(
 # --- Conditions ---------------------------------------------------------------------------------------
 
 
-def _split(
+def split_condition(
     where: Condition | None, path: AccessPath, graph: Graph
 ) -> tuple[Condition | None, Condition | None]:
     """What of a condition the store can decide, and what is decided here.

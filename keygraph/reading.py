@@ -21,7 +21,7 @@ from keygraph.table import Key, KeyValue
 from keygraph.templates import Template
 
 _FILTERED_LIMIT = 32
-_LARGEST_LIMIT = 1024
+LARGEST_LIMIT = 1024
 """Under a filter a request looks at this many items at first, doubled each time up to the largest."""
 
 _BOUND_BYTES = 1020
@@ -120,21 +120,24 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
     return Found(taken[: extent.count], len(taken) > extent.count, None)
 
 
-def most_requests(wanted: int, shards: int, budget: int, per_page: int, *, is_filtered: bool) -> int:
+def most_requests(
+    wanted: int, shards: int, pieces: int, budget: int, per_page: int, *, is_filtered: bool
+) -> int:
     """How many requests `read` can send for so many items, where not everything in the range is in the list.
 
     Every request of a shard looks at twice as many items as the one before it, up to the largest limit, and to what
     a page holds, until the budget is used up. That is slowest where all shards go on alike; the last requests get what
-    is left of it.
+    is left of it. Each piece of the range begins anew with few items.
     """
     if not wanted:
         return 0
-    limit, looked_at, rounds = _first_limit(wanted, is_filtered), 0, 0
+    limit, looked_at, rounds, few = _first_limit(wanted, is_filtered), 0, 0, 1
     while looked_at < budget:
         looked_at += min(limit, per_page) * shards
         rounds += 1
-        limit = max(limit, min(limit * 2, _LARGEST_LIMIT))
-    return rounds * shards + 2 * (shards - 1)
+        few += limit < min(per_page, LARGEST_LIMIT)
+        limit = max(limit, min(limit * 2, LARGEST_LIMIT))
+    return (rounds + (pieces - 1) * few) * shards + 2 * (shards - 1)
 
 
 def looked_at_first(wanted: int, *, is_filtered: bool) -> int:
@@ -144,6 +147,16 @@ def looked_at_first(wanted: int, *, is_filtered: bool) -> int:
 
 def _first_limit(wanted: int, is_filtered: bool) -> int:
     return max(wanted, _FILTERED_LIMIT) if is_filtered else wanted
+
+
+def page_requests(neighbours: NeighbourList, extent: Extent) -> list[Query]:
+    """What is sent for the page in one shard, as far as it is known before anything was read.
+
+    One for each piece of the range; all but the first only if the page comes to them.
+    """
+    wanted = extent.count + extent.look_ahead
+    stream = _stream(neighbours, extent, 0, wanted) if wanted else None
+    return [] if stream is None else [stream.query, *stream.later]
 
 
 async def read_to(
@@ -286,7 +299,7 @@ async def _is_crossed(store: Store, neighbours: NeighbourList, extent: Extent) -
     )
     looked_at = 0
     while looked_at < extent.budget:
-        page = await store.send(replace(query, limit=min(_LARGEST_LIMIT, extent.budget - looked_at)))
+        page = await store.send(replace(query, limit=min(LARGEST_LIMIT, extent.budget - looked_at)))
         if any(neighbours.place_of(item) == until for item in page.items):
             return False
         if page.last is None:
@@ -325,9 +338,7 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
     stream.is_fresh = page.last is None
     if page.last is not None:
         stream.frontier = Place(stream.shard, page.last)
-        stream.query = replace(
-            stream.query, start=page.last, limit=max(limit, min(limit * 2, _LARGEST_LIMIT))
-        )
+        stream.query = replace(stream.query, start=page.last, limit=max(limit, min(limit * 2, LARGEST_LIMIT)))
     elif stream.later:
         if stream.waiting:
             stream.frontier = stream.waiting[-1][0]

@@ -127,20 +127,41 @@ def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
     return shape_of_one(sort.with_texts(dict(texts)))
 
 
-def is_between(model: Model, partition: KeyValue, gap: Span) -> bool:
-    """Whether items of a declared type may stand in a part of a partition of the table."""
+def is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
+    """Whether items of a declared type may stand in a part of a partition of the table.
+
+    `is_shown`: the partition is no real one, but shows its placeholders; types that stand in any partition that begins
+    alike are taken to stand there.
+    """
+    return _is_between_shown(model, partition, gap) if is_shown else _is_between(model, partition, gap)
+
+
+@lru_cache(maxsize=1024)
+def _is_between_shown(model: Model, partition: KeyValue, gap: Span) -> bool:
+    """The same of a partition with placeholders, of which there are few."""
+    return _is_between(model, partition, gap, is_shown=True)
+
+
+def _is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
     text = model.table.keys[0].text(partition)
     for record in model.types.values():
         keys = record.table_keys
         told = None if text is None or record.is_virtual else keys.partition.parse(text)
-        if told is None:
+        if told is None and not (is_shown and not record.is_virtual and _begin_alike(keys, partition)):
             continue
-        shape_here = _sort_shape(keys, _told(keys.sort, told))
+        shape_here = _sort_shape(keys, _told(keys.sort, told or {}))
         if any(
             not gap.within(_span_of(each)).is_empty for each in stretches(shape_here, _common_beginning(gap))
         ):
             return True
     return False
+
+
+def _begin_alike(keys: Keys, shown: KeyValue) -> bool:
+    """Whether the keys' partition and one with placeholders have the same text before the first of them."""
+    begin, text = (keys.partition.tokens or ("",))[0], str(shown).partition("{")[0]
+    own = begin if isinstance(begin, str) else ""
+    return own.startswith(text) and text.startswith(own)
 
 
 def filled(

@@ -44,6 +44,11 @@ class Together:
     def span(self) -> Span:
         return self.parts[0].span.hull(self.parts[-1].span)
 
+    def request(self, key: Key, projection: tuple[Path, ...] | None) -> Query:
+        """The Query that reads them, in the partition of a node."""
+        most = sum(part.most for part in self.parts)
+        return Query(key[0], range=self.span.range, projection=projection, limit=most)
+
 
 def node_part(key: Key) -> Part:
     """A node's own item."""
@@ -69,25 +74,28 @@ def list_part(neighbours: NeighbourList, extent: Extent, key: Key) -> Part | Non
     )
 
 
-def side_by_side(graph: Graph, key: Key, parts: Sequence[Part]) -> list[Together]:
-    """The parts of the partition in which a node stands, those together that one Query reads."""
+def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: bool = False) -> list[Together]:
+    """The parts of the partition in which a node stands, those together that one Query reads.
+
+    `is_shown`: the node's key is no real one, but shows its placeholders.
+    """
     found: list[Together] = []
     for part in sorted(parts, key=lambda part: part.span.low or ""):
-        if found and not _is_apart(graph, key, found[-1].parts[-1].span, part.span):
+        if found and not _is_apart(graph, key, found[-1].parts[-1].span, part.span, is_shown=is_shown):
             found[-1].parts.append(part)
         else:
             found.append(Together([part]))
     return found
 
 
-def _is_apart(graph: Graph, key: Key, before: Span, after: Span) -> bool:
+def _is_apart(graph: Graph, key: Key, before: Span, after: Span, *, is_shown: bool) -> bool:
     """Whether other items may stand between two ranges, or whether they overlap."""
     if before.high is None or after.low is None or not isinstance(before.high, str):
         return True
     gap = Span(before.high if before.below else before.high + "\0", after.low, below=True)
     if before.high > after.low or (before.high == after.low and not before.below):
         return True
-    return not gap.is_empty and is_between(graph, key[0], gap)
+    return not gap.is_empty and is_between(graph, key[0], gap, is_shown=is_shown)
 
 
 async def read_together(
@@ -98,8 +106,7 @@ async def read_together(
     Raises a StoreError.
     """
     sort_key = store.table.keys[1].name
-    most = sum(part.most for part in together.parts)
-    page = await store.send(Query(key[0], range=together.span.range, projection=projection, limit=most))
+    page = await store.send(together.request(key, projection))
     found: dict[Part, Found | Item | None] = {}
     for part in together.parts:
         items = [item for item in page.items if part.span.contains(cast(KeyValue, item[sort_key]))]

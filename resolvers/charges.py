@@ -68,6 +68,11 @@ class Traffic:
         later = self.round_trips + round_trips if self.round_trips else 0
         return Traffic(self.alone, self.keys, self.moments << round_trips, later)
 
+    def or_later(self) -> Traffic:
+        """The same, or one round trip later."""
+        later = self.round_trips + 1 if self.round_trips else 0
+        return Traffic(self.alone, self.keys, self.moments | self.moments << 1, later)
+
     def apart(self) -> Traffic:
         return Traffic(self.requests, 0, 0, self.round_trips)
 
@@ -142,6 +147,22 @@ class Charge:
             self.dearest,
             self.trail,
         )
+
+    def or_later(self) -> Charge:
+        """The same, if it may be one round trip later."""
+        if self is NOTHING:
+            return self
+        return Charge(
+            self.most.or_later(), self.likely, self.items, self.read_units, self.dearest, self.trail
+        )
+
+    def or_sooner(self) -> Charge:
+        """The same, if it may be one round trip sooner: its keys may leave in one batch more."""
+        most = self.most
+        if not most.keys:
+            return self
+        sooner = Traffic(most.alone, most.keys, most.moments | most.moments >> 1, most.round_trips)
+        return Charge(sooner, self.likely, self.items, self.read_units, self.dearest, self.trail)
 
     def apart(self) -> Charge:
         """The same, if nobody knows when it happens, so that its keys may be got without those of other places."""

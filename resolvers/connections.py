@@ -131,10 +131,6 @@ class Connection:
         """The part of the list that is read for the page."""
         return self.shared or self.extent
 
-    @property
-    def _attributes(self) -> frozenset[str] | None:
-        return self.context.attributes_of(self.neighbours.path.record)
-
     async def first(self) -> Edge | None:
         """The first edge; None where there is none."""
         found = await self.context.neighbours.page(self.neighbours, self.reads)
@@ -148,15 +144,8 @@ class Connection:
     def extent(self) -> Extent:
         """The part of the list that the page shows."""
         window = self.window
-        return Extent(
-            window.size,
-            forward=window.forward,
-            after=window.start,
-            until=window.end,
-            look_ahead=("hasPreviousPage" if window.from_end else "hasNextPage") in self.looks,
-            budget=self.context.limits.read_budget,
-            attributes=self._attributes,
-        )
+        extent = _extent(self.context, self.neighbours.path, window, self.looks)
+        return replace(extent, after=window.start, until=window.end)
 
     async def page(self) -> tuple[list[Edge], PageInfo]:
         """The edges in the client's order, and what is known around them."""
@@ -336,6 +325,22 @@ def list_arguments(context: RequestContext, path: AccessPath, given: Mapping[str
 def list_kind(path: AccessPath, said: ListArguments) -> ListKind:
     """The lists that this one is like."""
     return ListKind(path, bool(said.ranged), said.where is not None)
+
+
+def page_extent(context: RequestContext, needs: NeighbourNeeds, said: ListArguments) -> Extent:
+    """The part of a list that its page shows, as if no cursor were given."""
+    window = _Window(said.size, said.from_end, None, None, said.descending)
+    return _extent(context, needs.path, window, needs.looks)
+
+
+def _extent(context: RequestContext, path: AccessPath, window: _Window, looks: frozenset[str]) -> Extent:
+    return Extent(
+        window.size,
+        forward=window.forward,
+        look_ahead=("hasPreviousPage" if window.from_end else "hasNextPage") in looks,
+        budget=context.limits.read_budget,
+        attributes=context.attributes_of(path.record),
+    )
 
 
 def connect(

@@ -2,11 +2,13 @@
 
 The rules are DynamoDB's (`keygraph.capacity`): a Query of a page of items adds their sizes up and is rounded up to
 4 KB, a BatchGetItem rounds each item up, all reads are eventually consistent and cost half, a count costs what it
-counts, each shard is a Query of its own, and what an index lacks is got by BatchGet as whole items.
+counts, each shard is a Query of its own, and what an index lacks is got by BatchGet as whole items. A range that is
+split around other types' items is a Query for each piece that the page comes to, a node that is read with its lists is
+one Query with them (`resolvers.shown`), and a node of which the key does not tell the type is got in any case.
 
 **Requests and round trips are never more than estimated.** Every page is taken to be full, every node to exist and to be
-another one. A list in whose range other things may stand, or under a filter, looks at more than it gives: it is taken to
-send requests until the read budget is used up, and what hangs on it to be got without what hangs on other lists, since
+another one; what is read with other things may have to be read apart after them. A list in whose range other things may
+stand, or under a filter, looks at more than it gives: it is taken to send requests until the read budget is used up, and what hangs on it to be got without what hangs on other lists, since
 nobody knows in which round trip it ends. This assumes that items are not more than twice as large on average as those
 seen (`resolvers.statistics`), that a list that is counted is not more than twice as long as those seen, that what stands in
 a range is declared, and that DynamoDB leaves nothing of a batch undone. Fields that are not the graph's, and
@@ -22,22 +24,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import cast
 
-from keygraph.capacity import PAGE_BYTES, read_units
-from keygraph.reading import looked_at_first, most_requests
+from keygraph.capacity import PAGE_BYTES
 from keygraph.records import RecordType
 from resolvers.arguments import Arguments
 from resolvers.charges import NOTHING, Charge, keys_charge, requests_charge, total, written
-from resolvers.connections import ListArguments, list_arguments, list_kind
 from resolvers.context import RequestContext
-from resolvers.gathering import BATCH_KEYS
 from resolvers.global_ids import read_global_id
+from resolvers.list_costs import Joint, ListCost
 from resolvers.meanings import FarNode, ListOf, NodeById, NodeByKey, NodesByIds, OnlyOf
-from resolvers.metering import ListKind
-from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan, Plan, neighbour_needs
+from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan, Plan, is_type_unknown
+from resolvers.shown import ShownLists
 from resolvers.statistics import Statistics
 
 MOST_PLACES = 1000
@@ -67,6 +67,8 @@ class _Child:
     """Whether its item is there."""
     must_exist: bool = False
     """Whether it is read in any case, to know that it is there."""
+    is_unknown: bool = False
+    """Whether its type may have to be told by reading it, before anything else starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class _Part:
     """The objects, of each of these groups one; and of a group nobody knows which."""
     is_apart: bool = False
     """Whether nobody knows when it ends."""
+    is_late: bool = False
+    """Whether it may be read one round trip later: with other things first, and apart after them."""
 
 
 class CostEstimate:
@@ -96,12 +100,28 @@ class CostEstimate:
         self._context = context
         self._arguments = arguments
         self._statistics = statistics
+        self._shown = ShownLists(context, arguments)
+        self._named = {
+            below
+            for each in plan.root.having(NodeByKey, NodeById, NodesByIds)
+            if each.below
+            for below in each.below.plans
+        }
+        self._met = Counter(
+            below.record
+            for each in plan.objects
+            for selected in each.fields
+            if selected.below
+            for below in selected.below.plans
+        )
+        self._joint: dict[tuple[ObjectPlan, FieldPlan | None], Joint] = {}
         self._by_key: dict[ObjectPlan, tuple[_Part, ...]] = {}
         self._by_item: dict[ObjectPlan, tuple[_Part, ...]] = {}
         self._key_charge: dict[ObjectPlan, Charge] = {}
         self._item_charge: dict[ObjectPlan, Charge] = {}
         for each in plan.inner_first:
             if each is not plan.root:
+                self._join(each)
                 self._by_key[each] = (*self._lists(each), *map(self._step, each.key_ends))
                 self._key_charge[each] = total(map(self._charged, self._by_key[each]))
                 steps = map(self._step, each.item_ends)
@@ -128,6 +148,8 @@ class CostEstimate:
             inner = total(map(self._alternatives, filter(None, part.below)))
             inner = inner.times(part.most, part.likely)
             charge += inner.after(charge.most.round_trips, charge.likely.round_trips)
+        if part.is_late:
+            charge = charge.or_later()
         return (charge.apart() if part.is_apart else charge).under(part.name)
 
     def _alternatives(self, children: tuple[_Child, ...]) -> Charge:
@@ -137,20 +159,35 @@ class CostEstimate:
         return first
 
     def _child(self, child: _Child) -> Charge:
-        charge = self._key_charge[child.plan]
+        by_key, by_item = self._key_charge[child.plan], self._item_charge[child.plan]
         get = self._get(child)
         if get is None:
-            return charge + self._item_charge[child.plan]
-        return charge + get + self._item_charge[child.plan].after(1, 1)
+            return by_key + by_item
+        joint = self._joint.get((child.plan, None))
+        later = by_item.after(1, 1)
+        if self._may_be_known(child.plan):
+            later = later.or_sooner()
+        own = get + later
+        if joint is not None and joint.is_late:
+            own = own.or_later()
+        if child.is_unknown:
+            return (by_key + own).either(get + (by_key + by_item).after(1, 1))
+        return by_key + own
+
+    def _may_be_known(self, plan: ObjectPlan) -> bool:
+        """Whether the object's item may have been read elsewhere before, so that what it tells starts at once."""
+        return plan.record is not None and self._met[plan.record] > 1
 
     def _get(self, child: _Child) -> Charge | None:
         """The charge of reading the object's item; None where it is not read."""
         record = child.plan.record
         if child.is_read or record is None or record.is_virtual:
             return None
-        if not (child.plan.needs_item or child.must_exist):
+        if not (child.plan.needs_item or child.must_exist or child.is_unknown):
             return None
         keys = record.table_keys.shards or 1
+        if (child.plan, None) in self._joint:
+            return Charge(keys_charge(keys, 0, 0, 0).most, items=1)
         units = self._statistics.units_of_get(record) + (keys - 1) / 2
         likely = 1.0 if child.must_exist else self._statistics.distinct(record)
         return keys_charge(keys, keys * likely, likely, units * likely)
@@ -160,7 +197,7 @@ class CostEstimate:
     def _at_root(self, selected: FieldPlan) -> Iterator[_Part]:
         match selected.meaning:
             case ListOf() | OnlyOf():
-                yield from self._list(selected)
+                yield from self._list(selected, None)
             case NodeByKey(record):
                 yield self._nodes_at_root(selected, record, 1)
             case NodeById() | NodesByIds():
@@ -189,16 +226,17 @@ class CostEstimate:
 
     def _lists(self, plan: ObjectPlan) -> Iterator[_Part]:
         for selected in plan.lists:
-            yield from self._list(selected)
+            yield from self._list(selected, plan)
 
-    def _list(self, selected: FieldPlan) -> Iterator[_Part]:
+    def _list(self, selected: FieldPlan, owner: ObjectPlan | None) -> Iterator[_Part]:
         """The reads of a list; none where its arguments cannot be used."""
-        needs = neighbour_needs(selected)
         try:
-            said = list_arguments(self._context, needs.path, self._arguments.of(selected))
+            shown = self._shown.of(selected)
         except Exception:
             return  # nothing is read; the answer says why
-        list_ = _List(self._context, self._statistics, needs, said, list_kind(needs.path, said))
+        needs, said = shown.needs, shown.said
+        joint = self._joint.get((owner, selected)) if owner else None
+        list_ = ListCost(self._context, self._statistics, shown, joint)
         if needs.has_total and said.to is None:
             yield _Part(selected.key, list_.count())
         charge = list_.page() if said.to is None else list_.named()
@@ -211,7 +249,32 @@ class CostEstimate:
             # The place of the whole items is that of the list.
             units = likely * self._statistics.units_of_get(needs.path.record)
             charge = charge.then(keys_charge(most, likely, likely, units))
-        yield _Part(selected.key, charge, most, likely, tuple(_behind(needs)), list_.is_apart)
+        is_late = joint is not None and joint.is_late
+        yield _Part(selected.key, charge, most, likely, tuple(_behind(needs)), list_.is_apart, is_late)
+
+    def _join(self, plan: ObjectPlan) -> None:
+        """Takes note of what is read together of an object."""
+        is_wanted = plan.needs_item or plan in self._named
+        for each in self._shown.together(plan, is_wanted=is_wanted):
+            record = cast("RecordType", plan.record)
+            sizes = [self._statistics.item_bytes(record, None)] if None in each.fields else []
+            lists = [
+                ListCost(self._context, self._statistics, self._shown.of(selected))
+                for selected in each.fields
+                if selected is not None
+            ]
+            sizes += [list_.bytes for list_ in lists]
+            most = sizes[0] + sum(list_.most_bytes for list_ in lists)
+            carrier = next(selected for selected in each.fields if selected is not None)
+            list_before = False
+            for selected in each.fields:
+                self._joint[plan, selected] = Joint(
+                    selected is carrier,
+                    list_before or most > PAGE_BYTES,
+                    selected is carrier and most > PAGE_BYTES,
+                    sum(sizes),
+                )
+                list_before = list_before or selected is not None
 
     # --- By place -------------------------------------------------------------------------------------
 
@@ -220,30 +283,88 @@ class CostEstimate:
 
         A BatchGet that several places share counts at each of them.
         """
-        charges: dict[str, Charge] = {}
-        waiting = [(part, "", 1, 1.0) for part in reversed(self._roots)]
+        places: dict[str, _AtPlace] = {}
+        waiting = [(part, "", _At(1, 1.0)) for part in reversed(self._roots)]
         while waiting:
-            part, place, most, likely = waiting.pop()
-            place = ".".join(filter(None, (place, part.name)))
-            if not _count(charges, place, part.own.times(most, likely)):
+            part, outer, at = waiting.pop()
+            place = ".".join(filter(None, (outer, part.name)))
+            if place not in places and len(places) >= MOST_PLACES:
                 continue
-            most, likely = most * part.most, likely * part.likely
-            for group in part.below if most else ():
+            found = places.setdefault(place, _AtPlace())
+            then = found.add(part.own, at, is_late=part.is_late).times(part.most, part.likely)
+            for group in part.below if then.most else ():
                 for child in group:
-                    get = self._get(child)
+                    get, item_at = self._get(child), then
                     if get is not None:
-                        _count(charges, place, get.times(most, likely))
-                    inner = (*self._by_key[child.plan], *self._by_item[child.plan])
-                    waiting += [(each, place, most, likely) for each in reversed(inner)]
-        return {place: _estimate(charge) for place, charge in charges.items() if charge.most.round_trips}
+                        joint = self._joint.get((child.plan, None))
+                        item_at = found.add(get, then, is_late=joint is not None)
+                        if self._may_be_known(child.plan):
+                            item_at = then | item_at
+                    key_at = then | item_at if child.is_unknown else then
+                    waiting += [(each, place, item_at) for each in reversed(self._by_item[child.plan])]
+                    waiting += [(each, place, key_at) for each in reversed(self._by_key[child.plan])]
+        return {place: found.estimate for place, found in places.items() if found.moments}
 
 
-def _count(charges: dict[str, Charge], place: str, charge: Charge) -> bool:
-    """Adds to the charge of a place; False where there are too many of them."""
-    if place not in charges and len(charges) >= MOST_PLACES:
-        return False
-    charges[place] = charges.get(place, NOTHING) + charge
-    return True
+_MOST_MOMENTS = 1 << 12
+"""Round trips are told apart up to this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """When a place is come to, as bits, and how often."""
+
+    most: int
+    likely: float
+    moments: int = 1
+    likely_moments: int = 1
+
+    def times(self, most: int, likely: float) -> _At:
+        return _At(self.most * most, self.likely * likely, self.moments, self.likely_moments)
+
+    def __or__(self, other: _At) -> _At:
+        """At either of the two."""
+        moments = self.moments | other.moments
+        return _At(self.most, self.likely, moments, self.likely_moments | other.likely_moments)
+
+
+@dataclass(slots=True)
+class _AtPlace:
+    """What one place costs."""
+
+    charge: Charge = NOTHING
+    moments: int = 0
+    likely_moments: int = 0
+
+    def add(self, charge: Charge, at: _At, *, is_late: bool) -> _At:
+        """Counts what is read there, and gives when that has come."""
+        if not charge.most.round_trips:
+            return at
+        if is_late:
+            # The request with others counts here too, and nobody else's keys are in it.
+            charge = charge.or_later() + requests_charge(1, 0, int(not charge.likely.requests), 0, 0)
+        sent, after = _spread(at.moments, charge.most.round_trips)
+        likely_sent, likely_after = _spread(at.likely_moments, charge.likely.round_trips)
+        most = replace(charge.most, moments=sent if charge.most.keys else 0)
+        self.charge += replace(charge, most=most).times(at.most, at.likely)
+        self.moments |= sent
+        self.likely_moments |= likely_sent
+        return _At(at.most, at.likely, after, likely_after)
+
+    @property
+    def estimate(self) -> Estimate:
+        most, likely = (each.bit_count() for each in (self.moments, self.likely_moments))
+        return replace(_estimate(self.charge), round_trips=most, likely_round_trips=likely)
+
+
+def _spread(moments: int, round_trips: int) -> tuple[int, int]:
+    """When requests are sent that take up to so many round trips from those moments on, and when they have come."""
+    sent, width = moments, 1
+    while width < min(round_trips, _MOST_MOMENTS):
+        step = min(width, round_trips - width)
+        sent, width = sent | sent << step, width + step
+    sent &= (1 << _MOST_MOMENTS) - 1
+    return sent, sent << 1 if round_trips else moments
 
 
 def _estimate(charge: Charge) -> Estimate:
@@ -259,7 +380,9 @@ def _estimate(charge: Charge) -> Estimate:
 
 def _of(selected: FieldPlan, *, is_read: bool = False) -> tuple[_Child, ...]:
     """The objects that a field gives, each of which is of one of the types that it can be."""
-    return tuple(_Child(plan, is_read) for plan in selected.below.plans) if selected.below else ()
+    is_unknown = not is_read and is_type_unknown(selected)
+    plans = selected.below.plans if selected.below else ()
+    return tuple(_Child(plan, is_read, is_unknown=is_unknown) for plan in plans)
 
 
 def _behind(needs: NeighbourNeeds) -> Iterator[tuple[_Child, ...]]:
@@ -270,114 +393,3 @@ def _behind(needs: NeighbourNeeds) -> Iterator[tuple[_Child, ...]]:
         yield _of(each, is_read=True)
     for each in needs.nodes:
         yield _of(each, is_read=needs.path.far_end is None)
-
-
-class _List:
-    """What one list of one owner costs."""
-
-    def __init__(
-        self,
-        context: RequestContext,
-        statistics: Statistics,
-        needs: NeighbourNeeds,
-        said: ListArguments,
-        kind: ListKind,
-    ) -> None:
-        path, graph = needs.path, context.graph
-        self._context = context
-        self._statistics = statistics
-        self._needs = needs
-        self._said = said
-        self._kind = kind
-        self._shards = path.keys.shards or 1
-        self._bytes = statistics.item_bytes(path.record, path.keys.index_name)
-        siblings = bool(graph.siblings(path))
-        self._is_filtered = said.where is not None or (siblings and graph.type_condition(path) is not None)
-        begins_behind = (said.before if said.from_end else said.after) is not None
-        # Of shards, those before the cursor's pass over what has its sort key.
-        passes_over = (
-            siblings or path.reads_others or bool(said.ranged) or (begins_behind and self._shards > 1)
-        )
-        self._looks_on = self._is_filtered or passes_over
-        ahead = "hasPreviousPage" if said.from_end else "hasNextPage"
-        self._wanted = 1 if path.is_one else said.size + (ahead in needs.looks)
-        behind = "hasNextPage" if said.from_end else "hasPreviousPage"
-        self._looks_back = behind in needs.looks and begins_behind and said.size > 0
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether nobody knows in which round trip it ends."""
-        if self._said.to is not None:
-            return False
-        return self._looks_back or self._requests(self._wanted) > self._shards
-
-    @property
-    def most(self) -> int:
-        """How many edges it gives at most."""
-        if self._said.to is not None and self._needs.path.finds_by_node:
-            return min(self._said.size, len(self._said.to))
-        return self._said.size
-
-    @property
-    def likely(self) -> float:
-        if self._said.to is not None:
-            return min(self._said.size, len(self._said.to))
-        length = self._statistics.length(self._kind)
-        return self.most if length is None else min(self.most, length * self._shards)
-
-    def page(self) -> Charge:
-        """The charge of its page."""
-        if not self._needs.has_page or not self._wanted:
-            return NOTHING
-        requests = self._requests(self._wanted)
-        looked_at = self._looked_at()
-        charge = self._charge(requests, looked_at)
-        if self._looks_back:
-            more = self._requests(1)
-            back = requests_charge(more, self._chain(more), self._shards, self._shards, self._shards / 2)
-            charge = charge.then(back)
-        return charge
-
-    def count(self) -> Charge:
-        """The charge of counting it."""
-        counted = self._statistics.counted(self._kind)
-        pages = max(1, ceil(2 * counted * self._bytes / PAGE_BYTES))
-        return self._charge(pages * self._shards, counted)
-
-    def named(self) -> Charge:
-        """The charge of the edges to the nodes that the client names."""
-        path, count = self._needs.path, len(self._said.to or ())
-        if path.finds_by_node:
-            keys = count * (path.record.table_keys.shards or 1)
-            units = count * self._statistics.units_of_get(path.record) + (keys - count) / 2
-            batches = ceil(keys / BATCH_KEYS)
-            return requests_charge(batches, 1, batches, count, units) if count else NOTHING
-        between = path.keys_of_both_ends
-        requests = count * ((between.shards if between else None) or 1)
-        return requests_charge(requests, 1, requests, count, requests / 2) if count else NOTHING
-
-    def _charge(self, requests: int, looked_at: float) -> Charge:
-        """The charge of requests that look at so many items in each shard."""
-        units = self._shards * read_units(ceil(looked_at * self._bytes), consistent=False)
-        return requests_charge(requests, self._chain(requests), self._shards, looked_at * self._shards, units)
-
-    def _chain(self, requests: int) -> int:
-        """In how many round trips so many requests are sent at most: the first of each shard go together."""
-        return 1 + requests - self._shards
-
-    def _requests(self, wanted: int) -> int:
-        """The most requests that a page takes."""
-        per_page = max(1, int(PAGE_BYTES / (2 * self._bytes)))
-        if not self._looks_on:
-            return self._shards * max(1, ceil(wanted / per_page))
-        budget = self._context.limits.read_budget
-        return most_requests(wanted, self._shards, budget, per_page, is_filtered=self._is_filtered)
-
-    def _looked_at(self) -> float:
-        """How many items of each shard the page is likely to look at."""
-        if self._looks_on:
-            known = self._statistics.looked_at(self._kind)
-            first = looked_at_first(self._wanted, is_filtered=self._is_filtered)
-            return first if known is None else known
-        length = self._statistics.length(self._kind)
-        return self._wanted if length is None else min(self._wanted, length)

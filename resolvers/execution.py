@@ -15,15 +15,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from keygraph.names import camel
 from resolvers.arguments import Arguments
 from resolvers.connections import (
     Edge,
     far_source,
 )
 from resolvers.context import RequestContext
-from resolvers.global_ids import read_global_id
-from resolvers.inputs import key_value
 from resolvers.items_by_key import ItemsByKey, Wanted
 from resolvers.list_reads import ListReads
 from resolvers.meanings import (
@@ -35,6 +32,7 @@ from resolvers.meanings import (
     NodesByIds,
 )
 from resolvers.plan import Below, FieldPlan, ObjectPlan, Plan
+from resolvers.roots import named_at_root
 from resolvers.sources import Source, checked, source_of_instance
 from resolvers.together import ReadsTogether
 from resolvers.visits import BegunList, Visit, place_below
@@ -72,27 +70,13 @@ class Reading:
         match selected.meaning:
             case NodeByKey() | NodeById() | NodesByIds():
                 try:
-                    sources = self._named_at_root(selected)
+                    sources = named_at_root(self._context.graph, selected, self._arguments)
                 except Exception as error:
                     root.found[selected] = error
                     return
                 visits = [self._visit(selected, source) for source in sources]
                 root.found[selected] = visits if isinstance(selected.meaning, NodesByIds) else visits[0]
                 self._start_mixed(selected, visits, 1, selected.key, must_exist=True)
-
-    def _named_at_root(self, selected: FieldPlan) -> list[Source]:
-        given, graph = self._arguments.of(selected), self._context.graph
-        match selected.meaning:
-            case NodeByKey(record):
-                names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
-                values = {
-                    record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
-                    for name, slot in names.items()
-                }
-                return [Source(record, graph.identity(record, values))]
-            case NodeById():
-                return [Source(*read_global_id(graph, given["id"]))]
-        return [Source(*read_global_id(graph, text)) for text in given["ids"]]
 
     # --- Objects --------------------------------------------------------------------------------------
 

@@ -110,6 +110,9 @@ class ItemsByKey:
     def came(self, key: Key, found: Item | Exception | None, round_trip: int) -> None:
         """The item that was held has been read."""
         self._context.nodes.prime(key, cast("Item | None", found))
+        for each in self._waiting[key]:
+            # It is not got by key, so that it says nothing of how many of those that are looked for are.
+            self._context.meter.wanted[each.subject.source.record] -= 1
         self._arrived([key], round_trip)
 
     def was_passed_over(self, key: Key, round_trip: int) -> None:

@@ -46,6 +46,8 @@ class Origin:
     """The list that is read, if it is one."""
     keys: Mapping[tuple[str, RecordType], int] = field(default_factory=dict)
     """How many keys are got, for which place and of which type, if nodes are."""
+    lists: Mapping[ListKind, tuple[int, bool]] = field(default_factory=dict)
+    """How many items were found of lists that are read together, and whether these are all."""
 
 
 @dataclass(frozen=True, slots=True)

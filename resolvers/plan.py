@@ -222,12 +222,12 @@ def _gets_of_nodes(selected: FieldPlan) -> int:
     found = 0
     for plan in selected.below.plans if selected.below else ():
         found |= plan.gets_unread
-        if _is_type_unknown(selected):
+        if is_type_unknown(selected):
             found |= 1 | plan.gets_read << 1
     return found
 
 
-def _is_type_unknown(selected: FieldPlan) -> bool:
+def is_type_unknown(selected: FieldPlan) -> bool:
     """Whether the key of a node that the field gives may not tell its type."""
     match selected.meaning:
         case NodeAt(end):

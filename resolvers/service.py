@@ -18,6 +18,7 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_variable_values
 
+from keygraph.errors import BadUserInput
 from keygraph.records import RecordType
 from keygraph.store import Store
 from resolvers.arguments import Arguments
@@ -29,8 +30,10 @@ from resolvers.cost_report import cost_report
 from resolvers.documents import Document, Documents, is_query
 from resolvers.errors import internal_error, public_error
 from resolvers.execution import Reading
+from resolvers.explaining import Explanation, explained_steps
 from resolvers.plan import Plan
 from resolvers.schema import GraphSchema
+from resolvers.stand_ins import stand_ins
 from resolvers.statistics import Statistics
 
 DOCUMENTS_KEPT = 1000
@@ -86,22 +89,15 @@ class Service:
         another reason than an error; `with_cost` asks for `extensions.cost`.
         """
         read = self._documents.read(document)
-        if read.errors:
-            return {
-                "errors": [public_error(error, code="GRAPHQL_VALIDATION_FAILED") for error in read.errors]
-            }
-        operation = read.operation(operation_name)
-        if operation is None:
-            return _refusal(_no_operation(read, operation_name), "BAD_USER_INPUT")
-        if not is_query(operation):
-            return await self._elsewhere(read, operation, variables)
-        values = get_variable_values(self._core, operation.variable_definitions or (), dict(variables or {}))
-        if not isinstance(values, VariableValues):
-            return {"errors": [public_error(error) for error in values]}
-        plan = self._documents.plan(read, operation, values.coerced)
-        if self._depth_limit is not None and plan.depth > self._depth_limit:
-            return {"errors": [depth_error(plan.depth, self._depth_limit)]}
-        run = _Run(plan, self._context(plan.needed), Arguments(self.schema.schema_converter, values))
+        try:
+            operation = _operation(read, operation_name)
+            if not is_query(operation):
+                return await self._elsewhere(read, operation, variables)
+            run = self._planned(read, operation, variables)
+        except _Refused as refused:
+            return {"errors": refused.errors}
+        if self._depth_limit is not None and run.plan.depth > self._depth_limit:
+            return {"errors": [depth_error(run.plan.depth, self._depth_limit)]}
         if self._cost_limit is None and not with_cost:
             return await self._run(run, read, variables)
         estimate = self._estimate(run)
@@ -112,6 +108,34 @@ class Service:
         if with_cost:
             answer.setdefault("extensions", {})["cost"] = cost_report(estimate, run.context.meter.sent)
         return answer
+
+    def explain(
+        self, document: str, variables: Mapping[str, Any] | None = None, operation_name: str | None = None
+    ) -> Explanation:
+        """What a query will read, and its estimate; nothing is read. To be called where an event loop runs.
+
+        Variables that need a value and have none get stand-ins. Raises BadUserInput where there is nothing to explain.
+        """
+        read, given = self._documents.read(document), dict(variables or {})
+        try:
+            operation = _operation(read, operation_name)
+            if not is_query(operation):
+                raise BadUserInput(f"a {operation.operation.value} has no plan: explain a query")
+            taken = stand_ins(self._core, operation, given)
+            run = self._planned(read, operation, given | taken)
+        except _Refused as refused:
+            raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
+        steps = explained_steps(run.plan, run.context, run.arguments, taken)
+        return Explanation(steps, self._estimate(run), taken)
+
+    def _planned(
+        self, read: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
+    ) -> _Run:
+        values = get_variable_values(self._core, operation.variable_definitions or (), dict(variables or {}))
+        if not isinstance(values, VariableValues):
+            raise _Refused([public_error(error) for error in values])
+        plan = self._documents.plan(read, operation, values.coerced)
+        return _Run(plan, self._context(plan.needed), Arguments(self.schema.schema_converter, values))
 
     def estimate(self, plan: Plan, values: VariableValues) -> CostEstimate:
         """What an operation with that plan and these variables will cost. To be called where an event loop runs."""
@@ -192,6 +216,14 @@ class Service:
         return {"data": result.data, **({"errors": shown} if shown else {})}
 
 
+class _Refused(Exception):
+    """An operation that cannot be executed at all."""
+
+    def __init__(self, errors: list[dict[str, Any]]) -> None:
+        self.errors = errors
+        super().__init__()
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """One run of a plan."""
@@ -210,6 +242,16 @@ def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...])
         directives=operation.directives,
         selection_set=SelectionSetNode(selections=nodes),
     )
+
+
+def _operation(document: Document, name: str | None) -> OperationDefinitionNode:
+    """The operation of that name. Raises _Refused where the document is wrong or has none."""
+    if document.errors:
+        raise _Refused([public_error(error, code="GRAPHQL_VALIDATION_FAILED") for error in document.errors])
+    operation = document.operation(name)
+    if operation is None:
+        raise _Refused([public_error(GraphQLError(_no_operation(document, name)), code="BAD_USER_INPUT")])
+    return operation
 
 
 def _no_operation(document: Document, name: str | None) -> str:

@@ -108,6 +108,10 @@ class Statistics:
             if each.origin is None:
                 continue
             kind, request = each.origin.kind, each.request
+            for listed, (found, is_ended) in each.origin.lists.items():
+                # The items of one Query are taken to be alike.
+                self._learn_bytes(each, listed.path.record, None)
+                self._learn_list(listed, _Partition(found, found, is_ended), counts=False)
             if isinstance(request, BatchGet):
                 self._learn_gets(each, kind)
                 for (_, record), keys in each.origin.keys.items():

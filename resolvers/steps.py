@@ -1,17 +1,20 @@
 """The steps of a plan: what is read, on which access path, from which key, in which round trip.
 
 A plan is made of fields; this is the same plan made of reads, as a tree in which a step hangs under that which tells
-its key. It is what `keygraph explain` prints, as text or as JSON.
+its key. `resolvers.explaining` adds the requests; `keygraph explain` prints it, as text or as JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from graphql import FieldNode, ListValueNode, VariableNode, print_ast
 
+from keygraph.describing import DescribedRequest
 from keygraph.graph import Graph
 from keygraph.names import camel
 from keygraph.paths import AccessPath
@@ -19,12 +22,17 @@ from keygraph.projecting import attributes_of
 from keygraph.records import RecordType
 from resolvers.connections import DEFAULT_PAGE_SIZE
 from resolvers.meanings import Called, FarNode, ListOf, NodeAt, NodeById, NodeByKey, NodesByIds, OnlyOf
-from resolvers.plan import Below, FieldPlan, ObjectPlan, Plan, neighbour_needs
+from resolvers.plan import Below, FieldPlan, ObjectPlan, Plan, is_type_unknown, neighbour_needs
 
 MOST_STEPS = 500
 """A plan's tree is cut there: fragments can make it much longer than the document."""
 
-StepKind: TypeAlias = Literal["get node", "read neighbours", "count", "call"]
+_KEY_OF = "the key of "
+_IN_BRACKETS = re.compile(r"\[[^\[\]]{1,40}\]")
+_HELD = "\u00a0"
+"""A space at which no line is broken."""
+
+StepKind: TypeAlias = Literal["get node", "read neighbours", "count"]
 
 
 @dataclass
@@ -48,6 +56,18 @@ class Step:
     attributes: tuple[str, ...] | None = None
     """What is asked of each item; None for all of it."""
     steps: list[Step] = field(default_factory=list)
+    selected: FieldPlan | None = field(default=None, repr=False)
+    """The list that is read, if it is one."""
+    plan: ObjectPlan | None = field(default=None, repr=False)
+    """What is selected of the node that is got, or of the list's owner; None at the root, or if it may be several."""
+    requests: tuple[DescribedRequest, ...] = ()
+    """What is sent for it to DynamoDB; nothing for what is read together with another step."""
+    is_many: bool = False
+    """Whether it is read for any number of objects."""
+    together: tuple[str, ...] = ()
+    """The places of what the same request reads."""
+    problem: str | None = None
+    """Why it cannot be read."""
 
     @property
     def is_read(self) -> bool:
@@ -72,11 +92,11 @@ class _Steps:
             match each.meaning:
                 case NodeByKey(record):
                     names = " and ".join(camel(record.leaf_name(slot.path)) for slot in record.identity)
-                    found += self._nodes(each, f"argument {names}", 1, each.key, must_exist=True)
+                    found += self._nodes(each, f"the argument {names}", 1, each.key, must_exist=True)
                 case NodeById() | NodesByIds():
-                    found += self._nodes(each, "global id", 1, each.key, must_exist=True)
+                    found += self._nodes(each, "its global id", 1, each.key, must_exist=True)
                 case ListOf() | OnlyOf():
-                    found += self._neighbours(each, "the root", 1, each.key)
+                    found += self._neighbours(each, "", 1, each.key, None)
         return found
 
     def _nodes(
@@ -84,6 +104,8 @@ class _Steps:
     ) -> list[Step]:
         """The steps of the nodes that a field gives: one for each of the types of which different things are asked."""
         found = []
+        if is_type_unknown(selected) and self._may_go_on():
+            return [self._untold(selected, key, round_trip, place)]
         for plan in cast(Below, selected.below).plans:
             record = cast(RecordType, plan.record)
             is_read = not record.is_virtual and (plan.needs_item or must_exist)
@@ -96,10 +118,23 @@ class _Steps:
                 key,
                 round_trip if is_read else 0,
                 attributes=self._attributes(record),
+                plan=plan,
             )
             step.steps = self._below(plan, record, round_trip, round_trip + is_read, place)
             found.append(step)
         return _joined(found)
+
+    def _untold(self, selected: FieldPlan, key: str, round_trip: int, place: str) -> Step:
+        """The step of nodes of which only reading tells the types, so that nothing below them starts before."""
+        step = Step("get node", place, (), key, round_trip, attributes=())
+        for plan in cast(Below, selected.below).plans:
+            record = cast(RecordType, plan.record)
+            step.types += (record.name,)
+            step.steps += self._below(plan, record, round_trip + 1, round_trip + 1, place)
+            own = self._attributes(record)
+            is_all = own is None or step.attributes is None
+            step.attributes = None if is_all else tuple(sorted({*(step.attributes or ()), *(own or ())}))
+        return step
 
     def _below(
         self, plan: ObjectPlan, record: RecordType, key_trip: int, item_trip: int, place: str
@@ -107,13 +142,13 @@ class _Steps:
         """The steps below an object: those that its key tells start at one round trip, its item's at another."""
         steps: list[Step] = []
         for each in plan.lists:
-            steps += self._neighbours(each, f"the key of {record.name}", key_trip, f"{place}.{each.key}")
+            steps += self._neighbours(each, f"{_KEY_OF}{record.name}", key_trip, f"{place}.{each.key}", plan)
         for ends, round_trip in ((plan.key_ends, key_trip), (plan.item_ends, item_trip)):
             for each in ends:
                 steps += self._end(each, record, round_trip, place)
         for each in plan.methods:
             if cast(Called, each.meaning).method.nodes:
-                key = f"{record.name}.{each.name}"
+                key = f"what the method {record.name}.{each.name} gives"
                 steps += self._nodes(each, key, item_trip, f"{place}.{each.key}")
         return steps
 
@@ -124,14 +159,16 @@ class _Steps:
                     # The node is the item itself.
                     plan = cast(Below, selected.below).only
                     return self._below(plan, record, round_trip, round_trip, place)
-                return self._nodes(selected, f"{record.name}.{path.far_end}", round_trip, place)
+                return self._nodes(selected, f"the end {record.name}.{path.far_end}", round_trip, place)
             case NodeAt(end):
                 return self._nodes(
-                    selected, f"{record.name}.{end.name}", round_trip, f"{place}.{selected.key}"
+                    selected, f"the end {record.name}.{end.name}", round_trip, f"{place}.{selected.key}"
                 )
         return []
 
-    def _neighbours(self, selected: FieldPlan, key: str, round_trip: int, place: str) -> list[Step]:
+    def _neighbours(
+        self, selected: FieldPlan, key: str, round_trip: int, place: str, owner: ObjectPlan | None
+    ) -> list[Step]:
         needs = neighbour_needs(selected)
         path, found = needs.path, []
         if needs.has_page and self._may_go_on():
@@ -145,6 +182,8 @@ class _Steps:
                 "1" if path.is_one else _page(selected.nodes[0]),
                 _said(selected.nodes[0]),
                 self._attributes(path.record),
+                selected=selected,
+                plan=owner,
             )
             after = round_trip + 1
             below = step.steps
@@ -166,13 +205,22 @@ class _Steps:
                 if path.far_end is None:
                     below += self._below(cast(Below, each.below).only, path.record, after, after, place)
                 else:
-                    below += self._nodes(each, f"{path.record.name}.{path.far_end}", after, place)
+                    below += self._nodes(each, f"the end {path.record.name}.{path.far_end}", after, place)
             found.append(step)
         if needs.has_total and self._may_go_on():
             said = _said(selected.nodes[0])
             found.append(
                 Step(
-                    "count", place, (path.record.name,), key, round_trip, path, arguments=said, attributes=()
+                    "count",
+                    place,
+                    (path.record.name,),
+                    key,
+                    round_trip,
+                    path,
+                    arguments=said,
+                    attributes=(),
+                    selected=selected,
+                    plan=owner,
                 )
             )
         return found
@@ -242,40 +290,73 @@ def _shortened(value: Any) -> str:
 # --- As text and as JSON ------------------------------------------------------------------------------
 
 
-def steps_text(steps: Sequence[Step], more: Callable[[Step], Sequence[str]] = lambda step: ()) -> str:
-    """The steps as a tree of lines. `more` gives further lines of a step, such as its requests."""
-    return "".join(f"{line}\n" for line in _lines(steps, more))
+def steps_text(steps: Sequence[Step], width: int = 100) -> str:
+    """The steps as a tree of lines of at most so many characters, each with its requests below it."""
+    return "".join(f"{line}\n" for line in _lines(steps, width))
 
 
-def _lines(steps: Sequence[Step], more: Callable[[Step], Sequence[str]]) -> Iterator[str]:
+def _lines(steps: Sequence[Step], width: int) -> Iterator[str]:
     for step in steps:
-        yield described(step)
-        inner = [*more(step)]
-        bar = "│  " if step.steps else "   "
-        yield from (f"{bar}{line}" for line in inner)
+        first, *more = _wrapped(described(step), width)
+        yield first
+        bar = "│    " if step.steps else "     "
+        yield from (f"{bar}{line}" for line in more)
+        for request in step.requests:
+            yield from (f"{bar}{line}" for line in request_lines(request, width - len(bar)))
         for number, child in enumerate(step.steps):
             is_last = number == len(step.steps) - 1
             head, rest = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
-            for line_number, line in enumerate(_lines([child], more)):
+            for line_number, line in enumerate(_lines([child], width - 3)):
                 yield (rest if line_number else head) + line
 
 
 def described(step: Step) -> str:
-    """A step in one line."""
-    parts = [f"{step.place}: {step.kind} {' or '.join(step.types)}"]
-    if step.path is not None:
-        keys = step.path.keys
-        parts.append(f"on {keys.index_name or 'the table'} ({keys})")
-    parts.append(f"by {step.key}")
+    """A step in words."""
+    kind = step.kind if step.is_read else step.kind.removeprefix("get ")
+    parts = [f"{step.place}: {kind} {' or '.join(step.types)}"]
+    if not step.key:
+        parts.append("from the root")
+    elif step.is_many and step.key.startswith(_KEY_OF):
+        parts.append(f"by {_KEY_OF}each {step.key.removeprefix(_KEY_OF)}")
+    else:
+        parts.append(f"by {step.key}{' of each' if step.is_many else ''}")
     if step.page:
-        parts.append(step.page if step.kind != "count" else "")
+        parts.append(f"– {step.page}")
     if step.arguments:
         parts.append(f"({step.arguments})")
-    if not step.is_read:
-        parts.append("[not read: the key tells all]")
-    else:
-        parts.append(f"[round trip {step.round_trip}]")
-    return " ".join(part for part in parts if part)
+    parts.append(f"[round trip {step.round_trip}]" if step.is_read else "[not read: the key tells all]")
+    if step.together:
+        parts.append(f"[together with {' and '.join(step.together)}]")
+    if step.problem is not None:
+        parts.append(f"[cannot be read: {step.problem}]")
+    return " ".join(parts)
+
+
+def request_lines(request: DescribedRequest, width: int) -> Iterator[str]:
+    """A request as lines: the operation and its keys, then what else is said, each where there is something."""
+    where = f" {request.index}" if request.index else ""
+    times = f" × {request.times} shards" if request.times > 1 else ""
+    rows = [(f"{request.operation}{where}{times}:", request.keys)]
+    if request.filter:
+        rows.append(("  filter:", request.filter))
+    if request.projection:
+        rows.append(("  attributes:", request.projection))
+    said = [f"at most {request.limit} item{'' if request.limit == 1 else 's'}"] if request.limit else []
+    said += ["backward"] if request.is_backward else []
+    said += ["the number alone is sent"] if request.counts else []
+    if said:
+        rows.append(("  page:", ", ".join(said)))
+    for head, text in rows:
+        yield from _wrapped(f"{head} {text}", width, indent="    ")
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """The text in lines, broken at spaces; but not at those in brackets."""
+    held = _IN_BRACKETS.sub(lambda found: found[0].replace(" ", _HELD), text)
+    lines = textwrap.wrap(
+        held, max(width, 40), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    return [line.replace(_HELD, " ") for line in lines]
 
 
 def steps_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
@@ -285,7 +366,7 @@ def steps_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
             "kind": step.kind,
             "place": step.place,
             "types": list(step.types),
-            "keyFrom": step.key,
+            "keyFrom": step.key or None,
             "isRead": step.is_read,
             "roundTrip": step.round_trip or None,
             "index": step.path.keys.index_name if step.path else None,
@@ -293,7 +374,24 @@ def steps_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
             "page": step.page or None,
             "arguments": step.arguments or None,
             "attributes": None if step.attributes is None else list(step.attributes),
+            "together": list(step.together),
+            "problem": step.problem,
+            "requests": [_request_json(each) for each in step.requests],
             "steps": steps_json(step.steps),
         }
         for step in steps
     ]
+
+
+def _request_json(request: DescribedRequest) -> dict[str, Any]:
+    return {
+        "operation": request.operation,
+        "index": request.index,
+        "keys": request.keys,
+        "filter": request.filter,
+        "attributes": request.projection,
+        "limit": request.limit,
+        "forward": not request.is_backward,
+        "counts": request.counts,
+        "atOnce": request.times,
+    }

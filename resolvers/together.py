@@ -18,7 +18,7 @@ from keygraph.together import Part, Together, list_part, node_part, read_togethe
 from resolvers.context import RequestContext
 from resolvers.items_by_key import ItemsByKey
 from resolvers.loaders import PageOf
-from resolvers.metering import ORIGIN, Origin
+from resolvers.metering import ORIGIN, ListKind, Origin
 from resolvers.visits import BegunList
 
 
@@ -40,6 +40,7 @@ class ReadsTogether:
     ) -> None:
         """Reads of a node's lists, and its item if that is wanted, what one Query reads together."""
         parts: dict[Part, PageOf | None] = {}
+        kinds: dict[PageOf, ListKind] = {}
         if is_wanted and not self._items.is_known(key):
             parts[node_part(key)] = None
         places = {place: None}
@@ -55,11 +56,12 @@ class ReadsTogether:
                 and not self._context.neighbours.is_asked(page)
             ):
                 parts[part] = page
+                kinds[page] = begun.kind
                 places[begun.place] = None
         for together in side_by_side(self._context.graph, key, list(parts)):
             if len(together.parts) > 1:
                 promised = {part: parts[part] for part in together.parts}
-                self._spawn(self._read(key, together, promised, Origin(tuple(places), round_trip)))
+                self._spawn(self._read(key, together, promised, kinds, Origin(tuple(places), round_trip)))
                 for promise in promised.values():
                     if promise is None:
                         self._items.hold(key)
@@ -67,12 +69,22 @@ class ReadsTogether:
                         self._context.neighbours.promise(promise)
 
     async def _read(
-        self, key: Key, together: Together, promised: Mapping[Part, PageOf | None], origin: Origin
+        self,
+        key: Key,
+        together: Together,
+        promised: Mapping[Part, PageOf | None],
+        kinds: Mapping[PageOf, ListKind],
+        origin: Origin,
     ) -> None:
         ORIGIN.set(origin)
         found: Mapping[Part, Found | Item | Exception | None] = {}
         try:
             found = await read_together(self._context.meter, key, together, self._context.projection)
+            origin.lists = {
+                kinds[page]: (len(part_found.items), len(part_found.items) < page.extent.count)
+                for part, page in promised.items()
+                if page is not None and isinstance(part_found := found.get(part), Found)
+            }
         except asyncio.CancelledError:
             raise
         except Exception as error:

@@ -17,7 +17,6 @@ from uvicorn.config import STARTUP_FAILURE
 from keygraph import StoreError
 from keygraph.differences import table_differences
 from keygraph.store import DescribeTable, Store
-from resolvers import Service
 from server.errors import expected_message
 from server.graphql_http import graphql_endpoint
 from server.logs import configure_logging
@@ -25,6 +24,7 @@ from server.masking import MaskUnexpectedErrors
 from server.models import Model, load_model
 from server.playground import playground_routes
 from server.queries import document_to_try
+from server.services import configured_service
 from server.settings import Settings, read_settings
 from server.signing import with_secret
 from server.snapshot import printed
@@ -75,20 +75,9 @@ def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], Abstr
 
     @asynccontextmanager
     async def running(app: Starlette) -> AsyncIterator[None]:
-        secret = settings.secret.get_secret_value() if settings.secret else ""
         async with open_configured_store(settings, model.graph.table) as store:
             app.state.store = store
-            app.state.service = Service(
-                model.schema,
-                store,
-                secret=secret.encode(),
-                max_page_size=settings.max_page_size,
-                read_budget=settings.read_budget,
-                count_pages=settings.count_pages,
-                concurrency=settings.concurrency,
-                cost_limit=settings.cost_limit or None,
-                depth_limit=settings.depth_limit or None,
-            )
+            app.state.service = configured_service(settings, model.schema, store)
             yield
 
     return running

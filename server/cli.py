@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from server.commands.describe import describe
 from server.commands.draft import draft
+from server.commands.explain import explain
 from server.commands.export import export
 from server.commands.load import SETTINGS as LOAD_SETTINGS
 from server.commands.load import load
@@ -74,6 +75,7 @@ def build_app() -> typer.Typer:
     app.command()(serve)
     app.command()(schema)
     app.command()(describe)
+    app.command()(explain)
     app.command()(draft)
     app.command(context_settings=LOAD_SETTINGS)(load)
     app.command()(export)

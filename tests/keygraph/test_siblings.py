@@ -449,7 +449,7 @@ async def test_a_range_is_split_around_siblings(diary: TracingStore) -> None:
     request = path_request(REMARKS, REMARKS.path(REMARKS.types["Author"], "remarks"))
     assert (
         request.keys
-        == "PK = AUTHOR#{author_id} AND SK < ORDER#\0, then PK = AUTHOR#{author_id} AND SK >= ORDER$"
+        == "PK = AUTHOR#{author_id} AND SK < ORDER#\\u{0}, then PK = AUTHOR#{author_id} AND SK >= ORDER$"
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from enum import Enum
 from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, many, node
+from keygraph import ID, Graph, Index, Many, Table, many, node, record
 from resolvers.global_ids import global_id
+from resolvers.metering import ListKind
+from resolvers.statistics import Mean
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.estimated import (
     GRAPHS,
@@ -122,6 +125,62 @@ class Thing:
 
 
 shelves = Graph(Table("Shelves", partition_key="PK", sort_key="SK", indexes=[by_owner]), Shelf, Thing)
+
+
+@record("{shelf}", "A#{number}", type="A")
+class Early:
+    shelf: Shelf2
+    number: int
+
+
+class Wing(Enum):
+    """Where a thing stands: in its key before or behind the early ones."""
+
+    FIRST = "0"
+    LAST = "Z"
+
+
+@node("SHELF#{shelf_id}", "META")
+class Shelf2:
+    shelf_id: ID
+    spots: Many[Spot] = many()
+
+
+@record("{shelf}", "{wing}#{number}", type="S")
+class Spot:
+    shelf: Shelf2
+    wing: Wing
+    number: int
+
+
+split = Graph(Table("Split", partition_key="PK", sort_key="SK"), Shelf2, Early, Spot, type_attribute="T")
+
+
+async def test_a_range_that_is_split_around_others(make_store: MakeStore) -> None:
+    """Each piece of a list's range is a request if the page comes to it: it would not be in the bound, or all in it."""
+    made = world(split, await make_store(split.table))
+    page = '{ shelf2(shelfId: "s") { spots(first: 4) { nodes { number } } } }'
+    count = '{ shelf2(shelfId: "s") { spots(first: 0) { totalCount } } }'
+    # The shelf; the page in at most two pieces one after the other; a count in two at once.
+    assert (await estimate(made, page))[:4] == (3, 2, 2, 1)
+    assert (await estimate(made, count))[:4] == (3, 1, 3, 1)
+    told = await cost(made, page)
+    assert (told["actual"]["requests"], told["actual"]["roundTrips"]) == (3, 2)
+    assert (await cost(made, count))["actual"]["requests"] == 3
+
+
+async def test_a_count_reads_no_more_pages_than_it_may(make_store: MakeStore) -> None:
+    """A list that is taken to be huge would be refused for a count that stops long before."""
+    made = world(split, await make_store(split.table)).served(count_pages=3)
+    statistics = made.service.statistics
+    [path] = [path for path in split.paths if path.record.name == "Spot"]
+    statistics._ranges[ListKind(path, is_ranged=False, is_filtered=False)] = Mean(1_000_000.0)
+    answer = await made.service.execute(
+        '{ shelf2(shelfId: "s") { spots(first: 0) { totalCount } } }', with_cost=True
+    )
+    told = answer["extensions"]["cost"]["estimate"]
+    # The shelf, and three pages of two pieces: two of them one after the other.
+    assert (told["requests"], told["roundTrips"]) == (4, 2)
 
 
 async def test_what_an_index_lacks(make_store: MakeStore) -> None:

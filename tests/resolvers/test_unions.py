@@ -293,6 +293,16 @@ async def test_alike_keys_in_lists_and_methods(accounts: World) -> None:
     }
 
 
+async def test_what_telling_a_type_costs(accounts: World) -> None:
+    """A node that is read only to tell its type would cost nothing, and what hangs on it would start too early."""
+    document = """{ repository(ownerId: "ann", name: "one") { forkedBy { ... on Person { login
+      repositories { nodes { name } } } ... on Company { login repositories { nodes { name } } } } } }"""
+    cost = (await accounts.service.execute(document, with_cost=True))["extensions"]["cost"]
+    # The repository; whoever forked it; their repositories.
+    assert (cost["estimate"]["requests"], cost["estimate"]["roundTrips"]) == (3, 3)
+    assert (cost["actual"]["requests"], cost["actual"]["roundTrips"]) == (3, 3)
+
+
 # --- The schema ---------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,8 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,11 +17,15 @@ import httpx
 import pytest
 import strawberry
 import uvicorn
+from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from server.first_start import make_sample_file
+from server.graphql_http import graphql_endpoint
+from server.models import load_model
 from server.playground import playground_routes
 from server.playground.assets import (
     ASSETS_FOLDER,
@@ -31,6 +36,9 @@ from server.playground.assets import (
     read_manifest,
 )
 from server.playground.page import CDN, LOCAL, render_page
+from server.services import configured_service
+from server.settings import Settings
+from server.stores import open_configured_store
 from tests.server.chromium import EXECUTABLE, Page, open_page
 
 QUERIES = 'query Who {\n  user(userId: "USER001") {\n    name\n  }\n}\n'
@@ -195,6 +203,7 @@ class TestPage:
             *((f"{CDN}/{asset.address}", asset.integrity) for asset in manifest[:2]),
             ("playground/page/playground.css", None),
             *((f"{CDN}/{asset.address}", asset.integrity) for asset in manifest[2:]),
+            ("playground/page/cost.js", None),
             ("playground/page/playground.js", None),
         ]
         assert all(
@@ -220,7 +229,7 @@ class TestPage:
         response = await client.get("/")
         assert "https:" not in response.headers["content-security-policy"]
         loaded = PageReader(response.text).loaded()
-        assert len(loaded) == 8
+        assert len(loaded) == 9
         assert {address: (await client.get(f"/{address}")).status_code for address, _ in loaded} == {
             address: 200 for address, _ in loaded
         }
@@ -280,8 +289,15 @@ def address() -> Iterator[str]:
         return JSONResponse({"data": result.data})
 
     routes = [Route("/graphql", answer, methods=["POST"]), *playground_routes("Shop", QUERIES)]
+    with _served(Starlette(routes=routes)) as found:
+        yield found
+
+
+@contextmanager
+def _served(app: Starlette) -> Iterator[str]:
+    """The address of an application that runs."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
@@ -290,6 +306,31 @@ def address() -> Iterator[str]:
         server.should_exit = True
         thread.join(timeout=10)
         listener.close()
+
+
+SHOP_QUERY = '{ user(userId: "12345") { name orders(first: 2) { nodes { total } } } }'
+
+
+@pytest.fixture
+def shop_address(tmp_path: Path) -> Iterator[str]:
+    """The commerce example behind its GraphQL address, with the playground."""
+    file = tmp_path / "shop.sqlite"
+    model = load_model("examples.commerce:graph")
+    make_sample_file(model, file)
+    settings = Settings(store=f"sqlite:{file}", secret=SecretStr("x"))
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        async with open_configured_store(settings, model.graph.table) as store:
+            app.state.service = configured_service(settings, model.schema, store)
+            yield
+
+    routes = [
+        Route("/graphql", graphql_endpoint(100_000), methods=["POST"]),
+        *playground_routes("Shop", SHOP_QUERY),
+    ]
+    with _served(Starlette(routes=routes, lifespan=running)) as found:
+        yield found
 
 
 def editor_text(page: Page) -> str:
@@ -318,6 +359,38 @@ class TestInChromium:
 
             page.evaluate("document.querySelector('[aria-label=\"Show GraphiQL Explorer\"]').click()")
             page.wait_for("document.querySelector('.graphiql-explorer-root').innerText.includes('user')")
+            assert page.complaints == []
+
+    def test_under_the_answer_stands_what_it_cost(self, shop_address: str) -> None:
+        """Nobody would see in how many requests and round trips their query was answered."""
+        with open_page(shop_address) as page:
+            page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
+            page.evaluate("document.querySelector('.graphiql-execute-button').click()")
+            page.wait_for("document.querySelector('.cost-bars')")
+            shown = page.evaluate("document.querySelector('.cost-summary').innerText")
+            assert shown == "2 requests in 1 round trip, 1 read unit"
+            bars = "[...document.querySelectorAll('.cost-bars li')]"
+            assert page.evaluate(f"{bars}.map((bar) => bar.querySelector('.cost-path').innerText)") == [
+                "user",
+                "user.orders",
+            ]
+            assert page.evaluate(f"{bars}.every((bar) => bar.querySelector('.cost-bar').offsetWidth > 1)")
+            rows = "[...document.querySelectorAll('.cost-table tbody tr')].map((row) => row.innerText.split('\\t'))"
+            assert [row[:5] for row in page.evaluate(rows)] == [
+                ["in all", "2", "2 ≤ 2", "1", "1 ≤ 1"],
+                ["user", "1", "1 ≤ 1", "1", "1 ≤ 1"],
+                ["user.orders", "1", "1 ≤ 1", "1", "1 ≤ 1"],
+            ]
+            answer = "document.querySelector('.result-window').innerText"
+            assert "John Doe" in page.evaluate(answer)
+            assert "extensions" not in page.evaluate(answer)
+
+            # Without the switch it is not asked for.
+            page.evaluate("document.querySelector('.cost input').click()")
+            page.wait_for("!document.querySelector('.cost-bars')")
+            page.evaluate("document.querySelector('.graphiql-execute-button').click()")
+            page.wait_for("document.querySelector('.graphiql-execute-button[aria-label^=Execute]')")
+            assert page.evaluate("document.querySelector('.cost-summary').innerText") == ""
             assert page.complaints == []
 
     def test_it_works_where_storage_is_blocked(self, address: str) -> None:

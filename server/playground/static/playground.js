@@ -26,12 +26,13 @@
   const page = React.createElement(
     GraphiQL,
     {
-      fetcher: GraphiQL.createFetcher({ url: new URL('graphql', document.baseURI).href }),
+      fetcher: KeygraphCost.withCost(GraphiQL.createFetcher({ url: new URL('graphql', document.baseURI).href })),
       defaultQuery: settings.queries,
       plugins: [GraphiQLPluginExplorer.explorerPlugin()],
       storage: openStorage(),
     },
     React.createElement(GraphiQL.Logo, null, settings.title),
+    React.createElement(GraphiQL.Footer, null, React.createElement(KeygraphCost.Panel)),
   );
   ReactDOM.createRoot(root).render(page);
 })();

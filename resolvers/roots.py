@@ -1,0 +1,28 @@
+"""The nodes that an operation names at its root: by their key fields, or by their global ids."""
+
+from __future__ import annotations
+
+from keygraph.graph import Graph
+from keygraph.names import camel
+from resolvers.arguments import Arguments
+from resolvers.global_ids import read_global_id
+from resolvers.inputs import key_value
+from resolvers.meanings import NodeById, NodeByKey
+from resolvers.plan import FieldPlan
+from resolvers.sources import Source
+
+
+def named_at_root(graph: Graph, selected: FieldPlan, arguments: Arguments) -> list[Source]:
+    """The nodes that a field of the root names. Raises BadUserInput or GraphQLError where it names none."""
+    given = arguments.of(selected)
+    match selected.meaning:
+        case NodeByKey(record):
+            names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
+            values = {
+                record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
+                for name, slot in names.items()
+            }
+            return [Source(record, graph.identity(record, values))]
+        case NodeById():
+            return [Source(*read_global_id(graph, given["id"]))]
+    return [Source(*read_global_id(graph, text)) for text in given["ids"]]

@@ -1,0 +1,59 @@
+"""Stand-ins: what is taken for the variables of an operation that nobody gave a value, so that it can be planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphql import (
+    GraphQLEnumType,
+    GraphQLInputObjectType,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLScalarType,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    type_from_ast,
+)
+
+_CANDIDATES = ("2024-01-01T00:00:00Z", "2024-01-01", "1", 1, True)
+"""What a scalar may accept that does not accept any text."""
+
+
+def stand_ins(
+    schema: GraphQLSchema, operation: OperationDefinitionNode, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A value for each variable that needs one and has none. A text is the variable's own name, as `$user`."""
+    found = {}
+    for each in operation.variable_definitions or ():
+        name, type_ = each.variable.name.value, type_from_ast(schema, each.type)
+        is_needed = isinstance(type_, GraphQLNonNull) and each.default_value is None
+        if is_needed and given.get(name) is None:
+            found[name] = _value(type_, f"${name}")
+    return found
+
+
+def _value(type_: Any, name: str) -> Any:
+    match type_:
+        case GraphQLNonNull():
+            return _value(type_.of_type, name)
+        case GraphQLList():
+            return [_value(type_.of_type, name)]
+        case GraphQLEnumType():
+            return next(iter(type_.values))
+        case GraphQLInputObjectType():
+            return {
+                field_name: _value(field.type, f"{name}.{field_name}")
+                for field_name, field in type_.fields.items()
+                if isinstance(field.type, GraphQLNonNull)
+            }
+        case GraphQLScalarType(name="Int"):
+            return 10
+        case GraphQLScalarType():
+            for candidate in (name, *_CANDIDATES):
+                try:
+                    type_.parse_value(candidate)
+                except Exception:  # a scalar says no in its own way
+                    continue
+                return candidate
+    return None

@@ -1,0 +1,96 @@
+"""Whether the estimate is a bound: random operations on random tables, what each may cost at most and what it did cost.
+
+`python -m tests.resolvers.bounds 5000` asks so many operations of each model's random tables and names those that
+took more requests or round trips than estimated; `--seed` begins with another one, `--model` takes one model alone.
+
+The models of `tests.resolvers.differential`, but for the one whose methods read by themselves, which nobody can foresee;
+and with items that are declared, since others may stand in any range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.resolvers.differential import MODELS, Served, served
+from tests.resolvers.made_operations import Choose, Maker
+
+BOUNDED = tuple(name for name in MODELS if name != "methodical")
+_TOLD = ("requests", "roundTrips")
+
+
+async def exceeded(world: Served, choose: Choose) -> list[str]:
+    """In what a random operation, and the same with cursors of its own answer, cost more than estimated."""
+    operation = Maker(world.schema, world.words, choose).operation()
+    variables: Mapping[str, Any] | None = operation.variables
+    found: list[str] = []
+    for _ in range(3):
+        if variables is None:
+            break
+        answer = await world.planned.execute(operation.document, variables, with_cost=True)
+        cost = answer.get("extensions", {}).get("cost")
+        if cost is None:
+            break  # it was not executed
+        for place, told in {"": cost, **cost["byPath"]}.items():
+            if told["actual"] and told["estimate"] is None:
+                if told["actual"]["requests"]:
+                    found.append(f"{place or 'in all'}: {told['actual']} was not foreseen")
+            elif told["actual"]:
+                found += [
+                    f"{place or 'in all'}: {told['actual'][name]} {name}, at most {told['estimate'][name]}"
+                    for name in _TOLD
+                    if told["actual"][name] > told["estimate"][name]
+                ]
+        if found:
+            asked = f"{operation.document}\nvariables {json.dumps(variables)}"
+            requests = "\n".join(f"  {each}" for each in cost["requests"])
+            return [f"on {world.name}: {'; '.join(found)}\n{asked}\n{requests}"]
+        variables = operation.changed(answer, choose)
+    return found
+
+
+async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
+    """Asks that many operations in all, and gives what was found."""
+    found: list[str] = []
+    asked = 0
+    with tempfile.TemporaryDirectory() as folder:
+        while asked < wanted:
+            # Every third table is one in order.
+            name, turn = names[seed % len(names)], 3 * seed
+            async with served(name, turn, Path(folder)) as world:
+                for number in range(40):
+                    for each in await exceeded(world, Random(f"{turn}/{number}").randrange):
+                        found.append(f"[{turn}/{number}] {each}")
+                        tell(found[-1])
+                    asked += 1
+            seed += 1
+    tell(f"{asked} operations, {len(found)} above their estimate")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("operations", type=int, nargs="?", default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", choices=BOUNDED)
+    given = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+
+    def tell(text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    names = [given.model] if given.model else BOUNDED
+    sys.exit(bool(asyncio.run(run(given.operations, given.seed, names, tell))))
+
+
+if __name__ == "__main__":
+    main()

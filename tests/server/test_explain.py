@@ -1,0 +1,112 @@
+"""`keygraph explain`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from server.first_start import make_sample_file
+from server.models import load_model
+from tests.server.command_line import run
+
+ORDERS = "query Orders($user: ID!) { user(userId: $user) { name orders(first: 2) { nodes { total } } } }"
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """The address of the commerce example with its sample."""
+    make_sample_file(load_model("examples.commerce:graph"), tmp_path / "shop.sqlite")
+    return "sqlite:shop.sqlite"
+
+
+def test_the_plan_of_an_operation() -> None:
+    """Whoever writes a query could not see what it reads before they pay for it."""
+    result = run("explain", ORDERS)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    assert lines[:11] == [
+        "What is read",
+        "",
+        "user: get node User by the argument userId [round trip 1]",
+        "│    GetItem: PK = USER#$user AND SK = USER#$user",
+        "│      attributes: GSI1PK, GSI1SK, PK, SK, Type, name, total",
+        "└─ user.orders: read neighbours Order by the key of User – first 2 [round trip 1]",
+        "        Query GSI1: GSI1PK = USER#$user AND begins_with(GSI1SK, ORDER#)",
+        "          attributes: GSI1PK, GSI1SK, PK, SK, Type, total",
+        "          page: at most 2 items",
+        "",
+        "No value was given for $user: name it with --variables.",
+    ]
+    rows = [line.split() for line in lines]
+    assert ["user.orders", "1", "≤", "1", "1", "≤", "1", "2", "0.5"] in rows
+    assert ["in", "all", "2", "≤", "2", "1", "≤", "1", "3", "1"] in rows
+    assert max(map(len, lines)) <= 100
+    assert not list(Path().iterdir())  # nothing was read, and nothing made
+
+
+def test_what_it_did_cost_stands_beside(store: str) -> None:
+    """Nobody could hold the estimate against what the table answers."""
+    words = ("explain", ORDERS, "--variables", '{"user": "12345"}', "--run", "--store", store)
+    result = run(*words)
+    assert (result.exit_code, result.stderr) == (0, "")
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["in", "all", "2", "≤", "2", "2", "1", "≤", "1", "1", "3", "3", "1", "1"] in rows
+    drawn = result.stdout[result.stdout.index("When each request ran") :].splitlines()
+    assert drawn[1] == "round trip 1"
+    assert [line.split()[-1] for line in drawn[2:]] == ["user", "user.orders"]
+    assert "█" in drawn[2]
+
+
+def test_as_json(store: str) -> None:
+    """A build could not refuse an operation that has become too dear."""
+    words = ("explain", ORDERS, "--variables", '{"user": "12345"}', "--json", "--store", store)
+    planned = json.loads(run(*words).stdout)
+    assert [step["place"] for step in planned["plan"]] == ["user"]
+    assert planned["plan"][0]["steps"][0]["requests"][0]["keys"] == (
+        "GSI1PK = USER#12345 AND begins_with(GSI1SK, ORDER#)"
+    )
+    assert (planned["estimate"]["requests"], planned["actual"], planned["standIns"]) == (2, None, {})
+    ran = json.loads(run(*words, "--run").stdout)
+    assert ran["plan"] == planned["plan"]
+    assert (ran["actual"]["requests"], len(ran["requests"]), ran["errors"]) == (2, 2, [])
+
+
+def test_the_query_from_elsewhere() -> None:
+    """A query of a file, or of another program, would have to be pasted into a shell."""
+    Path("orders.graphql").write_text(ORDERS + " query Other { __typename }", "utf-8")
+    Path("variables.json").write_text('{"user": "7"}', "utf-8")
+    words = ("--operation", "Orders", "--variables", "@variables.json")
+    from_file = run("explain", "@orders.graphql", *words)
+    assert "PK = USER#7 AND SK = USER#7" in from_file.stdout
+    given = Path("orders.graphql").read_text("utf-8")
+    assert run("explain", "-", *words, given=given).stdout == from_file.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["{ nonsense }"], "Cannot query field 'nonsense' on type 'Query'."),
+        (["{"], "Syntax Error: Expected Name, found <EOF>."),
+        ([ORDERS, "--operation", "None"], "the document has no operation called 'None'"),
+        ([ORDERS, "--variables", "{"], "--variables is no JSON: "),
+        ([ORDERS, "--variables", "[]"], "--variables is no JSON object. "),
+        ([ORDERS, "--variables", '{"user": {}}'], "Variable '$user' has invalid value: "),
+        (["@none.graphql"], "none.graphql cannot be read: No such file or directory. "),
+        ([ORDERS, "--run"], "to run it needs a value for $user. Give it with --variables."),
+        (["{ users { nodes { name } } }", "--run"], "there is no table EcommerceData in sqlite:"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(words: list[str], told: str) -> None:
+    """A misspelt field or file would end in a traceback."""
+    result = run("explain", *words)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"keygraph: {told}")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
