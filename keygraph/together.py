@@ -1,7 +1,8 @@
 """Reading a node together with its lists: one Query for what stands side by side in a partition.
 
 The rule: of a node whose model says that its partition is small, the node's item and the pages of its lists there are
-read by one Query where their ranges follow each other and no other type's items can stand between them. It looks at
+read by one Query where their ranges follow each other and no other type's items can stand between them. Behind a list
+of which less than a full page is asked for, nothing is read with it: the rest of that list would be. The Query looks at
 no more items than the reads apart might: so many as the pages have, one to see whether more follow, and the node. What
 it does not come to is read apart.
 """
@@ -21,6 +22,9 @@ from keygraph.reading import Extent, Found
 from keygraph.siblings import is_between
 from keygraph.store import Query, Store
 from keygraph.table import Key, KeyValue
+
+FULL_PAGE = 20
+"""A page of so many neighbours is taken to be all that there are, where the partition is said to be small."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,20 @@ def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: boo
     """
     found: list[Together] = []
     for part in sorted(parts, key=lambda part: part.span.low or ""):
-        if found and not _is_apart(graph, key, found[-1].parts[-1].span, part.span, is_shown=is_shown):
+        if (
+            found
+            and _is_whole(found[-1].parts[-1])
+            and not _is_apart(graph, key, found[-1].parts[-1].span, part.span, is_shown=is_shown)
+        ):
             found[-1].parts.append(part)
         else:
             found.append(Together([part]))
     return found
+
+
+def _is_whole(part: Part) -> bool:
+    """Whether what is read of a part is likely all that there is of it."""
+    return part.extent is None or part.extent.count >= FULL_PAGE
 
 
 def _is_apart(graph: Graph, key: Key, before: Span, after: Span, *, is_shown: bool) -> bool:

@@ -53,7 +53,8 @@ class ListCost:
         self._pieces = max(1, sum(not piece.is_empty for piece in reading.pieces))
         self._is_filtered = said.where is not None or bool(reading.others)
         # Of shards, those before the cursor's pass over what has its sort key.
-        passes_over = path.reads_others or bool(said.ranged) or (shown.begins_behind and self._shards > 1)
+        is_narrowed = bool(shown.neighbours.narrowed)
+        passes_over = path.reads_others or is_narrowed or (shown.begins_behind and self._shards > 1)
         self._looks_on = self._is_filtered or passes_over
         ahead = "hasPreviousPage" if said.from_end else "hasNextPage"
         self._wanted = 1 if path.is_one else said.size + (ahead in needs.looks)

@@ -109,7 +109,7 @@ class _Steps:
         for plan in cast(Below, selected.below).plans:
             record = cast(RecordType, plan.record)
             is_read = not record.is_virtual and (plan.needs_item or must_exist)
-            if not plan.fields or not self._may_go_on():
+            if not (plan.fields or must_exist) or not self._may_go_on():
                 continue
             step = Step(
                 "get node",
