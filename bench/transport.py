@@ -126,7 +126,7 @@ async def compare(url: str) -> dict[tuple[str, str], float]:
         for _ in range(TURNS):
             for told, request in REQUESTS.items():
                 for name, store in stores.items():
-                    taken = await measured(lambda store=store, request=request: store.send(request))  # type: ignore[misc]
+                    taken = await measured(lambda store=store, request=request: store.send(request))  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
                     found.setdefault((told, name), []).append(taken)
         return {key: statistics.median(taken) for key, taken in found.items()}
 
