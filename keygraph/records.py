@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
-from keygraph.conditions import Path, at_path
+from keygraph.conditions import at_path
 from keygraph.errors import CorruptItem
 from keygraph.items import Item, Value
 from keygraph.members import DeclaredList, End, Field, Method
 from keygraph.table import Index, KeyAttribute, Table
 from keygraph.templates import FieldPath, Slot, Template
-from keygraph.types import FieldType, decode, encode
+from keygraph.types import decode, encode
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +60,6 @@ class Keys:
                 return None
             texts.update(found)
         return texts
-
-
-class Leaf(NamedTuple):
-    """What a placeholder can name: a field of the type itself, or a key field of a node that it has an end to."""
-
-    type: FieldType
-    attribute: Path | None
-    optional: bool
 
 
 @dataclass(eq=False)

@@ -186,11 +186,6 @@ class Template:
         return frozenset(slot.name for slot in self.slots)
 
     @cached_property
-    def is_constant(self) -> bool:
-        """Whether it is literal text alone."""
-        return not self.slots
-
-    @cached_property
     def _pattern(self) -> tuple[re.Pattern[str], tuple[Slot, ...]]:
         groups: dict[str, str] = {}
 

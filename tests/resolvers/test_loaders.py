@@ -231,7 +231,7 @@ async def test_no_more_lists_at_once_than_allowed(concurrency: int) -> None:
     assert most == concurrency
 
 
-# --- Through GraphQL, where a non-null failure cancels its siblings ------------------------------------
+# --- Through GraphQL, where what one field needs another one needs too ----------------------------------
 
 
 def answers_from(items: list[Item], delay: float) -> Handler:
