@@ -107,6 +107,8 @@ class ListReads:
             for each in all_wanted:
                 if each.error is not None:
                     begun.fail(each.error)
+                    if begun.found is not None:
+                        begun.found.total = each.error
                     return
             found = in_list(neighbours, [each.item for each in all_wanted if each.item is not None])
             if begun.found is not None:

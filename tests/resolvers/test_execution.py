@@ -333,3 +333,21 @@ async def test_what_is_refused_is_not_read(shop: World) -> None:
     assert found["data"] == {"user": None, "order": {"total": "10", "customer": None}}
     assert [error["path"] for error in found["errors"]] == [["user"], ["order", "customer"]]
     assert sum(shop.operations.values()) == 1
+
+
+async def test_edges_that_cannot_be_got_are_not_said_to_be_too_many(shop: World) -> None:
+    """A count that failed would be told as one that costs too much."""
+
+    async def before(request: Request[Any]) -> None:
+        if isinstance(request, BatchGet) and any(key[1] == "PRODUCT#p0" for key in request.keys):
+            raise Unavailable("gone")
+
+    wanted = global_id(shop.graph.types["Product"], ("p0",))
+    document = '{ order(orderId: "u0o0") { orderId items(to: ["ID"]) { totalCount nodes { productId } } } }'
+    found = await answer(held(shop, before), document.replace("ID", wanted))
+    assert found["data"] == {"order": None}
+    assert [error["extensions"]["code"] for error in found["errors"]] == ["UNAVAILABLE"]
+    alone = '{ order(orderId: "u0o0") { items(to: ["ID"]) { totalCount } } }'
+    found = await answer(held(shop, before), alone.replace("ID", wanted))
+    assert found["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
+    assert "extensions" not in found
