@@ -85,7 +85,7 @@ async def measured(
     context = RequestContext(schema.graph, store, b"of a measurement", Limits(), found.plan.needed)
     arguments = Arguments(schema.schema_converter, found.values)
     root = await Reading(found.plan, context, arguments).read()
-    completion = Completion(context.limits)
+    completion = Completion(found.plan, context.limits)
     completion.root(root, None)
     if completion.errors:
         raise ValueError(f"the answer has errors: {completion.errors[:3]}")

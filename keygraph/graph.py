@@ -21,7 +21,7 @@ from keygraph.records import Keys, RecordType
 from keygraph.shapes import are_disjoint, is_special_case, shape
 from keygraph.table import Key
 from keygraph.templates import Slot, Template
-from keygraph.unions import in_use
+from keygraph.unions import NodeText, in_use
 
 _KEY_BYTES = (2048, 1024)
 """DynamoDB's limits on a partition key and a sort key."""
@@ -124,13 +124,12 @@ class Graph(Model):
 
     def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:
         """The keys under which the item with that identity can stand: one, or one for each shard."""
+        if record.write_key is not None:
+            return [record.write_key(identity)]
         texts, keys = _texts(record, identity), record.table_keys
-        found: list[Key] = []
-        for shard in range(keys.shards or 1):
-            parts = [template.render({**texts, **_shard_texts(keys, shard)}) for template in keys.templates]
-            pairs = zip(keys.attributes, parts, strict=True)
-            found.append(tuple(attribute.value(part) for attribute, part in pairs if part is not None))
-        return found
+        if not keys.shards:
+            return [keys.rendered(texts)]
+        return [keys.rendered({**texts, **_shard_texts(keys, shard)}) for shard in range(keys.shards)]
 
     def render(self, record: RecordType, keys: Keys, number: int, texts: Mapping[str, str | None]) -> str:
         """The text of the partition key (0) or the sort key (1) with those texts.
@@ -140,12 +139,29 @@ class Graph(Model):
         """
         template = keys.templates[number]
         key = template.render(texts)
+        if key and key.isascii() and len(key) <= _KEY_BYTES[number] and self._is_certain(keys, number):
+            return key
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
             slots = [slot for slot in template.slots if not slot.is_shard]
             names = ", ".join(camel(record.leaf_name(slot.path)) for slot in slots)
             raise BadUserInput(f"{names or 'the key'} of {record.name}: {problem}")
         return key
+
+    def _is_certain(self, keys: Keys, number: int) -> bool:
+        """Whether every key there that is neither empty nor too long parses back, and is of no other shape."""
+        found = self._certain_found.get((keys, number))
+        if found is None:
+            found = self._certain_found[keys, number] = (
+                keys.templates[number].says_any_text
+                and not any(isinstance(slot.text, NodeText) for slot in keys.slots)
+                and not self._rivals(keys, number, {})
+            )
+        return found
+
+    @cached_property
+    def _certain_found(self) -> dict[tuple[Keys, int], bool]:
+        return {}
 
     def _problem(
         self, record: RecordType, keys: Keys, number: int, key: str | None, texts: Mapping[str, str | None]

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from typing import Any, cast
 
 from keygraph.formats import Format
@@ -150,7 +151,7 @@ class KeyText:
             other.startswith(choice + following[0]) for choice in self.choices for other in self.choices
         )
 
-    @property
+    @cached_property
     def takes_any_text(self) -> bool:
         """Whether every text but the empty one is one of this placeholder's."""
         is_plain = self.type.is_text and self.declared is None
@@ -257,9 +258,15 @@ class KeyText:
             return Moment.of_text(text)
         return _parsed(text, self.format)
 
+    @cached_property
+    def _regex(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
     def accepts(self, text: str) -> bool:
         """Whether the text can be one of this placeholder's: it is exactly as a value renders."""
-        if not text or not re.fullmatch(self.pattern, text):
+        if self.takes_any_text:
+            return bool(text)
+        if not text or not self._regex.fullmatch(text):
             return False
         if self.lossy:
             return True

@@ -6,7 +6,7 @@ and what is decided by a filter in the store or by a condition here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -73,6 +73,8 @@ class NeighbourList:
     @cached_property
     def reading(self) -> Reading:
         """What of the range is read, and which siblings with it."""
+        if not self.graph.siblings(self.path):
+            return Reading((self.span,), apart=(self.span,))
         return without_siblings(
             self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.is_shown
         )
@@ -125,6 +127,10 @@ class NeighbourList:
             return False
         return self.condition is None or holds(self.condition, self.path.record.completed(item))
 
+    def included(self, items: Iterable[Item]) -> list[tuple[Place, Item]]:
+        """Those of the items, which were read in the list's range, that are in the list, with where they stand."""
+        return [(self.place_of(item), item) for item in items if self.includes(item)]
+
     def covers(self, item: Item) -> bool:
         """Whether an item that was read elsewhere stands in this list, every condition counted."""
         keys = self.path.keys
@@ -156,7 +162,7 @@ class NeighbourList:
 
     def place_of(self, item: Item) -> Place:
         """Where an item of the list stands. KeyError where it lacks a key."""
-        position = self.graph.table.position_of(item, self.index_name)
+        position = tuple([cast(KeyValue, item[name]) for name in self.path.position])
         return Place(self.partitions.index(position[0]), position)
 
     def sort_value(self, place: Place) -> KeyValue:
@@ -187,6 +193,63 @@ class NeighbourList:
         return Place(number, (self.partitions[number], *own, *others))
 
 
+class ListForm:
+    """A path with what a reader says of it, which is the same for all owners; bound to an owner it is a list."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        path: AccessPath,
+        required: Mapping[str, str | None] | None = None,
+        ranged: Mapping[str, Narrowing] | None = None,
+        where: Condition | None = None,
+    ) -> None:
+        """`required` are the texts of the arguments by name."""
+        self._graph = graph
+        self._path = path
+        self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
+        self._ranged = ranged or {}
+        self._filter, self._condition = split_condition(where, path, graph)
+        self._narrowed = undecided(path, self._ranged)
+        self._said = said(path, self._ranged)
+        shards = [slot for slot in path.keys.partition.slots if slot.is_shard]
+        self._shards = [
+            {slot.name: slot.text.render(shard) for slot in shards} for shard in range(path.keys.shards or 1)
+        ]
+        # What the range is made of besides the prefix; it is the same for most owners.
+        self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
+        self._spans: dict[tuple[str | None, ...], Span] = {}
+
+    def of(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
+        """The list of an owner (its identity).
+
+        Raises BadUserInput where the arguments make no key, or where those of the sort key leave a gap.
+        """
+        path = self._path
+        texts = self._texts if owner is None else {**path.texts_of_owner(owner), **self._texts}
+        prefix = path.prefix.render(texts) or ""
+        place = (prefix, *[texts.get(name) for name in self._in_range])
+        span = self._spans.get(place)
+        if span is None:
+            span = self._spans[place] = sort_span(path, prefix, texts, self._ranged)
+        return NeighbourList(
+            self._graph,
+            path,
+            tuple([self._partition({**texts, **shard} if shard else texts) for shard in self._shards]),
+            prefix,
+            span,
+            tuple(sorted(texts.items())),
+            self._filter,
+            self._narrowed,
+            self._said,
+            self._condition,
+        )
+
+    def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
+        keys = self._path.keys
+        return keys.attributes[0].value(self._graph.render(self._path.record, keys, 0, texts))
+
+
 def bind(
     graph: Graph,
     path: AccessPath,
@@ -199,35 +262,7 @@ def bind(
 
     Raises BadUserInput where they make no key, or where the sort key's arguments leave a gap.
     """
-    texts: dict[str, str | None] = dict(path.texts_of_owner(owner)) if owner is not None else {}
-    for argument in path.required:
-        texts[argument.slot.name] = (required or {}).get(argument.name)
-    shards = [slot for slot in path.keys.partition.slots if slot.is_shard]
-    partitions = tuple(
-        path.keys.attributes[0].value(
-            graph.render(
-                path.record,
-                path.keys,
-                0,
-                {**texts, **{slot.name: slot.text.render(shard) for slot in shards}},
-            )
-        )
-        for shard in range(path.keys.shards or 1)
-    )
-    prefix = path.prefix.render(texts) or ""
-    filter_, condition = split_condition(where, path, graph)
-    return NeighbourList(
-        graph,
-        path,
-        partitions,
-        prefix,
-        sort_span(path, prefix, texts, ranged or {}),
-        tuple(sorted(texts.items())),
-        filter_,
-        undecided(path, ranged or {}),
-        said(path, ranged or {}),
-        condition,
-    )
+    return ListForm(graph, path, required, ranged, where).of(owner)
 
 
 # --- Conditions ---------------------------------------------------------------------------------------

@@ -165,18 +165,25 @@ class Model:
 
         `keys` says what the item was read from, if not from the table: an index may lack the type attribute.
         """
-        if (
-            keys is not None
-            and self.type_attribute
-            and not self.table.has(keys.index_name, self.type_attribute)
-        ):
+        attribute = self.type_attribute
+        if keys is not None and keys.index_name in self._untyped:
             candidates = self._types_by_key
         else:
-            value = item.get(self.type_attribute) if self.type_attribute else None
+            value = item.get(attribute) if attribute else None
             if value is not None and not isinstance(value, str):
                 return None
             candidates = self.types_by_value.get(value, [])
-        return next((record for record in candidates if record.accepts(item)), None)
+        for record in candidates:
+            if record.read_identity(item) is not None:
+                return record
+        return None
+
+    @cached_property
+    def _untyped(self) -> frozenset[str]:
+        """The indexes that lack the type attribute."""
+        names = (index.name for index in self.table.indexes)
+        attribute = self.type_attribute
+        return frozenset(name for name in names if attribute and not self.table.has(name, attribute))
 
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Why no declared type accepts the item, in one line without its values."""

@@ -63,7 +63,7 @@ class AccessPath:
         owner = f"{self.owner.name}." if self.owner else ""
         return f"<path {owner}{self.name}: {self.record.name} on {self.keys.index_name or 'the table'}>"
 
-    @property
+    @cached_property
     def far_end(self) -> str | None:
         """The end of an edge at which the neighbour's node is; None where the neighbour is no edge's node.
 
@@ -179,15 +179,34 @@ class AccessPath:
         """The texts that the owner's identity gives to the slots of this path's type."""
         if self.owner is None or self.end is None:
             return {}
+        own = self.record.ends[self.end].identity_of(self.owner, identity)
+        texts = identity if own is identity else (*identity, *own)
+        return {
+            name: texts[place] if wanted is None else source.rewritten(texts[place], wanted)
+            for name, place, source, wanted in self._sources_of_texts
+        }
+
+    @cached_property
+    def _sources_of_texts(self) -> tuple[tuple[str, int, Slot, Slot | None], ...]:
+        """For each slot that the owner's key tells: where in the owner's identity, or in the end's behind that, and
+        the slot that it is rewritten as, where it is written otherwise."""
+        if self.owner is None or self.end is None:
+            return ()
         end = self.record.ends[self.end]
-        texts = dict(zip((slot.name for slot in self.owner.identity), identity, strict=True))
-        own = end.identity_of(self.owner, identity)
-        texts |= zip((slot.name for slot in end.identity), own, strict=True)
+        names = [slot.name for slot in self.owner.identity]
+        if end.text is not None:
+            names += [slot.name for slot in end.identity]
+        places = {name: place for place, name in enumerate(names)}
         slots = {slot.name: slot for keys in self.record.keys.values() for slot in keys.slots}
-        given = {}
-        for name, source in self.known.items():
-            given[name] = source.rewritten(texts[source.name], slots[name])
-        return given
+        return tuple(
+            (name, places[source.name], source, None if source.text == slots[name].text else slots[name])
+            for name, source in self.known.items()
+        )
+
+    @cached_property
+    def position(self) -> tuple[str, ...]:
+        """The attributes that say where an item stands in what is read."""
+        return tuple(key.name for key in self.record.table.position(self.keys.index_name))
 
     @cached_property
     def told(self) -> frozenset[str]:

@@ -9,7 +9,6 @@ from keygraph.conditions import Path, paths_of
 from keygraph.listing import NeighbourList
 from keygraph.model import Model
 from keygraph.records import RecordType
-from keygraph.table import Table
 
 MOST_ATTRIBUTES = 100
 """Where more are needed the whole item is read: a projection of that many saves nothing, and an expression may have
@@ -40,21 +39,20 @@ def list_projection(neighbours: NeighbourList, attributes: frozenset[str] | None
     """The projection of a list's requests, of which these attributes are wanted; None for whole items."""
     if attributes is None:
         return None
-    graph, index, record = neighbours.graph, neighbours.index_name, neighbours.path.record
-    table = graph.table
-    wanted = attributes.union(key.name for key in table.position(index))
-    if graph.type_attribute:
-        wanted |= {graph.type_attribute}
     if neighbours.condition is not None:
         # What is decided here may stand in any key of the item.
-        wanted |= {path[0] for path in paths_of(neighbours.condition)} | _key_attributes(record)
-    return _in_index(table, index, wanted)
+        attributes |= {path[0] for path in paths_of(neighbours.condition)}
+        attributes |= _key_attributes(neighbours.path.record)
+    return _in_index(neighbours.graph, neighbours.index_name, attributes)
 
 
 @lru_cache(maxsize=512)
-def _in_index(table: Table, index: str | None, names: frozenset[str]) -> tuple[Path, ...] | None:
-    """The attributes as far as the index holds them."""
-    return _paths(name for name in names if table.has(index, name))
+def _in_index(model: Model, index: str | None, names: frozenset[str]) -> tuple[Path, ...] | None:
+    """The attributes as far as the index holds them, with those that tell what an item is and where it stands."""
+    wanted = names.union(key.name for key in model.table.position(index))
+    if model.type_attribute:
+        wanted |= {model.type_attribute}
+    return _paths(name for name in wanted if model.table.has(index, name))
 
 
 def items_projection(

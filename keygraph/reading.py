@@ -81,10 +81,10 @@ class _Stream:
 
 async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found:
     """The wanted part of the list. Raises a StoreError."""
-    is_nothing = extent.count == 0 and not extent.look_ahead
-    if is_nothing or await _is_crossed(store, neighbours, extent):
-        return Found([], False, None)
     wanted = extent.count + extent.look_ahead
+    is_between = extent.after is not None and extent.until is not None
+    if not wanted or (is_between and await _is_crossed(store, neighbours, extent)):
+        return Found([], False, None)
     streams = [
         stream
         for shard in range(len(neighbours.partitions))
@@ -93,6 +93,13 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
     least = 1 if _is_filtered(neighbours) else wanted
     taken: list[tuple[Place, Item]] = []
     looked_at = 0
+    if len(streams) == 1 and extent.until is None:
+        # What most lists are: one page, of which all that has come is taken.
+        [stream] = streams
+        looked_at = await _fetch(store, neighbours, stream, max(least, extent.budget))
+        if stream.ended or len(stream.waiting) >= wanted:
+            found = list(stream.waiting)
+            return Found(found[: extent.count], len(found) > extent.count, None)
     while len(taken) < wanted:
         starved = [stream for stream in streams if not stream.waiting and not stream.ended]
         if starved:
@@ -257,15 +264,15 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
     pieces = neighbours.reading.pieces
     queries: deque[Query] = deque()
     for piece in pieces if extent.forward else pieces[::-1]:
-        wanted_part = piece.within(until)
-        if wanted_part.within(bounds).is_empty:
+        wanted_part = piece if extent.until is None else piece.within(until)
+        if (wanted_part if extent.after is None else wanted_part.within(bounds)).is_empty:
             continue
         # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
         has_start = start is not None and (not neighbours.has_sort_key or wanted_part.contains(start[1]))
         query = Query(
             partition=neighbours.partitions[shard],
             index=neighbours.index_name,
-            range=(wanted_part if has_start else wanted_part.within(bounds)).range,
+            range=(wanted_part if has_start or extent.after is None else wanted_part.within(bounds)).range,
             filter=neighbours.store_filter,
             projection=list_projection(neighbours, extent.attributes),
             forward=extent.forward,
@@ -328,13 +335,11 @@ def _beyond(sort: KeyValue, *, forward: bool) -> Span:
 async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
     """Fetches one page into the stream, of at most so many items; the answer is how many the store looked at."""
     limit = stream.query.limit or 1
-    page = await store.send(replace(stream.query, limit=min(limit, most)))
-    for item in page.items:
-        if not neighbours.includes(item):
-            continue
-        place = neighbours.place_of(item)
-        if stream.skipped_sort is None or neighbours.sort_value(place) != stream.skipped_sort:
-            stream.waiting.append((place, item))
+    page = await store.send(stream.query if limit <= most else replace(stream.query, limit=most))
+    found = neighbours.included(page.items)
+    if stream.skipped_sort is not None:
+        found = [pair for pair in found if neighbours.sort_value(pair[0]) != stream.skipped_sort]
+    stream.waiting.extend(found)
     stream.is_fresh = page.last is None
     if page.last is not None:
         stream.frontier = Place(stream.shard, page.last)

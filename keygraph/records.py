@@ -5,18 +5,19 @@ Record types are made by `keygraph.resolution` and never change afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from functools import cached_property
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from keygraph.conditions import at_path
 from keygraph.errors import CorruptItem
+from keygraph.item_readers import IdentityReader, field_reader, identity_reader, key_writer
 from keygraph.items import Item, Value
 from keygraph.members import DeclaredList, End, Field, Method
-from keygraph.table import Index, KeyAttribute, Table
+from keygraph.table import Index, Key, KeyAttribute, Table
 from keygraph.templates import FieldPath, Slot, Template
 from keygraph.types import decode, encode
 
@@ -41,7 +42,7 @@ class Keys:
     def __str__(self) -> str:
         return " / ".join(str(template) for template in self.templates)
 
-    @property
+    @cached_property
     def templates(self) -> tuple[Template, ...]:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
@@ -50,10 +51,20 @@ class Keys:
         """Every slot of the two templates once."""
         return tuple({slot.name: slot for template in self.templates for slot in template.slots}.values())
 
+    def rendered(self, texts: Mapping[str, str | None]) -> Key:
+        """The key's values with those texts, by slot name."""
+        pairs = ((attribute, template.render(texts)) for attribute, template in self.parts)
+        return tuple([attribute.value(text) for attribute, text in pairs if text is not None])
+
+    @cached_property
+    def parts(self) -> tuple[tuple[KeyAttribute, Template], ...]:
+        """Each key attribute with its template."""
+        return tuple(zip(self.attributes, self.templates, strict=False))
+
     def parse(self, item: Mapping[str, Value]) -> dict[str, str] | None:
         """The texts in the item's keys here; None where it has none of these keys, or others."""
         texts: dict[str, str] = {}
-        for attribute, template in zip(self.attributes, self.templates, strict=False):
+        for attribute, template in self.parts:
             text = attribute.text(item.get(attribute.name))
             found = None if text is None else template.parse(text)
             if found is None or any(texts.get(name, text) != text for name, text in found.items()):
@@ -147,30 +158,53 @@ class RecordType:
 
     def accepts(self, item: Mapping[str, Value]) -> bool:
         """Whether the item's table key is one of this type's."""
-        return not self.is_virtual and self.table_keys.parse(item) is not None
+        return not self.is_virtual and self.read_identity(item) is not None
 
     def identity_of(self, item: Mapping[str, Value]) -> tuple[str, ...]:
         """The texts that identify the item. Raises CorruptItem where its key is none of this type's."""
-        texts = self.table_keys.parse(item)
-        if texts is None:
+        identity = self.read_identity(item)
+        if identity is None:
             raise CorruptItem(f"an item of {self.name} has a key of another shape")
-        return tuple(texts.get(slot.name, "") for slot in self.identity)
+        return identity
+
+    @cached_property
+    def read_identity(self) -> IdentityReader:
+        """What reads the texts that identify an item; None where its table key is none of this type's."""
+        return identity_reader(self.table_keys, tuple(slot.name for slot in self.identity))
+
+    @cached_property
+    def write_key(self) -> Callable[[tuple[str, ...]], Key] | None:
+        """What makes the table key of an identity; None where that takes more than to put its texts in place."""
+        return key_writer(self.table_keys, tuple(slot.name for slot in self.identity))
 
     def end_identity(self, item: Mapping[str, Value], end: End) -> tuple[str, ...] | None:
         """The identity of the node at that end, from the item's keys or attributes; None for none.
 
         The table's key is believed first, then attributes, then the indexes' keys.
         """
-        key_texts = self.table_keys.parse(item) or {}
+        slots = self._slots_of_ends[end.name]
+        is_in_key = any(is_told for _, _, is_told in slots)
+        key_texts = (self.table_keys.parse(item) or {}) if is_in_key else {}
         texts = []
-        for slot in end.identity:
-            own = slot.under(end.name)
+        for slot, own, _ in slots:
             text = key_texts.get(own.name) or self._end_attribute(item, end, slot)
             text = text or self._other_key_text(item, own)
             if text is None:
                 return None
             texts.append(text)
         return tuple(texts)
+
+    @cached_property
+    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, bool]]]:
+        """For each end the slots of its identity, as the node's type and as this one sees them, and whether they
+        stand in the table's key."""
+        told = {slot.name for slot in self.table_keys.slots}
+        return {
+            end.name: [
+                (slot, own, own.name in told) for slot in end.identity for own in [slot.under(end.name)]
+            ]
+            for end in self.ends.values()
+        }
 
     def _end_attribute(self, item: Mapping[str, Value], end: End, slot: Slot) -> str | None:
         value = cast(Value, at_path(item, end.attributes[slot.path]))
@@ -217,6 +251,21 @@ class RecordType:
             raise CorruptItem(f"{self.name}.{field.name} is missing in an item")
         return value
 
+    def reader(self, field: Field) -> Callable[[Mapping[str, Value]], Any]:
+        """What reads the value of a field from items, as `value` does."""
+        found = self._readers.get(field)
+        if found is None:
+            found = self._readers[field] = field_reader(self, field)
+        return found
+
+    @cached_property
+    def _readers(self) -> dict[Field, Callable[[Mapping[str, Value]], Any]]:
+        return {}
+
+    def reads_from_key(self, field: Field) -> bool:
+        """Whether the field's attribute is a key, whose text says more than the field, or says it in text."""
+        return field.name in self._read_from_keys
+
     def _value_in_keys(self, item: Mapping[str, Value], field: Field) -> Any:
         for keys, slot in self._slots_of_fields.get(field.name, ()):
             text = (keys.parse(item) or {}).get(slot.name)
@@ -257,23 +306,27 @@ class RecordType:
         """The identity of the node at an end that stands in the key, of an identity's texts; None for none."""
         texts = tuple(identity)
         found = [
-            source.rewritten(texts[number], own) if texts[number] else ""
-            for number, source, own in self._sources_of_ends[end.name]
+            texts[number] if rewritten is None or not texts[number] else rewritten(texts[number])
+            for number, rewritten in self._sources_of_ends[end.name]
         ]
         return tuple(found) if any(found) else None
 
     @cached_property
-    def _sources_of_ends(self) -> dict[str, list[tuple[int, Slot, Slot]]]:
-        """For each end that the key tells, where each part of its identity stands there: the number, the slot of the
-        key, and the slot that it is written as."""
+    def _sources_of_ends(self) -> dict[str, list[tuple[int, Callable[[str], str] | None]]]:
+        """For each end that the key tells, where each part of its identity stands there, and what writes it as the end
+        has it; None where it is written so."""
         numbers = {slot: number for number, slot in enumerate(self.identity)}
         by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
-        found: dict[str, list[tuple[int, Slot, Slot]]] = {}
+        found: dict[str, list[tuple[int, Callable[[str], str] | None]]] = {}
         for name in self.key_fields & self.ends.keys():
             wanted = [slot.under(name) for slot in self.ends[name].identity]
             sources = [own if own in numbers else by_path[own.path] for own in wanted]
             found[name] = [
-                (numbers[source], source, own) for source, own in zip(sources, wanted, strict=True)
+                (
+                    numbers[source],
+                    None if source.text == own.text else partial(source.rewritten, wanted=own),
+                )
+                for source, own in zip(sources, wanted, strict=True)
             ]
         return found
 

@@ -161,25 +161,86 @@ _Step: TypeAlias = "tuple[_Chars | _Border, bool, bool]"
 @cache
 def are_disjoint(one: Shape, other: Shape) -> bool:
     """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
-    return not any(
-        _meet(steps, others)
-        for units in one
-        for steps in _step_alternatives(units)
-        for other_units in other
-        for others in _step_alternatives(other_units)
-    )
+    return not any(_meet(_walk(units), _walk(others)) for units in one for others in other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """The ways through a key: for each place the characters that lead on from it, and the places that are as good.
+
+    The first place is 0, the last one is the end. Values of an enum are ways side by side: there are as many
+    places as characters, where writing out every key would take the product of all enums.
+    """
+
+    ways: list[list[tuple[_Chars | _Border, int]]]
+    skips: list[list[int]]
+
+    def place(self) -> int:
+        """A new place."""
+        self.ways.append([])
+        self.skips.append([])
+        return len(self.ways) - 1
+
+
+@cache
+def _walk(units: tuple[_Unit, ...]) -> _Walk:
+    walk = _Walk([[]], [[]])
+    here = 0
+    for unit in units:
+        ends = []
+        for steps in _unit_steps(unit):
+            at = here
+            for chars, may_be_absent, may_repeat in steps:
+                then = walk.place()
+                walk.ways[at].append((chars, then))
+                if may_repeat:
+                    walk.ways[then].append((chars, then))
+                if may_be_absent:
+                    walk.skips[at].append(then)
+                at = then
+            ends.append(at)
+        here = walk.place()
+        for end in ends:
+            walk.skips[end].append(here)
+    return walk
+
+
+def _meet(one: _Walk, other: _Walk) -> bool:
+    """Whether there is a text that leads through both."""
+    end = len(one.ways) - 1, len(other.ways) - 1
+    seen = {(0, 0)}
+    waiting = [(0, 0)]
+    while waiting:
+        here, there = waiting.pop()
+        if (here, there) == end:
+            return True
+        found = [(place, there) for place in one.skips[here]]
+        found += [(here, place) for place in other.skips[there]]
+        found += [
+            (then, others)
+            for chars, then in one.ways[here]
+            for theirs, others in other.ways[there]
+            if _share(chars, theirs)
+        ]
+        new = [pair for pair in found if pair not in seen]
+        seen.update(new)
+        waiting += new
+    return False
+
+
+def _unit_steps(unit: _Unit) -> list[list[_Step]]:
+    """The ways in which a part of a key can be written."""
+    if isinstance(unit, str):
+        return [[(frozenset(unit), False, False)]]
+    if isinstance(unit, Hole):
+        return _hole_steps(unit.text)
+    return [[(unit, False, False)]]
 
 
 def _step_alternatives(units: tuple[_Unit, ...]) -> list[list[_Step]]:
     alternatives: list[list[_Step]] = [[]]
     for unit in units:
-        if isinstance(unit, str):
-            added: list[list[_Step]] = [[(frozenset(unit), False, False)]]
-        elif isinstance(unit, Hole):
-            added = _hole_steps(unit.text)
-        else:
-            added = [[(unit, False, False)]]
-        alternatives = [steps + more for steps in alternatives for more in added]
+        alternatives = [steps + more for steps in alternatives for more in _unit_steps(unit)]
     return alternatives
 
 
@@ -207,30 +268,6 @@ def _hole_steps(text: KeyText) -> list[list[_Step]]:
             day: list[_Step] = [*[digit] * 4, dash, digit, digit, dash, digit, digit]
             return [day] if kind == "date" else [[*day, (frozenset("0123456789T :.+-Z"), True, True)]]
     return [[(None, False, True)]]
-
-
-def _meet(one: list[_Step], other: list[_Step]) -> bool:
-    """Whether the two sequences of steps have a text in common."""
-    seen: set[tuple[int, int]] = set()
-    waiting = [(0, 0)]
-    while waiting:
-        state = waiting.pop()
-        if state in seen:
-            continue
-        seen.add(state)
-        i, j = state
-        if i == len(one) and j == len(other):
-            return True
-        if i < len(one) and one[i][1]:
-            waiting.append((i + 1, j))
-        if j < len(other) and other[j][1]:
-            waiting.append((i, j + 1))
-        if i < len(one) and j < len(other) and _share(one[i][0], other[j][0]):
-            # After a shared character a step that repeats may stay, or go on; a step that must occur has.
-            for next_i in (i + 1, i) if one[i][2] else (i + 1,):
-                for next_j in (j + 1, j) if other[j][2] else (j + 1,):
-                    waiting.append((next_i, next_j))
-    return False
 
 
 def _share(one: _Chars | _Border, other: _Chars | _Border) -> bool:

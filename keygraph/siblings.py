@@ -71,8 +71,10 @@ def without_siblings(
     `is_shown`: the partition is no real one, but shows its placeholders.
     """
     siblings, keys = model.siblings(path), path.keys
-    if not siblings or keys.sort is None or keys.attributes[1].type != "S":
-        return Reading((span,), others=siblings, apart=None if siblings else (span,))
+    if not siblings:
+        return Reading((span,), apart=(span,))
+    if keys.sort is None or keys.attributes[1].type != "S":
+        return Reading((span,), others=siblings)
     text = keys.attributes[0].text(partition)
     beside = []
     for sibling in siblings:

@@ -8,7 +8,7 @@ texts that stand, or shall stand, in the key.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from string import Formatter
@@ -211,22 +211,70 @@ class Template:
 
         A slot inside `Maybe` that is absent is not in the answer.
         """
+        texts = self.read(key)
+        if texts is None:
+            return None
+        return {slot.name: text for slot, text in zip(self.slots, texts, strict=True) if text is not None}
+
+    @cached_property
+    def read(self) -> Callable[[str], tuple[str | None, ...] | None]:
+        """What reads the texts that stand in a key, in the order of `slots`; None where the key is none of this
+        template's. Of a slot inside `Maybe` that is absent it is None."""
+        if self._around is None:
+            return self._read
+        before, after = self._around
+        start, behind = len(before), len(after)
+        least = start + behind
+
+        def read_only(key: str) -> tuple[str | None, ...] | None:
+            if len(key) > least and key.startswith(before) and key.endswith(after):
+                return (key[start : len(key) - behind],)
+            return None
+
+        def read_last(key: str) -> tuple[str | None, ...] | None:
+            return (key[start:],) if len(key) > start and key.startswith(before) else None
+
+        return read_only if after else read_last
+
+    def _read(self, key: str) -> tuple[str | None, ...] | None:
         # The same key is asked for several fields of one item, one after the other.
         last, found = self._last[0]
         if last != key:
-            found = self._parse(key)
+            found = self._matched(key)
             self._last[0] = (key, found)
-        return None if found is None else dict(found)
+        return found
 
     @cached_property
-    def _last(self) -> list[tuple[str | None, dict[str, str] | None]]:
-        """The key that was parsed last, and its texts."""
-        return [(None, None)]
+    def _around(self) -> tuple[str, str] | None:
+        """What stands before and behind the only slot, where that takes any text: most keys are so, and are read
+        without a pattern. None for others."""
+        if len(self.slots) != 1 or not self.slots[0].text.takes_any_text:
+            return None
+        match self.tokens:
+            case (Slot(),):
+                return "", ""
+            case (str(before), Slot()):
+                return before, ""
+            case (Slot(), str(after)):
+                return "", after
+            case (str(before), Slot(), str(after)):
+                return before, after
+        return None
 
-    def _parse(self, key: str) -> dict[str, str] | None:
-        texts = self._matched(key)
-        # An optional part whose slots stand elsewhere too is there exactly where they are.
-        return None if texts is None or (self._repeats_optional and self.render(texts) != key) else texts
+    @property
+    def says_any_text(self) -> bool:
+        """Whether its only slot takes any text, and every text in it can be read back."""
+        return self._around is not None
+
+    @property
+    def has_optional(self) -> bool:
+        """Whether a part of it may be absent."""
+        return any(isinstance(token, Maybe) for token in self.tokens)
+
+    @cached_property
+    def _last(self) -> list[tuple[str | None, tuple[str | None, ...] | None]]:
+        """The key that was read last, and its texts."""
+        return [(None, None)]
 
     @cached_property
     def _repeats_optional(self) -> bool:
@@ -238,34 +286,34 @@ class Template:
         }
         return any(names.count(name) > 1 for name in optional)
 
-    def _matched(self, key: str) -> dict[str, str] | None:
+    def _matched(self, key: str) -> tuple[str | None, ...] | None:
         pattern, slots = self._pattern
         match = pattern.fullmatch(key)
         if match is None:
             return None
-        texts = {}
-        for slot, text in zip(slots, match.groups(), strict=True):
-            if text is None:
-                continue
-            if not slot.text.accepts(text):
+        texts = match.groups()
+        for slot, text in zip(slots, texts, strict=True):
+            if text is not None and not slot.text.accepts(text):
                 return None
-            texts[slot.name] = text
+        if self._repeats_optional:
+            # An optional part whose slots stand elsewhere too is there exactly where they are.
+            named = {slot.name: text for slot, text in zip(slots, texts, strict=True)}
+            return texts if self.render(named) == key else None
         return texts
 
     def render(self, texts: Mapping[str, str | None]) -> str | None:
         """The key with those texts by slot name; None where one outside `Maybe` has none."""
         parts = []
         for token in self.tokens:
-            match token:
-                case str():
-                    parts.append(token)
-                case Slot():
-                    text = texts.get(token.name)
-                    if text is None:
-                        return None
-                    parts.append(text)
-                case Maybe(inner):
-                    parts.append(Template(inner).render(texts) or "")
+            if isinstance(token, str):
+                parts.append(token)
+            elif isinstance(token, Slot):
+                text = texts.get(token.name)
+                if text is None:
+                    return None
+                parts.append(text)
+            else:
+                parts.append(Template(token.tokens).render(texts) or "")
         return "".join(parts)
 
     def with_texts(self, texts: Mapping[str, str | None]) -> Template:

@@ -129,7 +129,7 @@ async def read_together(
                 found[part] = items[0] if items else None
             continue
         count = part.extent.count
-        own = [(part.neighbours.place_of(item), item) for item in items if part.neighbours.includes(item)]
+        own = part.neighbours.included(items)
         if is_whole or len(own) >= count + part.extent.look_ahead:
             found[part] = Found(own[:count], part.extent.look_ahead and len(own) > count, None)
     return found

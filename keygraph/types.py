@@ -17,6 +17,7 @@ from dataclasses import MISSING, dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
+from functools import cache, partial
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.formats import Format
@@ -237,6 +238,11 @@ def decode(type_: FieldType, value: Value) -> Any:
     return _DECODERS[type_.kind](type_, value)
 
 
+def decoder(type_: FieldType) -> Callable[[Value], Any]:
+    """What decodes the values of one type, as `decode` does."""
+    return partial(decode if type_.written is not None else _DECODERS[type_.kind], type_)
+
+
 def encode(type_: FieldType, value: Any) -> Value:
     """The attribute of a Python value, the reverse of `decode`. Raises ValueError."""
     if type_.written is not None:
@@ -265,10 +271,17 @@ def _decode_integer(type_: FieldType, value: Value) -> int:
 
 def _decode_enum(type_: FieldType, value: Value) -> Enum:
     plain = int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
-    for member in typing.cast("type[Enum]", type_.cls):
-        if type(member.value) is type(plain) and member.value == plain:
-            return member
-    raise ValueError("none of the enum's values")
+    members = _enum_members(typing.cast(Any, type_.cls))
+    found = members.get(plain) if isinstance(plain, str | int) else None
+    if found is None or type(found.value) is not type(plain):
+        raise ValueError("none of the enum's values")
+    return found
+
+
+@cache
+def _enum_members(cls: Any) -> dict[object, Enum]:
+    """The members of an enum by their values."""
+    return {member.value: member for member in cls}
 
 
 def _decode_list(type_: FieldType, value: Value) -> list[Any]:

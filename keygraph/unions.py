@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from keygraph.key_text import KeyText
 from keygraph.templates import Maybe, Slot, Template, Token, joined, under
@@ -37,6 +38,10 @@ class NodeText(KeyText):
         object.__setattr__(self, "pattern", f"(?:{'|'.join(patterns)})")
         object.__setattr__(self, "lossy", False)
         object.__setattr__(self, "ordered", False)
+
+    @cached_property
+    def takes_any_text(self) -> bool:
+        return False
 
     def read(self, text: str) -> tuple[Variant, dict[str, str]]:
         """The variant of a key, and the texts in it by slot. Raises ValueError where it is none of a member."""

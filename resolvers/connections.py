@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from keygraph import listing
 from keygraph.conditions import Condition
 from keygraph.errors import BadUserInput
 from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place, bind
+from keygraph.listing import NeighbourList, Place
 from keygraph.paths import AccessPath
 from keygraph.ranges import Narrowing
 from keygraph.reading import Extent, Found, edge_keys
@@ -24,7 +25,7 @@ from resolvers.context import RequestContext
 from resolvers.cursors import cursor, read_cursor
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import condition, narrowings, required_texts
-from resolvers.loaders import EdgesTo
+from resolvers.loaders import EdgesTo, PageOf
 from resolvers.metering import ListKind
 from resolvers.plan import NeighbourNeeds
 from resolvers.sources import Source
@@ -123,39 +124,31 @@ class Connection:
     to: EdgesTo | None
     looks: frozenset[str]
     """What is selected of pageInfo."""
-    shared: Extent | None = None
-    """The longer part that is read where several pages of the list are asked for at once."""
+    request: PageOf
+    """The part of the list that is read for the page: a longer one where several pages are asked for at once."""
 
     @property
-    def reads(self) -> Extent:
-        """The part of the list that is read for the page."""
-        return self.shared or self.extent
-
-    async def first(self) -> Edge | None:
-        """The first edge; None where there is none."""
-        found = await self.context.neighbours.page(self.neighbours, self.reads)
-        return self.only(found)
-
-    def only(self, found: Found) -> Edge | None:
-        """The first edge of what was found."""
-        return self._edge(*found.items[0]) if found.items else None
+    def is_one_read(self) -> bool:
+        """Whether the page is what one read gives, whatever that is."""
+        return self.to is None and not self._looks_back
 
     @property
-    def extent(self) -> Extent:
-        """The part of the list that the page shows."""
+    def _looks_back(self) -> bool:
+        """Whether it is asked for what stands on the side from which the page is read, and that is not the list's end."""
         window = self.window
-        extent = _extent(self.context, self.neighbours.path, window, self.looks)
-        return replace(extent, after=window.start, until=window.end)
+        looks_back = ("hasNextPage" if window.from_end else "hasPreviousPage") in self.looks
+        return looks_back and window.start is not None
 
     async def page(self) -> tuple[list[Edge], PageInfo]:
         """The edges in the client's order, and what is known around them."""
         if self.to is not None:
             return self.page_among(await self.context.neighbours.edges_to(self.to))
-        window = self.window
-        looks_back = ("hasNextPage" if window.from_end else "hasPreviousPage") in self.looks
-        found = self._own_part(await self.context.neighbours.page(self.neighbours, self.reads))
-        is_behind = looks_back and window.start is not None and await self._is_any_behind(found)
-        return self.shown(found, is_behind)
+        found = self._own_part(await self.context.neighbours.page(self.request))
+        return self._shown(found, self._looks_back and await self._is_any_behind(found))
+
+    def page_of(self, found: Found) -> tuple[list[Edge], PageInfo]:
+        """The page of what was read, where it is one read."""
+        return self._shown(self._own_part(found))
 
     def _own_part(self, found: Found) -> Found:
         """What the page has of a longer part that was read."""
@@ -176,7 +169,7 @@ class Connection:
             budget=self.context.limits.read_budget,
             attributes=frozenset(),
         )
-        return (await self.context.neighbours.page(self.neighbours, extent)).more
+        return (await self.context.neighbours.page(PageOf(self.neighbours, extent))).more
 
     def _is_crossed(self) -> bool:
         """Whether nothing can lie between the two cursors."""
@@ -186,7 +179,7 @@ class Connection:
         here, there = self.neighbours.order_of(start), self.neighbours.order_of(end)
         return start == end or (here > there if self.window.forward else here < there)
 
-    def shown(self, found: Found, is_behind: bool = False) -> tuple[list[Edge], PageInfo]:
+    def _shown(self, found: Found, is_behind: bool = False) -> tuple[list[Edge], PageInfo]:
         """The page that was found."""
         edges = [self._edge(place, item) for place, item in found.items]
         first = edges[0].place if edges else None
@@ -217,7 +210,7 @@ class Connection:
         end = _index_before(self.neighbours, places, window.end, window.forward)
         page = found[start:end][: window.size]
         more = start + window.size < end
-        return self.shown(Found(page, more, None), start > 0)
+        return self._shown(Found(page, more, None), start > 0)
 
     async def total(self) -> int | None:
         """How many edges the list has, whatever the page; None where counting them costs more than it may."""
@@ -273,13 +266,13 @@ def share_reads(connections: Sequence[Connection]) -> None:
         if each.to is None:
             alike.setdefault((each.neighbours, window.forward, window.start, window.end), []).append(each)
     for group in alike.values():
-        extents = [each.extent for each in group]
+        extents = [each.request.extent for each in group]
         longest = replace(
             max(extents, key=lambda extent: extent.count),
             look_ahead=any(extent.look_ahead for extent in extents),
         )
         for each in group if len(set(extents)) > 1 else ():
-            each.shared = longest
+            each.request = PageOf(each.neighbours, longest)
 
 
 # --- From arguments -----------------------------------------------------------------------------------
@@ -327,36 +320,46 @@ def list_kind(path: AccessPath, said: ListArguments) -> ListKind:
     return ListKind(path, bool(said.ranged), said.where is not None)
 
 
+class ListForm:
+    """A list of a run without its owner: what its arguments and what is selected of it say, the same for all owners."""
+
+    def __init__(self, context: RequestContext, needs: NeighbourNeeds, given: Mapping[str, Any]) -> None:
+        """`given` are its arguments. Raises BadUserInput."""
+        self.said = list_arguments(context, needs.path, given)
+        self.kind = list_kind(needs.path, self.said)
+        self._context = context
+        self._needs = needs
+        said = self.said
+        self._bound = listing.ListForm(context.graph, needs.path, said.required, said.ranged, said.where)
+        self._window = _Window(said.size, said.from_end, None, None, said.descending)
+        self._extent = page_extent(context, needs, said)
+
+    def of(self, owner: Source | None) -> Connection:
+        """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
+        context, said, window, extent = self._context, self.said, self._window, self._extent
+        identity = owner.identity if owner else None
+        neighbours = self._bound.of(identity)
+        if said.after is not None or said.before is not None:
+            places = {
+                name: read_cursor(context.secret, neighbours, name, text)
+                for name, text in (("after", said.after), ("before", said.before))
+                if text is not None
+            }
+            window = replace(window, after=places.get("after"), before=places.get("before"))
+            extent = replace(extent, after=window.start, until=window.end)
+        to = None if said.to is None else EdgesTo(neighbours, identity or (), said.to)
+        return Connection(context, neighbours, window, to, self._needs.looks, PageOf(neighbours, extent))
+
+
 def page_extent(context: RequestContext, needs: NeighbourNeeds, said: ListArguments) -> Extent:
     """The part of a list that its page shows, as if no cursor were given."""
-    window = _Window(said.size, said.from_end, None, None, said.descending)
-    return _extent(context, needs.path, window, needs.looks)
-
-
-def _extent(context: RequestContext, path: AccessPath, window: _Window, looks: frozenset[str]) -> Extent:
     return Extent(
-        window.size,
-        forward=window.forward,
-        look_ahead=("hasPreviousPage" if window.from_end else "hasNextPage") in looks,
+        said.size,
+        forward=said.from_end == said.descending,
+        look_ahead=("hasPreviousPage" if said.from_end else "hasNextPage") in needs.looks,
         budget=context.limits.read_budget,
-        attributes=context.attributes_of(path.record),
+        attributes=context.attributes_of(needs.path.record),
     )
-
-
-def connect(
-    context: RequestContext, needs: NeighbourNeeds, said: ListArguments, owner: Source | None
-) -> Connection:
-    """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
-    identity = owner.identity if owner else None
-    neighbours = bind(context.graph, needs.path, identity, said.required, said.ranged, said.where)
-    places = {
-        name: read_cursor(context.secret, neighbours, name, text)
-        for name, text in (("after", said.after), ("before", said.before))
-        if text is not None
-    }
-    window = _Window(said.size, said.from_end, places.get("after"), places.get("before"), said.descending)
-    to = None if said.to is None else EdgesTo(neighbours, identity or (), said.to)
-    return Connection(context, neighbours, window, to, needs.looks)
 
 
 def _size(context: RequestContext, given: Mapping[str, Any]) -> tuple[int, bool]:

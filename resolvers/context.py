@@ -76,3 +76,8 @@ class RequestContext:
     def is_needed(self, record: RecordType) -> bool:
         """Whether the operation asks anything of items of that type, so that what is got by key tells what they are."""
         return record in self._attributes
+
+    def give_up(self) -> None:
+        """Ends what is under way to the store: the answer is decided, or nobody waits for it."""
+        self.nodes.give_up()
+        self.neighbours.give_up()

@@ -9,9 +9,8 @@ them out. So what was read ahead under a node that turns out not to exist is dro
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -36,6 +35,7 @@ from resolvers.roots import named_at_root
 from resolvers.sources import Source, checked, source_of_instance
 from resolvers.together import ReadsTogether
 from resolvers.visits import BegunList, Visit, place_below
+from resolvers.work import Work
 
 
 class Reading:
@@ -45,24 +45,24 @@ class Reading:
         self._plan = plan
         self._context = context
         self._arguments = arguments
-        self._items = ItemsByKey(context, self._spawn)
-        self._lists = ListReads(context, arguments, self._items, self._spawn, self._spread)
-        self._together = ReadsTogether(context, self._items, self._spawn)
+        self._work = Work()
+        self._items = ItemsByKey(context, self._work)
+        self._lists = ListReads(context, arguments, self._items, self._work, self._spread)
+        self._together = ReadsTogether(context, self._items, self._work)
         self._after: dict[ObjectPlan, Callable[[list[Wanted]], None]] = {}
-        self._tasks: asyncio.TaskGroup
 
     async def read(self) -> Visit:
-        """The root, with everything that was found below it."""
+        """The root, with everything that was found below it. To be called once."""
         root = Visit(self._plan.root, cast(Source, None))
-        async with asyncio.TaskGroup() as self._tasks:
-            for each in self._plan.root.fields:
-                self._start_root(each, root)
-            self._lists.read_all(self._lists.begin_all(self._plan.root.lists, [root], ""), 1)
-            self._items.gathering.depart()
+        try:
+            async with self._work:
+                for each in self._plan.root.fields:
+                    self._start_root(each, root)
+                self._lists.read_all(self._lists.begin_all(self._plan.root.lists, [root], ""), 1)
+                self._items.gathering.depart()
+        finally:
+            self._context.give_up()
         return root
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.create_task(work)
 
     # --- The root -------------------------------------------------------------------------------------
 
@@ -93,6 +93,12 @@ class Reading:
         must_exist: bool = False,
     ) -> None:
         """Starts the nodes that a field gives, of any types."""
+        if not visits:
+            return
+        first = visits[0].plan
+        if all(visit.plan is first and not visit.source.others for visit in visits):
+            self._start(first, visits, round_trip, place, must_exist=must_exist)
+            return
         by_plan: dict[ObjectPlan, list[Visit]] = {}
         unknown = []
         for visit in visits:
@@ -156,10 +162,11 @@ class Reading:
         unread: Sequence[Visit] = ()
         if plan.needs_item or (must_exist and plan.record is not None and not plan.record.is_virtual):
             unread = [visit for visit in visits if visit.source.item is None]
-        lists = self._lists.begin_all(plan.lists, visits, place)
-        if plan.gathers:
-            self._read_with_lists(visits, unread, lists, round_trip, place)
-        self._lists.read_all(lists, round_trip)
+        if plan.lists:
+            lists = self._lists.begin_all(plan.lists, visits, place)
+            if plan.gathers:
+                self._read_with_lists(visits, unread, lists, round_trip, place)
+            self._lists.read_all(lists, round_trip)
         self._start_ends(plan.key_ends, visits, round_trip, place)
         if not unread:
             self._go_on(plan, visits, round_trip, place)
@@ -242,7 +249,7 @@ class Reading:
             visit.found[selected] = error
             return
         if inspect.isawaitable(answer):
-            self._tasks.create_task(self._awaited(selected, visit, answer, round_trip, place))
+            self._work.spawn(self._awaited(selected, visit, answer, round_trip, place))
         else:
             self._called(selected, visit, answer, round_trip, place)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from keygraph.items import Item
 from keygraph.records import RecordType
@@ -16,6 +16,7 @@ from resolvers.context import RequestContext
 from resolvers.gathering import Gathering
 from resolvers.metering import ORIGIN, Origin
 from resolvers.visits import Visit
+from resolvers.work import Work
 
 
 @dataclass(slots=True, eq=False)
@@ -40,11 +41,10 @@ class Wanted:
 class ItemsByKey:
     """What one operation looks for by key."""
 
-    def __init__(self, context: RequestContext, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
-        """`spawn` runs something beside the rest."""
+    def __init__(self, context: RequestContext, work: Work) -> None:
         self.gathering = Gathering(self._leave)
         self._context = context
-        self._spawn = spawn
+        self._work = work
         self._waiting: dict[Key, list[Wanted]] = {}
         self._sent: set[Key] = set()
 
@@ -74,7 +74,7 @@ class ItemsByKey:
 
     def _leave(self, round_trip: int, keys: list[Key]) -> None:
         self._sent.update(keys)
-        self._spawn(self._get(round_trip, keys))
+        self._work.spawn(self._get(round_trip, keys))
 
     async def _get(self, round_trip: int, keys: list[Key]) -> None:
         waiting = [self._waiting[key] for key in keys]
@@ -83,7 +83,9 @@ class ItemsByKey:
         counted = Counter((group[0].place, group[0].subject.source.record) for group in waiting)
         origin = Origin(tuple(places), round_trip, keys=counted)
         ORIGIN.set(origin)
-        await asyncio.wait(self._context.nodes.load_together(keys))
+        for answer in self._context.nodes.load_together(keys):
+            if not answer.done():  # with the first all others of its batch have come
+                await asyncio.wait({answer})
         self._arrived(keys, origin.round_trip)
         self.gathering.depart()
 

@@ -15,19 +15,17 @@ from resolvers.arguments import Arguments
 from resolvers.connections import (
     Connection,
     Edge,
-    ListArguments,
-    connect,
-    list_arguments,
-    list_kind,
+    ListForm,
+    PageInfo,
     share_reads,
 )
 from resolvers.context import RequestContext
 from resolvers.items_by_key import ItemsByKey, Wanted
-from resolvers.loaders import PageOf
-from resolvers.metering import ORIGIN, Origin
+from resolvers.metering import ORIGIN, Origin, origin_is
 from resolvers.plan import FieldPlan, NeighbourNeeds, neighbour_needs
 from resolvers.sources import Source
 from resolvers.visits import BegunList, ListVisit, Visit, place_below
+from resolvers.work import Work
 
 
 class ListReads:
@@ -38,23 +36,23 @@ class ListReads:
         context: RequestContext,
         arguments: Arguments,
         items: ItemsByKey,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        work: Work,
         spread: Callable[[BegunList, list[Edge], int], None],
     ) -> None:
-        """`spawn` runs something beside the rest; `spread` goes on with the edges of a page, in a round trip."""
+        """`spread` goes on with the edges of a page, in a round trip."""
         self._context = context
         self._arguments = arguments
         self._items = items
-        self._spawn = spawn
+        self._work = work
         self._spread = spread
-        self._said: dict[FieldPlan, ListArguments | Exception] = {}
+        self._forms: dict[FieldPlan, ListForm | Exception] = {}
 
     def begin_all(
         self, lists: Sequence[FieldPlan], visits: Sequence[Visit], place: str
     ) -> dict[Visit, list[BegunList]]:
         """The lists of each object, of which nothing was read; pages of one list are read as one."""
         found: dict[Visit, list[BegunList]] = {}
-        for visit in visits if lists else ():
+        for visit in visits:
             all_begun = [self._begin_list(each, visit, visit.source, place) for each in lists]
             found[visit] = [begun for begun in all_begun if begun is not None]
             if len(found[visit]) > 1:
@@ -72,15 +70,14 @@ class ListReads:
         """The list of an owner, of which nothing was read; None where its arguments cannot be used."""
         needs = neighbour_needs(selected)
         try:
-            said = self._list_arguments(selected, needs)
-            connection = connect(self._context, needs, said, owner)
+            form = self._form(selected, needs)
+            connection = form.of(owner)
         except Exception as error:
             visit.found[selected] = error
             return None
         found = None if needs.path.is_one else ListVisit()
         visit.found[selected] = found
-        kind = list_kind(needs.path, said)
-        return BegunList(selected, needs, connection, visit, found, place_below(place, selected), kind)
+        return BegunList(selected, needs, connection, visit, found, place_below(place, selected), form.kind)
 
     def _read_list(self, begun: BegunList, round_trip: int) -> None:
         """Reads the page of a list, and counts it, each where it is asked for."""
@@ -90,7 +87,12 @@ class ListReads:
             return
         if begun.needs.has_page:
             read_in = self._read_in(begun.connection, round_trip)
-            self._read(self._read_page(begun), begun.needs.gets << (read_in + 1), begun.origin(read_in))
+            forecast, origin = begun.needs.gets << (read_in + 1), begun.origin(read_in)
+            if begun.connection.is_one_read:
+                self._items.gathering.expect(forecast)
+                self._ask(begun, forecast, origin, read_in)
+            else:
+                self._read(self._read_page(begun), forecast, origin)
         self._count(begun, round_trip)
 
     def _get_edges(self, begun: BegunList, keys: Sequence[Key], round_trip: int) -> None:
@@ -131,25 +133,25 @@ class ListReads:
 
     def _read_in(self, connection: Connection, round_trip: int) -> int:
         """The round trip in which a page is read: what is there already was read in one before."""
-        extent = connection.reads
+        extent = connection.request.extent
         if connection.to is not None or extent.after is not None or extent.until is not None:
             return round_trip
-        came = self._context.neighbours.came(PageOf(connection.neighbours, extent))
+        came = self._context.neighbours.came(connection.request)
         return round_trip if came is None else max(came, round_trip) - 1
 
     def _count(self, begun: BegunList, round_trip: int) -> None:
         if begun.found is not None and begun.needs.has_total:
             self._read(self._read_total(begun.connection, begun.found), 0, begun.origin(round_trip))
 
-    def _list_arguments(self, selected: FieldPlan, needs: NeighbourNeeds) -> ListArguments:
-        """What the arguments of a list say, which is the same for all its owners."""
-        found = self._said.get(selected)
+    def _form(self, selected: FieldPlan, needs: NeighbourNeeds) -> ListForm:
+        """What is the same for all the owners of a list."""
+        found = self._forms.get(selected)
         if found is None:
             try:
-                found = list_arguments(self._context, needs.path, self._arguments.of(selected))
+                found = ListForm(self._context, needs, self._arguments.of(selected))
             except Exception as error:
                 found = error
-            self._said[selected] = found
+            self._forms[selected] = found
         if isinstance(found, Exception):
             raise found
         return found
@@ -173,22 +175,47 @@ class ListReads:
                 go_on(max(origin.round_trip, round_trip + 1))
             self._items.gathering.depart()
 
-        self._spawn(run())
+        self._work.spawn(run())
+
+    def _ask(self, begun: BegunList, forecast: int, origin: Origin, sooner: int) -> None:
+        """Asks for a page that is one read, and goes on when it comes; no task is needed for that."""
+        neighbours, request = self._context.neighbours, begun.connection.request
+        with origin_is(origin):
+            answer = neighbours.load(request)
+
+        def came() -> None:
+            error = answer.exception()
+            found = None if error is not None else answer.result()
+            if error is None and found is None:
+                # It was promised, and not come to.
+                origin.round_trip += 1
+                self._ask(begun, forecast, origin, sooner)
+                return
+            round_trip = max(origin.round_trip, sooner + 1)
+            self._items.gathering.arrived(forecast)
+            if found is None:
+                begun.fail(cast(Exception, error))
+            else:
+                neighbours.came_in(request, round_trip)
+                edges, info = begun.connection.page_of(found)
+                self._page_arrived(begun, edges, info, round_trip)
+            self._items.gathering.depart()
+
+        self._work.when_done(answer, came)
 
     async def _read_page(self, begun: BegunList) -> Callable[[int], None] | None:
-        connection = begun.connection
         try:
-            if begun.found is not None:
-                edges, begun.found.info = await connection.page()
-            else:
-                only = await connection.first()
-                edges = [] if only is None else [only]
+            edges, info = await begun.connection.page()
         except Exception as error:
             begun.fail(error)
             return None
-        return partial(self._page_arrived, begun, edges)
+        return partial(self._page_arrived, begun, edges, info)
 
-    def _page_arrived(self, begun: BegunList, edges: list[Edge], round_trip: int) -> None:
+    def _page_arrived(self, begun: BegunList, edges: list[Edge], info: PageInfo, round_trip: int) -> None:
+        if begun.found is None:
+            del edges[1:]
+        else:
+            begun.found.info = info
         if begun.needs.wants_whole:
             self._complete(begun, edges, round_trip)
         else:

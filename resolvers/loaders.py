@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from aiodataloader import DataLoader, Loader, dispatch_queue
+from aiodataloader import DataLoader, Loader, dispatch_queue_batch
 
 from keygraph.conditions import Path
 from keygraph.counting import count
@@ -22,7 +22,7 @@ from keygraph.listing import NeighbourList, Place
 from keygraph.reading import Extent, Found, read, read_to
 from keygraph.store import BatchGet, Store
 from keygraph.table import Key
-from resolvers.metering import ORIGIN, pass_round_trip
+from resolvers.metering import pass_round_trip, round_trip_now
 from resolvers.whole_lists import WholeLists
 
 KeyT = TypeVar("KeyT")
@@ -32,7 +32,11 @@ ValueT = TypeVar("ValueT")
 class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     """A dataloader whose waiters cannot harm each other."""
 
-    async def load_all(self, keys: Sequence[KeyT]) -> list[ValueT | Exception]:
+    def __init__(self) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def load_all(self, keys: Sequence[KeyT]) -> Sequence[ValueT | Exception]:
         """The value of each key, or the exception that it fails with."""
         raise NotImplementedError
 
@@ -45,12 +49,31 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
             for key in keys:
                 future = self._cache.pop(key, None)
                 if future is not None and not future.done():
-                    future.set_exception(gave_up)
+                    _fail(future, gave_up)
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             values = [gave_up for _ in keys]
+        for key, value in zip(keys, values, strict=True):
+            future = self._cache.get(key) if isinstance(value, Exception) else None
+            if future is not None and not future.done():
+                _fail(future, cast(Exception, value))
         return cast("list[ValueT]", values)
+
+    def dispatch(self, batch: list[Loader]) -> None:
+        """Loads a batch in a task of its own, so that whoever waits for it can be cancelled alone."""
+        self._tasks.append(self.loop.create_task(dispatch_queue_batch(self, batch)))
+
+    def give_up(self) -> None:
+        """Ends what is under way: nobody waits for it any more."""
+        for task in self._tasks:
+            task.cancel()
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    """Fails a future that maybe nobody waits for any more, which the event loop would complain of."""
+    future.set_exception(error)
+    future.exception()
 
 
 class NodeLoader(SharedLoader[Key, Item | None]):
@@ -64,14 +87,14 @@ class NodeLoader(SharedLoader[Key, Item | None]):
 
     def do_resolve_reject(self, key: Key, future: asyncio.Future[Item | None]) -> None:
         """Takes the key into the next batch, which leaves when `load_together` says so."""
-        future.add_done_callback(_seen)
         self._queue.append(Loader(key=key, future=future))
 
     def load_together(self, keys: Sequence[Key]) -> list[asyncio.Future[Item | None]]:
         """The answers for these keys; those that were not asked for before are one batch."""
         futures = [self.load(key) for key in keys]
         if self._queue:
-            dispatch_queue(self)
+            batch, self._queue = self._queue, []
+            self.dispatch(batch)
         return futures
 
     def is_read(self, key: Key) -> bool:
@@ -99,12 +122,6 @@ class NodeLoader(SharedLoader[Key, Item | None]):
             alone = await asyncio.gather(*(self.load_all([key]) for key in keys))
             return [value for [value] in alone]
         return [*batch.items]
-
-
-def _seen(future: asyncio.Future[Any]) -> None:
-    """Takes note of a failure that nobody waits for any more, which the event loop would complain of."""
-    if not future.cancelled():
-        future.exception()
 
 
 @dataclass(frozen=True)
@@ -139,8 +156,6 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
     """Lists of neighbours: equal requests run once, parts of what was read whole not at all, the others at the same
     time under a limit."""
 
-    batch = False
-
     def __init__(self, store: Store, concurrency: int) -> None:
         super().__init__()
         self._store = store
@@ -148,21 +163,28 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
         self._whole = WholeLists()
         self._came: dict[PageOf, int] = {}
 
-    async def page(self, neighbours: NeighbourList, extent: Extent) -> Found:
-        request = PageOf(neighbours, extent)
-        origin = ORIGIN.get()
-        sooner = origin.round_trip if origin else 0
+    def do_resolve_reject(self, key: NeighbourRequest, future: asyncio.Future[Any]) -> None:
+        """Each list is read at once, and on its own."""
+        self.dispatch([Loader(key=key, future=future)])
+
+    async def page(self, request: PageOf) -> Found:
+        """A page. Whoever waits for it may be cancelled alone."""
+        sooner = round_trip_now()
         found = await self._get(request)
         if found is None:
             # It was promised, and not come to.
             pass_round_trip()
             found = await self._get(request)
-        self._came.setdefault(request, max(origin.round_trip if origin else 0, sooner + 1))
+        self.came_in(request, max(round_trip_now(), sooner + 1))
         return cast(Found, found)
 
     def came(self, request: PageOf) -> int | None:
         """The first round trip in which the page was there, if it is."""
         return self._came.get(request)
+
+    def came_in(self, request: PageOf, round_trip: int) -> None:
+        """Takes note of the round trip in which a page was there."""
+        self._came.setdefault(request, round_trip)
 
     # --- Pages that somebody else reads ---------------------------------------------------------------
 
@@ -172,18 +194,17 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
 
     def promise(self, request: PageOf) -> None:
         """Somebody reads the page with others: whoever asks for it waits for that."""
-        self._cache[request] = asyncio.get_running_loop().create_future()
+        self._cache[request] = self.loop.create_future()
 
     def keep(self, request: PageOf, found: Found | Exception | None) -> None:
         """Keeps the promise of a page. None: it was not come to, and is read like any other."""
         future = self._cache.pop(request) if found is None else self._cache[request]
         if isinstance(found, Exception):
-            future.add_done_callback(_seen)
-            future.set_exception(found)
-        else:
-            if found is not None:
-                self._whole.add(request.neighbours, request.extent, found)
-            future.set_result(found)
+            _fail(future, found)
+            return
+        if found is not None:
+            self._whole.add(request.neighbours, request.extent, found)
+        future.set_result(found)
 
     # --------------------------------------------------------------------------------------------------
 
@@ -199,21 +220,21 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
     async def load_all(self, keys: Sequence[NeighbourRequest]) -> list[Any]:
         [request] = keys  # each goes on its own
         try:
-            return [await self._answer(request)]
+            async with self._turns:
+                return [await self._answer(request)]
         except Exception as error:
             return [error]
 
     async def _answer(self, request: NeighbourRequest) -> Any:
-        async with self._turns:
-            match request:
-                case PageOf(neighbours, extent):
-                    page = self._whole.page(neighbours, extent)
-                    if page is None:
-                        page = await read(self._store, neighbours, extent)
-                        self._whole.add(neighbours, extent, page)
-                    return page
-                case CountOf(neighbours, most_pages):
-                    known = self._whole.count(neighbours)
-                    return await count(self._store, neighbours, most_pages) if known is None else known
-                case EdgesTo(neighbours, owner, nodes):
-                    return await read_to(self._store, neighbours, owner, nodes)
+        match request:
+            case PageOf(neighbours, extent):
+                page = self._whole.page(neighbours, extent)
+                if page is None:
+                    page = await read(self._store, neighbours, extent)
+                    self._whole.add(neighbours, extent, page)
+                return page
+            case CountOf(neighbours, most_pages):
+                known = self._whole.count(neighbours)
+                return await count(self._store, neighbours, most_pages) if known is None else known
+            case EdgesTo(neighbours, owner, nodes):
+                return await read_to(self._store, neighbours, owner, nodes)

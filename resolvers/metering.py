@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -70,6 +71,22 @@ class Sent:
 
 
 ORIGIN: ContextVar[Origin | None] = ContextVar("keygraph-origin", default=None)
+
+
+@contextmanager
+def origin_is(origin: Origin) -> Iterator[None]:
+    """What is begun inside comes from there."""
+    token = ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        ORIGIN.reset(token)
+
+
+def round_trip_now() -> int:
+    """The round trip that the running read's next request is part of."""
+    origin = ORIGIN.get()
+    return origin.round_trip if origin else 0
 
 
 def pass_round_trip() -> None:

@@ -317,6 +317,8 @@ class Plan:
     operation: OperationDefinitionNode
     root: ObjectPlan
     fragments: Mapping[str, FragmentDefinitionNode]
+    writers: dict[ObjectPlan, Any] = field(default_factory=dict)
+    """How the objects are written, as `resolvers.writers` has prepared it so far."""
 
     @cached_property
     def foreign(self) -> tuple[FieldPlan, ...]:

@@ -172,13 +172,13 @@ class Service:
                 return {"data": None, "errors": errors} if "data" in answer else answer
         try:
             root = await Reading(plan, run.context, run.arguments).read()
-        except BaseExceptionGroup as group:
-            return {"data": None, "errors": [*errors, internal_error(group.exceptions[0])]}
+        except Exception as error:
+            return {"data": None, "errors": [*errors, internal_error(error)]}
         finally:
             self.statistics.learn(meter.sent, meter.wanted)
         if self._cost_limit is not None and meter.is_exceeded:
             return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
-        completion = Completion(run.context.limits)
+        completion = Completion(plan, run.context.limits)
         response: dict[str, Any] = {"data": completion.root(root, foreign)}
         errors += [public_error(error) for error in completion.errors]
         if errors:

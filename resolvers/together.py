@@ -8,8 +8,8 @@ read as if nothing had been promised.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from keygraph.items import Item
 from keygraph.reading import Found
@@ -20,6 +20,7 @@ from resolvers.items_by_key import ItemsByKey
 from resolvers.loaders import PageOf
 from resolvers.metering import ORIGIN, ListKind, Origin
 from resolvers.visits import BegunList
+from resolvers.work import Work
 
 
 class ReadsTogether:
@@ -29,11 +30,11 @@ class ReadsTogether:
         self,
         context: RequestContext,
         items: ItemsByKey,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        work: Work,
     ) -> None:
         self._context = context
         self._items = items
-        self._spawn = spawn
+        self._work = work
 
     def promise(
         self, key: Key, lists: Sequence[BegunList], round_trip: int, place: str, *, is_wanted: bool
@@ -48,7 +49,7 @@ class ReadsTogether:
             connection = begun.connection
             if not begun.needs.has_page or connection.to is not None:
                 continue
-            page = PageOf(connection.neighbours, connection.reads)
+            page = connection.request
             part = list_part(page.neighbours, page.extent, key)
             if (
                 part is not None
@@ -61,7 +62,9 @@ class ReadsTogether:
         for together in side_by_side(self._context.graph, key, list(parts)):
             if len(together.parts) > 1:
                 promised = {part: parts[part] for part in together.parts}
-                self._spawn(self._read(key, together, promised, kinds, Origin(tuple(places), round_trip)))
+                self._work.spawn(
+                    self._read(key, together, promised, kinds, Origin(tuple(places), round_trip))
+                )
                 for promise in promised.values():
                     if promise is None:
                         self._items.hold(key)

@@ -154,6 +154,13 @@ def test_shapes_that_meet_are_known(one: str, other: str, both: str) -> None:
     assert not are_disjoint(shape(template(one)), shape(template(other)))
 
 
+def test_many_enums_in_a_key_are_compared_without_writing_every_key() -> None:
+    """A model with a few enums in one key would never have been checked."""
+    many = "#".join(["{status}"] * 24)
+    assert are_disjoint(shape(template(many)), shape(template(many + "!")))
+    assert not are_disjoint(shape(template(many)), shape(template(many + "{id?}")))
+
+
 def test_no_placeholder_reaches_from_the_partition_key_into_the_sort_key() -> None:
     """Types whose sort keys differ would not be told apart, or those whose keys do not differ would be."""
     one = shape(template("A{id}"), template("B{other}"))

@@ -17,7 +17,7 @@ from keygraph.reading import Extent
 from keygraph.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
 from keygraph.table import Key, Table
 from resolvers import Service, build_schema
-from resolvers.loaders import NeighbourLoader, NodeLoader
+from resolvers.loaders import NeighbourLoader, NodeLoader, PageOf
 from tests.resolvers.worlds import SECRET, World, shop_items
 
 Handler = Callable[[Request[Any]], Awaitable[Any]]
@@ -198,7 +198,7 @@ async def test_lists_fail_and_are_cancelled_alone() -> None:
     store = HandledStore(answer)
     lists = NeighbourLoader(store, 64)
     names = ["a", "bad", "gone", "b", "a"]
-    waiters = [asyncio.ensure_future(lists.page(orders_of(name), Extent(5))) for name in names]
+    waiters = [asyncio.ensure_future(lists.page(PageOf(orders_of(name), Extent(5)))) for name in names]
     for _ in range(6):
         await asyncio.sleep(0)
     waiters[0].cancel()
@@ -227,7 +227,7 @@ async def test_no_more_lists_at_once_than_allowed(concurrency: int) -> None:
         return Page([], 0, None, Cost())
 
     lists = NeighbourLoader(HandledStore(answer), concurrency)
-    await asyncio.gather(*(lists.page(orders_of(str(n)), Extent(5)) for n in range(12)))
+    await asyncio.gather(*(lists.page(PageOf(orders_of(str(n)), Extent(5))) for n in range(12)))
     assert most == concurrency
 
 

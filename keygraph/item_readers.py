@@ -1,0 +1,142 @@
+"""What is done with every item of an operation, prepared once for each record type: its identity is read, its fields
+are, and keys are made of identities.
+
+What is prepared is a function that knows where to look and what it expects there. Most keys are one text, and most
+values what the field is: these are found out without a detour. Everything else goes the general way, which also says
+what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from keygraph.items import Value
+from keygraph.table import Key
+from keygraph.templates import Slot
+from keygraph.types import Kind, decoder
+
+if TYPE_CHECKING:
+    from keygraph.members import Field
+    from keygraph.records import Keys, RecordType
+
+Texts: TypeAlias = "tuple[str, ...]"
+IdentityReader: TypeAlias = "Callable[[Mapping[str, Value]], Texts | None]"
+
+
+def identity_reader(keys: Keys, names: Texts) -> IdentityReader:
+    """What reads the texts of these slots, by name, from the keys of an item; None where it has others."""
+    general = _general(keys, names)
+    if len(keys.parts) != 2 or any(attribute.type != "S" for attribute in keys.attributes):
+        return general
+    (partition, own), (sort, other) = ((attribute.name, template) for attribute, template in keys.parts)
+    read, read_sort = own.read, other.read
+    if own.has_optional or other.has_optional:
+        return general
+
+    if own == other and names == tuple(slot.name for slot in own.slots):
+
+        def read_same(item: Mapping[str, Value]) -> Texts | None:
+            text = item.get(partition)
+            if type(text) is not str or item.get(sort) != text:
+                return None
+            return cast("Texts | None", read(text))
+
+        return read_same
+    if names != tuple(slot.name for template in keys.templates for slot in template.slots):
+        return general
+
+    def read_both(item: Mapping[str, Value]) -> Texts | None:
+        text, sort_text = item.get(partition), item.get(sort)
+        if type(text) is not str or type(sort_text) is not str:
+            return None
+        found, more = read(text), read_sort(sort_text)
+        return None if found is None or more is None else cast("Texts", found + more)
+
+    return read_both
+
+
+def _general(keys: Keys, names: Texts) -> IdentityReader:
+    def read(item: Mapping[str, Value]) -> Texts | None:
+        texts = keys.parse(item)
+        return None if texts is None else tuple([texts.get(name, "") for name in names])
+
+    return read
+
+
+def key_writer(keys: Keys, names: Texts) -> Callable[[Texts], Key] | None:
+    """What makes the key of an identity, which has texts of these names; None where that takes more than to put the
+    texts in their places."""
+    if keys.shards or any(attribute.type != "S" for attribute in keys.attributes):
+        return None
+    if len(keys.parts) < len(keys.attributes) or any(template.has_optional for template in keys.templates):
+        return None
+    made = []
+    for template in keys.templates:
+        places = [
+            names.index(token.name) if isinstance(token, Slot) else str(token) for token in template.tokens
+        ]
+        made.append(_text_writer(places))
+    if len(made) == 1:
+        [write_only] = made
+        return lambda identity: (write_only(identity),)
+    write, write_sort = made
+    if keys.partition == keys.sort:
+
+        def write_same(identity: Texts) -> Key:
+            text = write(identity)
+            return text, text
+
+        return write_same
+    return lambda identity: (write(identity), write_sort(identity))
+
+
+def _text_writer(places: list[str | int]) -> Callable[[Texts], str]:
+    """What joins literal texts, and those of an identity that stand at these numbers."""
+    match places:
+        case [int(number)]:
+            return lambda identity: identity[number]
+        case [str(before), int(number)]:
+            return lambda identity: before + identity[number]
+    return lambda identity: "".join(
+        [place if isinstance(place, str) else identity[place] for place in places]
+    )
+
+
+_AS_THEY_ARE: Mapping[Kind, type] = {
+    "id": str,
+    "string": str,
+    "boolean": bool,
+    "decimal": Decimal,
+    "bytes": bytes,
+}
+"""The kinds of fields whose values are what an attribute holds."""
+
+
+def field_reader(record: RecordType, field: Field) -> Callable[[Mapping[str, Value]], Any]:
+    """What reads the value of a field from items, as `record.value` does."""
+    general = record.value
+    if len(field.attribute) != 1 or record.reads_from_key(field):
+        return lambda item: general(item, field)
+    [name] = field.attribute
+    expected = None if field.type.written is not None else _AS_THEY_ARE.get(field.type.kind)
+    if expected is not None:
+
+        def read(item: Mapping[str, Value]) -> Any:
+            stored = item.get(name)
+            return stored if type(stored) is expected else general(item, field)
+
+        return read
+    decoded = decoder(field.type)
+
+    def read_decoded(item: Mapping[str, Value]) -> Any:
+        stored = item.get(name)
+        if stored is None:
+            return general(item, field)
+        try:
+            return decoded(stored)
+        except ValueError:
+            return general(item, field)  # it says what is wrong
+
+    return read_decoded
