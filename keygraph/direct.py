@@ -47,8 +47,8 @@ _SKEW_SECONDS = 240.0
 class Http(Protocol):
     """A pool of connections to one endpoint."""
 
-    async def post(self, headers: dict[str, str], body: bytes) -> Reply:
-        """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
+    async def post(self, lines: str, body: bytes) -> Reply:
+        """The answer, whole, to a request with these lines of headers. Raises botocore's exceptions of connections and timeouts."""
 
     async def close(self) -> None:
         """Closes every connection."""
@@ -79,8 +79,8 @@ class DirectTransport:
             return await self._others.call(wire)
         body = encoded(wire.body)
         now = self._clock() + self._offset
-        headers = self._signer.headers(await self._credentials(), _TARGET + wire.operation, body, now)
-        reply = await self._http.post(headers, body)
+        lines = self._signer.lines(await self._credentials(), _TARGET + wire.operation, body, now)
+        reply = await self._http.post(lines, body)
         _check(reply)
         if reply.status == 200:
             return _answer(reply)

@@ -20,7 +20,10 @@ _IDLE_SECONDS = 30.0
 """How long a connection may be idle and be used again; DynamoDB itself closes it after a minute or so."""
 _CLOSE_SECONDS = 1.0
 _HEAD_BYTES = 64 * 1024
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
+_BUFFER_BYTES = 64 * 1024
+_LOOKS = 16
+"""How often a silence is looked for in the time after which it is one."""
+_STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?")
 _LENGTH = re.compile(r"[0-9]{1,12}")
 
@@ -73,7 +76,7 @@ class Answer:
         return self._whole() if self._headers is not None and self._until_end else None
 
     def _read_head(self, head: bytes) -> None:
-        line, *lines = head.split(b"\r\n")
+        line, *lines = head.decode("latin-1").split("\r\n")
         told = _STATUS.fullmatch(line)
         if told is None:
             raise Malformed("no status line")
@@ -83,13 +86,13 @@ class Answer:
             return
         headers: dict[str, str] = {}
         for each in lines:
-            name, colon, value = each.decode("latin-1").partition(":")
+            name, colon, value = each.partition(":")
             if not colon:
                 raise Malformed("a header without a colon")
             headers[name.lower()] = value.strip()
         self._headers = headers
         options = headers.get("connection", "").lower()
-        self.may_go_on = "close" not in options and (told[1] == b"1" or "keep-alive" in options)
+        self.may_go_on = "close" not in options and (told[1] == "1" or "keep-alive" in options)
         if "transfer-encoding" in headers:
             if headers["transfer-encoding"].lower() != "chunked":
                 raise Malformed("an unknown transfer encoding")
@@ -166,14 +169,17 @@ class _Chunks:
         return None
 
 
-class _Connection(asyncio.Protocol):
-    """One connection, with at most one request on it."""
+class _Connection(asyncio.BufferedProtocol):
+    """One connection, with at most one request on it.
 
-    def __init__(self, read_seconds: float) -> None:
+    It has a buffer of its own: for each read that is to make its bytes itself, asyncio takes 256 KB from the system
+    and gives them back, which costs more than the read.
+    """
+
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._read_seconds = read_seconds
         self._transport: asyncio.Transport
-        self._silence: asyncio.TimerHandle
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._answer: Answer | None = None
         self._whole: asyncio.Future[Reply] | None = None
         self._heard = 0.0
@@ -191,7 +197,6 @@ class _Connection(asyncio.Protocol):
         answer = self._answer = Answer()
         whole = self._whole = self._loop.create_future()
         self._heard = self._loop.time()
-        self._silence = self._loop.call_later(self._read_seconds, self._listen)
         self._transport.write(request)
         self.may_go_on = False
         try:
@@ -206,15 +211,14 @@ class _Connection(asyncio.Protocol):
         finally:
             self._answer = self._whole = None
             self.was_answered = answer.has_begun
-            self._silence.cancel()
 
-    def _listen(self) -> None:
-        """Fails the request where nothing has been heard for too long."""
-        quiet_until = self._heard + self._read_seconds
-        if quiet_until <= self._loop.time() + 0.001:
+    def is_waiting(self, silent_since: float) -> bool:
+        """Whether an answer is due; its request fails where nothing has been heard since then."""
+        if self._whole is None:
+            return False
+        if self._heard <= silent_since:
             self._fail(TimeoutError())
-        else:
-            self._silence = self._loop.call_at(quiet_until, self._listen)
+        return True
 
     def _fail(self, error: Exception) -> None:
         if self._whole is not None and not self._whole.done():
@@ -223,7 +227,11 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # a stream's, for a connection of TCP
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._buffer[:nbytes])
         answer, whole = self._answer, self._whole
         if answer is None or whole is None or whole.done():
             # Nobody has asked for it.
@@ -285,16 +293,14 @@ class Pool:
             raise ValueError(f"{path!r} cannot stand in a request")
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
+        self._looking: asyncio.TimerHandle | None = None
         self._turns = asyncio.Semaphore(connections)
         self._idle: deque[_Connection] = deque()
         self._open: set[_Connection] = set()
         self._is_closed = False
 
-    async def post(self, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def post(self, lines: str, body: bytes) -> Reply:
         """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
-        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-        if lines.count("\n") != len(headers):
-            raise ValueError("a header of several lines")
         request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
         async with self._turns:
             while True:
@@ -302,6 +308,8 @@ class Pool:
                 is_new = connection is None
                 if connection is None:
                     connection = await self._connected()
+                if self._looking is None:
+                    self._look_later()
                 try:
                     return await connection.exchange(request)
                 except OSError as error:
@@ -318,6 +326,8 @@ class Pool:
     async def close(self) -> None:
         """Closes every connection; what is still under way on one fails."""
         self._is_closed = True
+        if self._looking is not None:
+            self._looking.cancel()
         ending = list(self._open)
         for connection in ending:
             connection.close()
@@ -327,6 +337,18 @@ class Pool:
                 for connection in ending:
                     connection.abort()
                 await asyncio.wait(left, timeout=_CLOSE_SECONDS)
+
+    def _look_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(self._read_seconds / _LOOKS, self._look)
+
+    def _look(self) -> None:
+        """Fails the requests that have heard nothing for too long: one timer for all, not one for each."""
+        silent_since = asyncio.get_running_loop().time() - self._read_seconds
+        waiting = [each for each in list(self._open) if each.is_waiting(silent_since)]
+        self._looking = None
+        if waiting and not self._is_closed:
+            self._look_later()
 
     def _told(self, error: OSError) -> Exception:
         if isinstance(error, TimeoutError):
@@ -361,7 +383,7 @@ class Pool:
             async with asyncio.timeout(self._connect_seconds):
                 # One address after the other: asyncio's race of addresses loses sockets where it is cancelled.
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(self._read_seconds),
+                    _Connection,
                     self._host,
                     self._port,
                     ssl=self._tls,
