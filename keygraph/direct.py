@@ -7,13 +7,11 @@ described and deleted by its client. What fails is told by botocore's own except
 
 from __future__ import annotations
 
-import base64
-import json
 import time
 import zlib
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import orjson
 from botocore import exceptions as boto
@@ -21,7 +19,7 @@ from botocore.parsers import ResponseParserError
 
 from keygraph.dynamodb_errors import ClockCorrected, is_skewed
 from keygraph.http1 import Reply
-from keygraph.rendering import Wire
+from keygraph.request_texts import Call, Text, encoded
 from keygraph.signing import Credentials, Signer
 from keygraph.transports import Body, Transport
 
@@ -57,6 +55,8 @@ class Http(Protocol):
 class DirectTransport:
     """Calls over an HTTP client of our own."""
 
+    takes_texts: ClassVar[bool] = True
+
     def __init__(
         self,
         http: Http,
@@ -73,11 +73,11 @@ class DirectTransport:
         self._clock = clock
         self._offset = 0.0
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         """The answer of one call."""
         if wire.operation not in OPERATIONS:
             return await self._others.call(wire)
-        body = encoded(wire.body)
+        body = wire.content if isinstance(wire, Text) else encoded(wire.body)
         now = self._clock() + self._offset
         lines = self._signer.lines(await self._credentials(), _TARGET + wire.operation, body, now)
         reply = await self._http.post(lines, body)
@@ -106,21 +106,6 @@ class DirectTransport:
                 self._offset = theirs - self._clock()
                 return ClockCorrected(parsed, operation)
         return boto.ClientError(parsed, operation)
-
-
-def encoded(body: Body) -> bytes:
-    """The request's JSON; binary values are base64."""
-    try:
-        return orjson.dumps(body, default=_base64)
-    except TypeError:
-        # Text that is no valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB says what it thinks.
-        return json.dumps(body, default=_base64).encode()
-
-
-def _base64(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise ValueError(f"a value of type {type(value).__name__} in a request")
 
 
 def _check(reply: Reply) -> None:

@@ -21,6 +21,7 @@ from keygraph.dynamodb_errors import code_of, meaning
 from keygraph.errors import TableMissing, TimedOut
 from keygraph.items import Item, answered_item, untyped_item
 from keygraph.rendering import Wire, render
+from keygraph.request_texts import Call, RequestTexts
 from keygraph.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.sending import Sender, Sending
 from keygraph.store import (
@@ -65,6 +66,7 @@ class DynamoDBStore:
         """`deadline` is in seconds and holds for each `send`; `endpoint` is how messages call DynamoDB's place."""
         self._transport = transport
         self._table = table
+        self._texts = RequestTexts(table) if transport.takes_texts else None
         self._backoff = backoff or Backoff()
         self._sender = Sender(transport, table.name, endpoint, deadline, self._backoff, quota or Quota())
 
@@ -86,9 +88,9 @@ class DynamoDBStore:
         # What is answered is of the type that the request's class says.
         match request:
             case Query() | Scan() | Count() | BatchGet() | BatchWrite():
-                wires = render(request, self._table)
+                calls = self._calls(request)
                 with self._sender.sending() as sending:
-                    return cast(Answer, await self._data(request, wires, sending))
+                    return cast(Answer, await self._data(request, calls, sending))
             case CreateTable():
                 await self._create_table(render(request, self._table)[0])
                 return cast(Answer, None)
@@ -102,35 +104,40 @@ class DynamoDBStore:
                 return cast(Answer, await self._names(render(request, self._table)[0]))
         raise TypeError(f"{type(request).__name__} is no request to a store")
 
+    def _calls(self, request: Query | Scan | Count | BatchGet | BatchWrite) -> Sequence[Call]:
+        if self._texts is not None and isinstance(request, Query | Count | BatchGet):
+            return self._texts.calls(request)
+        return render(request, self._table)
+
     async def _data(
-        self, request: Query | Scan | Count | BatchGet | BatchWrite, wires: tuple[Wire, ...], sending: Sending
+        self, request: Query | Scan | Count | BatchGet | BatchWrite, calls: Sequence[Call], sending: Sending
     ) -> object:
         match request:
             case Query() | Scan():
-                return await self._page(request, wires, sending)
+                return await self._page(request, calls, sending)
             case Count():
-                return await self._counted(request, wires, sending)
+                return await self._counted(request, calls, sending)
             case BatchGet():
-                return await self._batch(request, wires, sending)
-        await _together([sending.until_processed(wire) for wire in wires])
+                return await self._batch(request, calls, sending)
+        await _together([sending.until_processed(call) for call in calls])
         return Written(sending.cost)
 
     # --- Reads ----------------------------------------------------------------------------------------
 
-    async def _page(self, request: Query | Scan, wires: tuple[Wire, ...], sending: Sending) -> Page:
-        if not wires:
+    async def _page(self, request: Query | Scan, calls: Sequence[Call], sending: Sending) -> Page:
+        if not calls:
             return Page([], 0, None, sending.cost)
-        answer = await sending.call(wires[0])
+        answer = await sending.call(calls[0])
         items = [answered_item(typed) for typed in answer["Items"]]
         if isinstance(request, Query) and request.projection == ():
             items = [_without(item, self._table.keys) for item in items]
         last = self._last(answer, request)
         return Page(items, answer["ScannedCount"], last, sending.cost)
 
-    async def _counted(self, request: Count, wires: tuple[Wire, ...], sending: Sending) -> Counted:
-        if not wires:
+    async def _counted(self, request: Count, calls: Sequence[Call], sending: Sending) -> Counted:
+        if not calls:
             return Counted(0, 0, None, sending.cost)
-        answer = await sending.call(wires[0])
+        answer = await sending.call(calls[0])
         last = self._last(answer, request)
         return Counted(answer["Count"], answer["ScannedCount"], last, sending.cost)
 
@@ -144,16 +151,16 @@ class DynamoDBStore:
         last = self._table.position_of(untyped_item(typed), request.index)
         return last if can_go_on(request, last) else None
 
-    async def _batch(self, request: BatchGet, wires: tuple[Wire, ...], sending: Sending) -> Batch:
+    async def _batch(self, request: BatchGet, calls: Sequence[Call], sending: Sending) -> Batch:
         asked = None if request.projection is None else {path[0] for path in request.projection}
         # The keys that were asked for only to tell the items apart.
         surplus = [] if asked is None else [key for key in self._table.keys if key.name not in asked]
-        if wires and wires[0].operation == "GetItem":
-            typed = (await sending.call(wires[0])).get("Item")
+        if calls and calls[0].operation == "GetItem":
+            typed = (await sending.call(calls[0])).get("Item")
             item = None if typed is None else _without(answered_item(typed), surplus)
             return Batch([item] * len(request.keys), sending.cost)
         found = {}
-        for answers in await _together([sending.until_processed(wire) for wire in wires]):
+        for answers in await _together([sending.until_processed(call) for call in calls]):
             for answer in answers:
                 for typed in answer["Responses"].get(self._table.name, ()):
                     item = answered_item(typed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from keygraph.dynamodb_errors import meaning
 from keygraph.errors import Throttled
 from keygraph.rendering import Wire
+from keygraph.request_texts import Call
 from keygraph.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.store import Cost
 from keygraph.transports import Body, Transport
@@ -28,7 +29,7 @@ class Sender:
         """The calls of one answer, together within the deadline. Raises Throttled or TimedOut past it."""
         return Sending(self, self._deadlines, self._backoff, self._late)
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         """The answer of one call that has the deadline to itself."""
         with self.sending() as sending:
             return await sending.call(wire)
@@ -51,7 +52,7 @@ class Sending(Attempts):
         """What the calls have cost until now."""
         return Cost(self._requests, self._read_units, self._write_units)
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         """The answer of one call, sent again as long as what fails may pass.
 
         Raises the StoreError or BadUserInput that the failure means; botocore's own error where it means none.
@@ -78,7 +79,7 @@ class Sending(Attempts):
             await self.wait(attempt, failure)
             attempt += 1
 
-    def _count(self, wire: Wire, answer: Body) -> None:
+    def _count(self, wire: Call, answer: Body) -> None:
         consumed = answer.get("ConsumedCapacity") or ()
         if isinstance(consumed, dict):
             consumed = (consumed,)
@@ -88,11 +89,11 @@ class Sending(Attempts):
         else:
             self._read_units += units
 
-    async def until_processed(self, wire: Wire) -> list[Body]:
+    async def until_processed(self, wire: Call) -> list[Body]:
         """The answers of a batch until nothing of it is left unprocessed."""
         answers = []
         attempt = 0
-        rest: Wire | None = wire
+        rest: Call | None = wire
         while rest is not None:
             answer = await self.call(rest)
             answers.append(answer)
@@ -107,10 +108,13 @@ class Sending(Attempts):
         return answers
 
 
-def remaining(wire: Wire, answer: Body) -> Wire | None:
+def remaining(wire: Call, answer: Body) -> Wire | None:
     """The batch with what the answer says was left unprocessed; None where nothing was."""
     left: Body = answer.get("UnprocessedKeys") or answer.get("UnprocessedItems") or {}
-    asked: Body = wire.body["RequestItems"]
+    if not left:
+        return None
+    body = wire.body
+    asked: Body = body["RequestItems"]
     rest: Body = {}
     for table, part in left.items():
         if wire.operation == "BatchWriteItem":
@@ -118,9 +122,9 @@ def remaining(wire: Wire, answer: Body) -> Wire | None:
         else:
             # The projection is taken from what was asked: not everything that speaks this API returns it.
             rest[table] = {**asked[table], "Keys": part["Keys"]}
-    return Wire(wire.operation, {**wire.body, "RequestItems": rest}) if rest else None
+    return Wire(wire.operation, {**body, "RequestItems": rest})
 
 
-def _length(wire: Wire) -> int:
+def _length(wire: Call) -> int:
     parts = wire.body["RequestItems"].values()
     return sum(len(part if isinstance(part, list) else part["Keys"]) for part in parts)

@@ -7,9 +7,9 @@ and `keygraph.direct`, which costs a fraction of its processor time.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
-from keygraph.rendering import Wire
+from keygraph.request_texts import Call
 
 Body: TypeAlias = dict[str, Any]
 
@@ -36,7 +36,10 @@ class TransportName(Enum):
 class Transport(Protocol):
     """What carries calls. It tries once; what fails is an exception of botocore's."""
 
-    async def call(self, wire: Wire) -> Body:
+    takes_texts: ClassVar[bool]
+    """Whether it sends what is written already. What takes parameters makes JSON of them itself."""
+
+    async def call(self, wire: Call) -> Body:
         """The answer of one call; binary values in it are bytes or base64."""
 
     async def close(self) -> None:
@@ -46,10 +49,12 @@ class Transport(Protocol):
 class ClientTransport:
     """Calls by a client of aioboto3, or what has its methods."""
 
+    takes_texts: ClassVar[bool] = False
+
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         """The answer of one call."""
         answer: Body = await getattr(self._client, _METHODS[wire.operation])(**wire.body)
         return answer

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from botocore.credentials import ReadOnlyCredentials
@@ -19,12 +19,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from keygraph.direct import DirectTransport, encoded
+from keygraph.direct import DirectTransport
 from keygraph.dynamodb import DynamoDBStore, open_dynamodb
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from keygraph.http1 import Pool
 from keygraph.items import Item
-from keygraph.rendering import Wire
+from keygraph.request_texts import Call, encoded
 from keygraph.retrying import Backoff, Quota
 from keygraph.signing import Signer
 from keygraph.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
@@ -39,10 +39,12 @@ QUICK = Backoff(first=0.0001, longest=0.0005)
 class NoOthers:
     """Stands where calls go that are not sent directly."""
 
+    takes_texts: ClassVar[bool] = False
+
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         self.calls.append(wire.operation)
         return {"TableNames": []}
 
