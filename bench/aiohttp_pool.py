@@ -47,7 +47,7 @@ class AiohttpPool:
     async def post(self, lines: str, body: bytes) -> Reply:
         """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
         url = self._endpoint_url
-        headers = [tuple(line.split(": ", 1)) for line in lines.splitlines()]
+        headers = dict(line.split(": ", 1) for line in lines.splitlines())
         try:
             async with self._session.post(
                 self._url, data=body, headers=headers, allow_redirects=False

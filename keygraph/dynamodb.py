@@ -109,18 +109,17 @@ class DynamoDBStore:
             return self._texts.calls(request)
         return render(request, self._table)
 
-    async def _data(
+    def _data(
         self, request: Query | Scan | Count | BatchGet | BatchWrite, calls: Sequence[Call], sending: Sending
-    ) -> object:
+    ) -> Coroutine[Any, Any, object]:
         match request:
             case Query() | Scan():
-                return await self._page(request, calls, sending)
+                return self._page(request, calls, sending)
             case Count():
-                return await self._counted(request, calls, sending)
+                return self._counted(request, calls, sending)
             case BatchGet():
-                return await self._batch(request, calls, sending)
-        await _together([sending.until_processed(call) for call in calls])
-        return Written(sending.cost)
+                return self._batch(request, calls, sending)
+        return self._written(calls, sending)
 
     # --- Reads ----------------------------------------------------------------------------------------
 
@@ -167,6 +166,10 @@ class DynamoDBStore:
                     key = self._table.key_of(item)
                     found[key] = _without(item, surplus)
         return Batch([found.get(key) for key in request.keys], sending.cost)
+
+    async def _written(self, calls: Sequence[Call], sending: Sending) -> Written:
+        await _together([sending.until_processed(call) for call in calls])
+        return Written(sending.cost)
 
     # --- Tables ---------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ _BUFFER_BYTES = 64 * 1024
 _LOOKS = 16
 """How often a silence is looked for in the time after which it is one."""
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
+_OK = "HTTP/1.1 200 OK"
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?")
 _LENGTH = re.compile(r"[0-9]{1,12}")
 
@@ -77,10 +78,7 @@ class Answer:
 
     def _read_head(self, head: bytes) -> None:
         line, *lines = head.decode("latin-1").split("\r\n")
-        told = _STATUS.fullmatch(line)
-        if told is None:
-            raise Malformed("no status line")
-        self._status = int(told[2])
+        self._status, is_kept = (200, True) if line == _OK else _read_status(line)
         if self._status < 200:
             # What comes before the answer itself.
             return
@@ -91,8 +89,10 @@ class Answer:
                 raise Malformed("a header without a colon")
             headers[name.lower()] = value.strip()
         self._headers = headers
-        options = headers.get("connection", "").lower()
-        self.may_go_on = "close" not in options and (told[1] == "1" or "keep-alive" in options)
+        if "connection" in headers:
+            options = headers["connection"].lower()
+            is_kept = "close" not in options and (is_kept or "keep-alive" in options)
+        self.may_go_on = is_kept
         if "transfer-encoding" in headers:
             if headers["transfer-encoding"].lower() != "chunked":
                 raise Malformed("an unknown transfer encoding")
@@ -127,6 +127,14 @@ class Answer:
     def _whole(self) -> Reply:
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         return Reply(self._status, self._headers or {}, body)
+
+
+def _read_status(line: str) -> tuple[int, bool]:
+    """The status, and whether the connection is kept where nothing else is said. Raises Malformed."""
+    told = _STATUS.fullmatch(line)
+    if told is None:
+        raise Malformed("no status line")
+    return int(told[2]), told[1] == "1"
 
 
 class _Chunks:
