@@ -32,6 +32,7 @@ OPERATIONS = frozenset(
         "PutItem",
         "Query",
         "Scan",
+        "TransactGetItems",
         "TransactWriteItems",
         "UpdateItem",
     }

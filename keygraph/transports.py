@@ -9,21 +9,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, ClassVar, Protocol, TypeAlias
 
+from botocore import xform_name
+
 from keygraph.request_texts import Call
 
 Body: TypeAlias = dict[str, Any]
-
-_METHODS = {
-    "BatchGetItem": "batch_get_item",
-    "BatchWriteItem": "batch_write_item",
-    "CreateTable": "create_table",
-    "DeleteTable": "delete_table",
-    "DescribeTable": "describe_table",
-    "ListTables": "list_tables",
-    "GetItem": "get_item",
-    "Query": "query",
-    "Scan": "scan",
-}
 
 
 class TransportName(Enum):
@@ -56,7 +46,7 @@ class ClientTransport:
 
     async def call(self, wire: Call) -> Body:
         """The answer of one call."""
-        answer: Body = await getattr(self._client, _METHODS[wire.operation])(**wire.body)
+        answer: Body = await getattr(self._client, xform_name(wire.operation))(**wire.body)
         return answer
 
     async def close(self) -> None:

@@ -24,6 +24,7 @@ from keygraph.dynamodb import DynamoDBStore, open_dynamodb
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from keygraph.http1 import Pool
 from keygraph.items import Item
+from keygraph.rendering import Wire
 from keygraph.request_texts import Call, encoded
 from keygraph.retrying import Backoff, Quota
 from keygraph.signing import Signer
@@ -238,6 +239,21 @@ async def test_tables_are_managed_by_the_client() -> None:
     async with FaultyDynamoDB().running() as url, opened(url, others=others) as store:
         assert await store.send(ListTables()) == ()
     assert others.calls == ["ListTables", "close"]
+
+
+@pytest.mark.parametrize(
+    "operation", ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TransactGetItems"]
+)
+async def test_operations_that_only_write_or_come_in_transactions(operation: str) -> None:
+    """What a store does not ask for yet could not be sent when it does."""
+    others = NoOthers()
+    server = FaultyDynamoDB()
+    setattr(server, operation, lambda body: {"Got": body})
+    async with server.running() as url, opened(url, others=others) as store:
+        body = {"TableName": "Shop", "Item": {"PK": {"B": b"\xff\x00"}}}
+        answer = await store._transport.call(Wire(operation, body))
+    assert answer == {"Got": {"TableName": "Shop", "Item": {"PK": {"B": "/wA="}}}}
+    assert others.calls == ["close"]
 
 
 @pytest.mark.parametrize("name", TransportName)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -267,3 +268,46 @@ async def test_closing_ends_what_is_under_way() -> None:
             await running
         with pytest.raises(RuntimeError, match="the store is closed"):
             await pool.post("", b"{}")
+
+
+async def test_an_idle_connection_is_not_used_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests would be sent into connections that DynamoDB, or a firewall before it, has long forgotten."""
+    served: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(1)
+        await _echo(reader, writer)
+
+    async with pool_of(serve) as pool:
+        for seconds, expected in ((30.0, 1), (30.0, 1), (0.01, 2), (30.0, 2)):
+            monkeypatch.setattr("keygraph.http1._IDLE_SECONDS", seconds)
+            await asyncio.sleep(0.03)
+            assert (await pool.post("", b"{}")).body == b"{}"
+            assert len(served) == expected
+
+
+async def test_a_connection_that_is_never_made_is_told() -> None:
+    """A request would wait for an endpoint that takes connections and says nothing."""
+
+    async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(quiet, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        tls = ssl.create_default_context()
+        pool = Pool(f"https://{host}", host, tls, connections=1, connect_seconds=0.05, read_seconds=5.0)
+        with pytest.raises(boto.ConnectTimeoutError):
+            await pool.post("", b"{}")
+        await pool.close()
+        # The server hears that the connection has ended.
+        await asyncio.sleep(0.02)
+
+
+async def test_silences_are_looked_for_only_while_answers_are_due() -> None:
+    """A server that nobody asks would wake up several times a second."""
+    async with pool_of(_echo, read_seconds=0.05) as pool:
+        await pool.post("", b"{}")
+        await asyncio.sleep(0.02)
+        assert pool._looking is None
+        assert (await pool.post("", b"{}")).body == b"{}"
