@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -32,8 +31,7 @@ _SHAPES = 512
 """How many shapes are kept. A server has as many as its clients have different lists; filters make new ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """One call of DynamoDB's API, as `Wire` is, but with its parameters written."""
 
     operation: str
