@@ -6,14 +6,17 @@ and `keygraph.direct`, which costs a fraction of its processor time.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Any, ClassVar, Protocol, TypeAlias
-
-from botocore import xform_name
 
 from keygraph.request_texts import Call
 
 Body: TypeAlias = dict[str, Any]
+
+
+_WORDS = re.compile(r"(?<!^)(?=[A-Z])")
+"""Where the words of an operation's name begin: `BatchGetItem` is the client's `batch_get_item`."""
 
 
 class TransportName(Enum):
@@ -46,7 +49,7 @@ class ClientTransport:
 
     async def call(self, wire: Call) -> Body:
         """The answer of one call."""
-        answer: Body = await getattr(self._client, xform_name(wire.operation))(**wire.body)
+        answer: Body = await getattr(self._client, _WORDS.sub("_", wire.operation).lower())(**wire.body)
         return answer
 
     async def close(self) -> None:
