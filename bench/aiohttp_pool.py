@@ -44,9 +44,10 @@ class AiohttpPool:
             auto_decompress=False,
         )
 
-    async def post(self, headers: dict[str, str], body: bytes) -> Reply:
+    async def post(self, lines: str, body: bytes) -> Reply:
         """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
         url = self._endpoint_url
+        headers = dict(line.split(": ", 1) for line in lines.splitlines())
         try:
             async with self._session.post(
                 self._url, data=body, headers=headers, allow_redirects=False

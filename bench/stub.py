@@ -34,8 +34,8 @@ class _Answering(asyncio.Protocol):
             self._transport.write(self._answers[fields[b"x-amz-target"].rpartition(b".")[2]])
 
 
-def _head(body: bytes) -> bytes:
-    # The headers that DynamoDB sends.
+def head(body: bytes) -> bytes:
+    """The head of an answer with this body, with the headers that DynamoDB sends."""
     return (
         "HTTP/1.1 200 OK\r\nServer: Server\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\n"
         f"Content-Type: application/x-amz-json-1.0\r\nContent-Length: {len(body)}\r\nConnection: keep-alive\r\n"
@@ -46,7 +46,7 @@ def _head(body: bytes) -> bytes:
 
 def _serve(answers: dict[str, bytes], port: Connection) -> None:
     async def run() -> None:
-        whole = {name.lower().encode(): _head(body) + body for name, body in answers.items()}
+        whole = {name.lower().encode(): head(body) + body for name, body in answers.items()}
         server = await asyncio.get_running_loop().create_server(lambda: _Answering(whole), "127.0.0.1", 0)
         port.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()

@@ -1,12 +1,14 @@
-"""What a request to DynamoDB costs the process that sends it, by transport: `python -m bench.transport`.
+"""What a request to DynamoDB costs the process that sends it, by transport: `python -m bench.transport [--uvloop]`.
 
-Processor time of this process alone: the server is a stub in another one. The transports take turns, and each number is the
+Processor time of this process alone: the servers are stubs in others. The transports take turns, and each number is the
 median of its turns, so that what else the machine does falls on all of them alike.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import importlib
 import platform
 import statistics
 import time
@@ -21,15 +23,16 @@ from bench.stub import stub
 from keygraph.direct import DirectTransport
 from keygraph.dynamodb import DynamoDBStore, open_dynamodb
 from keygraph.signing import Signer
-from keygraph.store import BatchGet, Query, Request, Store
+from keygraph.store import BatchGet, Prefix, Query, Request, Store
 from keygraph.table import Key, Table
 from keygraph.transports import ClientTransport, TransportName
 
 TABLE = Table("Shop", partition_key="PK", sort_key="SK")
 CLIENTS = 16
-TURNS = 7
+TURNS = 9
 ON_AIOHTTP = "direct, on aiohttp"
-SECONDS = 0.5
+ON_UVLOOP = "direct, on uvloop"
+SECONDS = 0.3
 """How long a turn takes at least."""
 
 
@@ -42,37 +45,74 @@ def _typed_item(number: int) -> dict[str, object]:
     return {
         "PK": {"S": partition},
         "SK": {"S": sort},
-        "GSI1PK": {"S": sort},
-        "GSI1SK": {"S": partition},
         "orderId": {"S": f"{number:04}"},
         "productId": {"S": f"{number:04}"},
         "quantity": {"N": str(number % 7 + 1)},
         "unitPrice": {"N": f"{number}.99"},
+    }
+
+
+SELECTED = tuple((name,) for name in _typed_item(0))
+
+
+def _whole_item(number: int) -> dict[str, object]:
+    partition, sort = _key(number)
+    return {
+        **_typed_item(number),
+        "GSI1PK": {"S": sort},
+        "GSI1SK": {"S": partition},
         "createdAt": {"S": "2026-11-21T12:00:00Z"},
         "gift": {"BOOL": number % 2 == 0},
         "Type": {"S": "OrderItem"},
     }
 
 
-ANSWERS: dict[str, object] = {
-    "Query": {
-        "Items": [_typed_item(number) for number in range(20)],
-        "Count": 20,
-        "ScannedCount": 20,
-        "ConsumedCapacity": {"TableName": "Shop", "CapacityUnits": 0.5},
-    },
-    "BatchGetItem": {
-        "Responses": {"Shop": [_typed_item(number) for number in range(100)]},
+def _queried(items: list[dict[str, object]]) -> object:
+    capacity = {"TableName": "Shop", "CapacityUnits": 0.5}
+    return {"Items": items, "Count": len(items), "ScannedCount": len(items), "ConsumedCapacity": capacity}
+
+
+def _got(items: list[dict[str, object]]) -> object:
+    return {
+        "Responses": {"Shop": items},
         "UnprocessedKeys": {},
-        "ConsumedCapacity": [{"TableName": "Shop", "CapacityUnits": 50.0}],
+        "ConsumedCapacity": [{"TableName": "Shop", "CapacityUnits": len(items) / 2}],
+    }
+
+
+ANSWERS: tuple[dict[str, object], ...] = (
+    {
+        "Query": _queried([_typed_item(number) for number in range(5)]),
+        "BatchGetItem": _got([_typed_item(number) for number in range(50)]),
+        "GetItem": {
+            "Item": _typed_item(1),
+            "ConsumedCapacity": {"TableName": "Shop", "CapacityUnits": 0.5},
+        },
     },
-    "GetItem": {"Item": _typed_item(1), "ConsumedCapacity": {"TableName": "Shop", "CapacityUnits": 0.5}},
-}
-REQUESTS: dict[str, Request[object]] = {
-    "Query, 20 items": Query("ORDER#0001"),
-    "BatchGetItem, 100 items": BatchGet(tuple(map(_key, range(100)))),
-    "GetItem": BatchGet((_key(1),)),
-}
+    {
+        "Query": _queried([_whole_item(number) for number in range(20)]),
+        "BatchGetItem": _got([_whole_item(number) for number in range(100)]),
+        "GetItem": {
+            "Item": _whole_item(1),
+            "ConsumedCapacity": {"TableName": "Shop", "CapacityUnits": 0.5},
+        },
+    },
+)
+"""What is answered: items with the attributes that were selected, and whole ones."""
+REQUESTS: tuple[dict[str, Request[object]], ...] = (
+    {
+        "GetItem, 6 attributes": BatchGet((_key(1),), SELECTED),
+        "Query, 5 items of 6 attributes": Query(
+            "ORDER#0001", range=Prefix("PRODUCT#"), projection=SELECTED, limit=21
+        ),
+        "BatchGetItem, 50 items of 6 attributes": BatchGet(tuple(map(_key, range(50))), SELECTED),
+    },
+    {
+        "GetItem": BatchGet((_key(1),)),
+        "Query, 20 items": Query("ORDER#0001"),
+        "BatchGetItem, 100 items": BatchGet(tuple(map(_key, range(100)))),
+    },
+)
 
 
 def on_aiohttp(url: str) -> Store:
@@ -110,8 +150,12 @@ async def measured(send: Callable[[], Awaitable[object]]) -> float:
     return (time.process_time() - before) * 1000 / count
 
 
-async def compare(url: str) -> dict[tuple[str, str], float]:
-    """The median by request and transport."""
+Found = dict[tuple[str, str], list[float]]
+"""What was measured, by request and transport."""
+
+
+async def turn(url: str, requests: dict[str, Request[object]], found: Found) -> None:
+    """One turn of every transport with every request."""
     async with AsyncExitStack() as opened:
         stores: dict[str, Store] = {
             name.value: await opened.enter_async_context(open_dynamodb(TABLE, url, transport=name))
@@ -119,30 +163,47 @@ async def compare(url: str) -> dict[tuple[str, str], float]:
         }
         stores[ON_AIOHTTP] = on_aiohttp(url)
         opened.push_async_callback(stores[ON_AIOHTTP].close)
-        for request in REQUESTS.values():
+        for told, request in requests.items():
             first, *others = [await store.send(request) for store in stores.values()]
             assert all(answer == first for answer in others)
-        found: dict[tuple[str, str], list[float]] = {}
-        for _ in range(TURNS):
-            for told, request in REQUESTS.items():
-                for name, store in stores.items():
-                    taken = await measured(lambda store=store, request=request: store.send(request))  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
-                    found.setdefault((told, name), []).append(taken)
-        return {key: statistics.median(taken) for key, taken in found.items()}
+            for name, store in stores.items():
+                await _measure(told, name, store, request, found)
+
+
+async def turn_on_uvloop(url: str, requests: dict[str, Request[object]], found: Found) -> None:
+    """One turn of the direct transport alone, which says whose loop it is on."""
+    async with open_dynamodb(TABLE, url) as store:
+        for told, request in requests.items():
+            await _measure(told, ON_UVLOOP, store, request, found)
+
+
+async def _measure(told: str, name: str, store: Store, request: Request[object], found: Found) -> None:
+    # Connections are made before.
+    await asyncio.gather(*(store.send(request) for _ in range(CLIENTS)))
+    found.setdefault((told, name), []).append(await measured(lambda: store.send(request)))
 
 
 def main() -> None:
     """Prints the table of `docs/performance.md`."""
-    with stub(ANSWERS) as url:
-        found = asyncio.run(compare(url))
-    names = ["aioboto3", ON_AIOHTTP, "direct"]
+    parser = argparse.ArgumentParser(description="What a request to DynamoDB costs, by transport.")
+    parser.add_argument("--uvloop", action="store_true", help="also on uvloop, which must be installed")
+    # It is no dependency, so nothing but its name is known here.
+    uvloop: Any = importlib.import_module("uvloop") if parser.parse_args().uvloop else None
+    names = ["aioboto3", ON_AIOHTTP, "direct", *([ON_UVLOOP] if uvloop else [])]
+    found: Found = {}
+    with stub(ANSWERS[0]) as small, stub(ANSWERS[1]) as large:
+        for _ in range(TURNS):
+            for url, requests in zip((small, large), REQUESTS, strict=True):
+                asyncio.run(turn(url, requests, found))
+                if uvloop:
+                    uvloop.run(turn_on_uvloop(url, requests, found))
     print(f"Python {platform.python_version()}, {CLIENTS} clients; processor ms per request\n")
     print(f"| request | {' | '.join(names)} | direct / aioboto3 |")
     print(f"| --- | {' | '.join('---:' for _ in names)} | ---: |")
-    for told in REQUESTS:
-        each = [found[told, name] for name in names]
-        ratio = found[told, "direct"] / found[told, "aioboto3"]
-        print(f"| {told} | {' | '.join(f'{taken:.3f}' for taken in each)} | {ratio:.2f} |")
+    for told in [*REQUESTS[0], *REQUESTS[1]]:
+        each = {name: statistics.median(found[told, name]) for name in names}
+        ratio = each["direct"] / each["aioboto3"]
+        print(f"| {told} | {' | '.join(f'{taken:.3f}' for taken in each.values())} | {ratio:.2f} |")
 
 
 if __name__ == "__main__":

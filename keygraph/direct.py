@@ -7,13 +7,11 @@ described and deleted by its client. What fails is told by botocore's own except
 
 from __future__ import annotations
 
-import base64
-import json
 import time
 import zlib
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import orjson
 from botocore import exceptions as boto
@@ -21,7 +19,7 @@ from botocore.parsers import ResponseParserError
 
 from keygraph.dynamodb_errors import ClockCorrected, is_skewed
 from keygraph.http1 import Reply
-from keygraph.rendering import Wire
+from keygraph.request_texts import Call, Text, encoded
 from keygraph.signing import Credentials, Signer
 from keygraph.transports import Body, Transport
 
@@ -34,6 +32,7 @@ OPERATIONS = frozenset(
         "PutItem",
         "Query",
         "Scan",
+        "TransactGetItems",
         "TransactWriteItems",
         "UpdateItem",
     }
@@ -47,8 +46,8 @@ _SKEW_SECONDS = 240.0
 class Http(Protocol):
     """A pool of connections to one endpoint."""
 
-    async def post(self, headers: dict[str, str], body: bytes) -> Reply:
-        """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
+    async def post(self, lines: str, body: bytes) -> Reply:
+        """The answer, whole, to a request with these lines of headers. Raises botocore's exceptions of connections and timeouts."""
 
     async def close(self) -> None:
         """Closes every connection."""
@@ -56,6 +55,8 @@ class Http(Protocol):
 
 class DirectTransport:
     """Calls over an HTTP client of our own."""
+
+    takes_texts: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -73,14 +74,14 @@ class DirectTransport:
         self._clock = clock
         self._offset = 0.0
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         """The answer of one call."""
         if wire.operation not in OPERATIONS:
             return await self._others.call(wire)
-        body = encoded(wire.body)
+        body = wire.content if isinstance(wire, Text) else encoded(wire.body)
         now = self._clock() + self._offset
-        headers = self._signer.headers(await self._credentials(), _TARGET + wire.operation, body, now)
-        reply = await self._http.post(headers, body)
+        lines = self._signer.lines(await self._credentials(), _TARGET + wire.operation, body, now)
+        reply = await self._http.post(lines, body)
         _check(reply)
         if reply.status == 200:
             return _answer(reply)
@@ -106,21 +107,6 @@ class DirectTransport:
                 self._offset = theirs - self._clock()
                 return ClockCorrected(parsed, operation)
         return boto.ClientError(parsed, operation)
-
-
-def encoded(body: Body) -> bytes:
-    """The request's JSON; binary values are base64."""
-    try:
-        return orjson.dumps(body, default=_base64)
-    except TypeError:
-        # Text that is no valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB says what it thinks.
-        return json.dumps(body, default=_base64).encode()
-
-
-def _base64(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise ValueError(f"a value of type {type(value).__name__} in a request")
 
 
 def _check(reply: Reply) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -17,12 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keygraph._rules import can_go_on
 from keygraph.aws import open_transport
-from keygraph.conditions import Path
 from keygraph.dynamodb_errors import code_of, meaning
 from keygraph.errors import TableMissing, TimedOut
-from keygraph.items import Item, untyped_item
+from keygraph.items import Item, answered_item, untyped_item
 from keygraph.rendering import Wire, render
-from keygraph.retrying import Backoff, Quota, attempts
+from keygraph.request_texts import Call, RequestTexts
+from keygraph.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.sending import Sender, Sending
 from keygraph.store import (
     Answer,
@@ -41,7 +41,7 @@ from keygraph.store import (
     Scan,
     Written,
 )
-from keygraph.table import Index, KeyDeclaration, Position, Table
+from keygraph.table import Index, KeyAttribute, KeyDeclaration, Position, Table
 from keygraph.transports import Body, Transport, TransportName
 
 _Result = TypeVar("_Result")
@@ -66,6 +66,7 @@ class DynamoDBStore:
         """`deadline` is in seconds and holds for each `send`; `endpoint` is how messages call DynamoDB's place."""
         self._transport = transport
         self._table = table
+        self._texts = RequestTexts(table) if transport.takes_texts else None
         self._backoff = backoff or Backoff()
         self._sender = Sender(transport, table.name, endpoint, deadline, self._backoff, quota or Quota())
 
@@ -84,51 +85,58 @@ class DynamoDBStore:
         Raises Throttled, TimedOut, Unavailable, TableMissing, or BadUserInput where a key or an item is too
         large for DynamoDB; whatever else it refuses is an error of ours and surfaces as botocore's.
         """
-        # What `_answer` gives is of the type that the request's class says.
-        return cast(Answer, await self._answer(request))
-
-    async def _answer(self, request: Request[Any]) -> object:
-        wires = render(request, self._table)
+        # What is answered is of the type that the request's class says.
         match request:
+            case Query() | Scan() | Count() | BatchGet() | BatchWrite():
+                calls = self._calls(request)
+                with self._sender.sending() as sending:
+                    return cast(Answer, await self._data(request, calls, sending))
             case CreateTable():
-                await self._create_table(wires[0])
-                return None
+                await self._create_table(render(request, self._table)[0])
+                return cast(Answer, None)
             case DeleteTable():
-                await self._delete_table(wires[0])
-                return None
+                await self._delete_table(render(request, self._table)[0])
+                return cast(Answer, None)
             case DescribeTable():
                 described = await self._description()
-                return None if described is None else described_table(described)
+                return cast(Answer, None if described is None else described_table(described))
             case ListTables():
-                return await self._names(wires[0])
-        async with self._sender.sending() as sending:
-            match request:
-                case Query() | Scan():
-                    return await self._page(request, wires, sending)
-                case Count():
-                    return await self._counted(request, wires, sending)
-                case BatchGet():
-                    return await self._batch(request, wires, sending)
-                case BatchWrite():
-                    await _together(sending.until_processed(wire) for wire in wires)
-                    return Written(sending.cost)
+                return cast(Answer, await self._names(render(request, self._table)[0]))
         raise TypeError(f"{type(request).__name__} is no request to a store")
+
+    def _calls(self, request: Query | Scan | Count | BatchGet | BatchWrite) -> Sequence[Call]:
+        if self._texts is not None and isinstance(request, Query | Count | BatchGet):
+            return self._texts.calls(request)
+        return render(request, self._table)
+
+    def _data(
+        self, request: Query | Scan | Count | BatchGet | BatchWrite, calls: Sequence[Call], sending: Sending
+    ) -> Coroutine[Any, Any, object]:
+        match request:
+            case Query() | Scan():
+                return self._page(request, calls, sending)
+            case Count():
+                return self._counted(request, calls, sending)
+            case BatchGet():
+                return self._batch(request, calls, sending)
+        return self._written(calls, sending)
 
     # --- Reads ----------------------------------------------------------------------------------------
 
-    async def _page(self, request: Query | Scan, wires: tuple[Wire, ...], sending: Sending) -> Page:
-        if not wires:
+    async def _page(self, request: Query | Scan, calls: Sequence[Call], sending: Sending) -> Page:
+        if not calls:
             return Page([], 0, None, sending.cost)
-        answer = await sending.call(wires[0])
-        projection = request.projection if isinstance(request, Query) else None
-        items = [_projected(untyped_item(typed), projection) for typed in answer["Items"]]
+        answer = await sending.call(calls[0])
+        items = [answered_item(typed) for typed in answer["Items"]]
+        if isinstance(request, Query) and request.projection == ():
+            items = [_without(item, self._table.keys) for item in items]
         last = self._last(answer, request)
         return Page(items, answer["ScannedCount"], last, sending.cost)
 
-    async def _counted(self, request: Count, wires: tuple[Wire, ...], sending: Sending) -> Counted:
-        if not wires:
+    async def _counted(self, request: Count, calls: Sequence[Call], sending: Sending) -> Counted:
+        if not calls:
             return Counted(0, 0, None, sending.cost)
-        answer = await sending.call(wires[0])
+        answer = await sending.call(calls[0])
         last = self._last(answer, request)
         return Counted(answer["Count"], answer["ScannedCount"], last, sending.cost)
 
@@ -142,30 +150,38 @@ class DynamoDBStore:
         last = self._table.position_of(untyped_item(typed), request.index)
         return last if can_go_on(request, last) else None
 
-    async def _batch(self, request: BatchGet, wires: tuple[Wire, ...], sending: Sending) -> Batch:
-        if wires and wires[0].operation == "GetItem":
-            typed = (await sending.call(wires[0])).get("Item")
-            item = None if typed is None else _projected(untyped_item(typed), request.projection)
+    async def _batch(self, request: BatchGet, calls: Sequence[Call], sending: Sending) -> Batch:
+        asked = None if request.projection is None else {path[0] for path in request.projection}
+        # The keys that were asked for only to tell the items apart.
+        surplus = [] if asked is None else [key for key in self._table.keys if key.name not in asked]
+        if calls and calls[0].operation == "GetItem":
+            typed = (await sending.call(calls[0])).get("Item")
+            item = None if typed is None else _without(answered_item(typed), surplus)
             return Batch([item] * len(request.keys), sending.cost)
         found = {}
-        for answers in await _together(sending.until_processed(wire) for wire in wires):
+        for answers in await _together([sending.until_processed(call) for call in calls]):
             for answer in answers:
                 for typed in answer["Responses"].get(self._table.name, ()):
-                    item = untyped_item(typed)
-                    found[self._table.key_of(item)] = _projected(item, request.projection)
+                    item = answered_item(typed)
+                    key = self._table.key_of(item)
+                    found[key] = _without(item, surplus)
         return Batch([found.get(key) for key in request.keys], sending.cost)
+
+    async def _written(self, calls: Sequence[Call], sending: Sending) -> Written:
+        await _together([sending.until_processed(call) for call in calls])
+        return Written(sending.cost)
 
     # --- Tables ---------------------------------------------------------------------------------------
 
     async def _create_table(self, wire: Wire) -> None:
-        late = TimedOut(f"the table {self._table.name} is not active yet: look at it again in some minutes")
-        async with attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
+        late = f"the table {self._table.name} is not active yet: look at it again in some minutes"
+        with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
             for attempt in itertools.count():
                 described = await self._description()
                 status = await self._created(wire) if described is None else described["TableStatus"]
                 if status not in {"CREATING", "DELETING"}:
                     return
-                await waiting.wait(attempt, late)
+                await waiting.wait(attempt, TimedOut(late))
 
     async def _created(self, wire: Wire) -> object:
         """The new table's status."""
@@ -179,14 +195,14 @@ class DynamoDBStore:
         return answer["TableDescription"]["TableStatus"]
 
     async def _delete_table(self, wire: Wire) -> None:
-        late = TimedOut(f"the table {self._table.name} is not deleted yet: look at it again in some minutes")
-        async with attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
+        late = f"the table {self._table.name} is not deleted yet: look at it again in some minutes"
+        with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
             for attempt in itertools.count():
                 described = await self._description()
                 if described is None:
                     return
                 if described["TableStatus"] == "DELETING" or not await self._deleted(wire):
-                    await waiting.wait(attempt, late)
+                    await waiting.wait(attempt, TimedOut(late))
 
     async def _deleted(self, wire: Wire) -> bool:
         """Whether the table goes; not while it is still being created."""
@@ -220,16 +236,16 @@ class DynamoDBStore:
         return described
 
 
-def _projected(item: Item, projection: tuple[Path, ...] | None) -> Item:
-    """The item without the keys that were asked for only to tell it apart."""
-    if projection is None:
-        return item
-    asked = {path[0] for path in projection}
-    return {name: value for name, value in item.items() if name in asked}
+def _without(item: Item, keys: Iterable[KeyAttribute]) -> Item:
+    for key in keys:
+        item.pop(key.name, None)
+    return item
 
 
-async def _together(running: Iterable[Coroutine[Any, Any, _Result]]) -> list[_Result]:
+async def _together(running: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:
     """All results, in order. The first failure cancels the others, and is raised when they have ended."""
+    if len(running) == 1:
+        return [await running[0]]
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in running]

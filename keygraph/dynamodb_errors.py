@@ -1,6 +1,7 @@
 """What botocore's errors mean: which pass when the request is sent again, and what a user is told.
 
-The codes: "Error handling with DynamoDB" in the DynamoDB developer guide.
+The codes: "Error handling with DynamoDB" in the DynamoDB developer guide; those that pass are those that the standard
+mode of "Retry behavior" in the AWS SDKs reference guide tries again.
 """
 
 from __future__ import annotations
@@ -14,14 +15,28 @@ from botocore.parsers import ResponseParserError
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
 
 _THROTTLING = {
+    "BandwidthLimitExceeded",
+    "EC2ThrottledException",
     "LimitExceededException",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "SlowDown",
     "ThrottledException",
     "Throttling",
     "ThrottlingException",
     "TooManyRequestsException",
 }
+_PASSING = {
+    "InternalServerError",
+    "PriorRequestNotComplete",
+    "RequestTimeout",
+    "RequestTimeoutException",
+    "ServiceUnavailable",
+    "TransactionInProgressException",
+}
+"""What passes, but is not for load."""
 _CREDENTIALS = {
     "AccessDenied",
     "AccessDeniedException",
@@ -136,7 +151,7 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Meaning | N
         return Meaning(
             BadUserInput("the position to go on from is not in the range that is read"), passes=False
         )
-    if status >= 500 or code in {"InternalServerError", "ServiceUnavailable"}:
+    if status >= 500 or code in _PASSING:
         return Meaning(Unavailable(f"DynamoDB at {endpoint} failed with status {status}"), passes=True)
     if not code or code.isdigit():
         return Meaning(Unavailable(f"what answers at {endpoint} is not DynamoDB"), passes=False)

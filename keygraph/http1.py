@@ -20,7 +20,11 @@ _IDLE_SECONDS = 30.0
 """How long a connection may be idle and be used again; DynamoDB itself closes it after a minute or so."""
 _CLOSE_SECONDS = 1.0
 _HEAD_BYTES = 64 * 1024
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
+_BUFFER_BYTES = 64 * 1024
+_LOOKS = 16
+"""How often a silence is looked for in the time after which it is one."""
+_STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
+_OK = "HTTP/1.1 200 OK"
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?")
 _LENGTH = re.compile(r"[0-9]{1,12}")
 
@@ -73,23 +77,22 @@ class Answer:
         return self._whole() if self._headers is not None and self._until_end else None
 
     def _read_head(self, head: bytes) -> None:
-        line, *lines = head.split(b"\r\n")
-        told = _STATUS.fullmatch(line)
-        if told is None:
-            raise Malformed("no status line")
-        self._status = int(told[2])
+        line, *lines = head.decode("latin-1").split("\r\n")
+        self._status, is_kept = (200, True) if line == _OK else _read_status(line)
         if self._status < 200:
             # What comes before the answer itself.
             return
         headers: dict[str, str] = {}
         for each in lines:
-            name, colon, value = each.decode("latin-1").partition(":")
+            name, colon, value = each.partition(":")
             if not colon:
                 raise Malformed("a header without a colon")
             headers[name.lower()] = value.strip()
         self._headers = headers
-        options = headers.get("connection", "").lower()
-        self.may_go_on = "close" not in options and (told[1] == b"1" or "keep-alive" in options)
+        if "connection" in headers:
+            options = headers["connection"].lower()
+            is_kept = "close" not in options and (is_kept or "keep-alive" in options)
+        self.may_go_on = is_kept
         if "transfer-encoding" in headers:
             if headers["transfer-encoding"].lower() != "chunked":
                 raise Malformed("an unknown transfer encoding")
@@ -124,6 +127,14 @@ class Answer:
     def _whole(self) -> Reply:
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         return Reply(self._status, self._headers or {}, body)
+
+
+def _read_status(line: str) -> tuple[int, bool]:
+    """The status, and whether the connection is kept where nothing else is said. Raises Malformed."""
+    told = _STATUS.fullmatch(line)
+    if told is None:
+        raise Malformed("no status line")
+    return int(told[2]), told[1] == "1"
 
 
 class _Chunks:
@@ -166,14 +177,17 @@ class _Chunks:
         return None
 
 
-class _Connection(asyncio.Protocol):
-    """One connection, with at most one request on it."""
+class _Connection(asyncio.BufferedProtocol):
+    """One connection, with at most one request on it.
 
-    def __init__(self, read_seconds: float) -> None:
+    It has a buffer of its own: for each read that is to make its bytes itself, asyncio takes 256 KB from the system
+    and gives them back, which costs more than the read.
+    """
+
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._read_seconds = read_seconds
         self._transport: asyncio.Transport
-        self._silence: asyncio.TimerHandle
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._answer: Answer | None = None
         self._whole: asyncio.Future[Reply] | None = None
         self._heard = 0.0
@@ -191,7 +205,6 @@ class _Connection(asyncio.Protocol):
         answer = self._answer = Answer()
         whole = self._whole = self._loop.create_future()
         self._heard = self._loop.time()
-        self._silence = self._loop.call_later(self._read_seconds, self._listen)
         self._transport.write(request)
         self.may_go_on = False
         try:
@@ -206,15 +219,14 @@ class _Connection(asyncio.Protocol):
         finally:
             self._answer = self._whole = None
             self.was_answered = answer.has_begun
-            self._silence.cancel()
 
-    def _listen(self) -> None:
-        """Fails the request where nothing has been heard for too long."""
-        quiet_until = self._heard + self._read_seconds
-        if quiet_until <= self._loop.time() + 0.001:
+    def is_waiting(self, silent_since: float) -> bool:
+        """Whether an answer is due; its request fails where nothing has been heard since then."""
+        if self._whole is None:
+            return False
+        if self._heard <= silent_since:
             self._fail(TimeoutError())
-        else:
-            self._silence = self._loop.call_at(quiet_until, self._listen)
+        return True
 
     def _fail(self, error: Exception) -> None:
         if self._whole is not None and not self._whole.done():
@@ -223,7 +235,11 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # a stream's, for a connection of TCP
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._buffer[:nbytes])
         answer, whole = self._answer, self._whole
         if answer is None or whole is None or whole.done():
             # Nobody has asked for it.
@@ -285,16 +301,14 @@ class Pool:
             raise ValueError(f"{path!r} cannot stand in a request")
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
+        self._looking: asyncio.TimerHandle | None = None
         self._turns = asyncio.Semaphore(connections)
         self._idle: deque[_Connection] = deque()
         self._open: set[_Connection] = set()
         self._is_closed = False
 
-    async def post(self, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def post(self, lines: str, body: bytes) -> Reply:
         """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
-        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-        if lines.count("\n") != len(headers):
-            raise ValueError("a header of several lines")
         request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
         async with self._turns:
             while True:
@@ -302,6 +316,8 @@ class Pool:
                 is_new = connection is None
                 if connection is None:
                     connection = await self._connected()
+                if self._looking is None:
+                    self._look_later()
                 try:
                     return await connection.exchange(request)
                 except OSError as error:
@@ -318,6 +334,8 @@ class Pool:
     async def close(self) -> None:
         """Closes every connection; what is still under way on one fails."""
         self._is_closed = True
+        if self._looking is not None:
+            self._looking.cancel()
         ending = list(self._open)
         for connection in ending:
             connection.close()
@@ -327,6 +345,18 @@ class Pool:
                 for connection in ending:
                     connection.abort()
                 await asyncio.wait(left, timeout=_CLOSE_SECONDS)
+
+    def _look_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(self._read_seconds / _LOOKS, self._look)
+
+    def _look(self) -> None:
+        """Fails the requests that have heard nothing for too long: one timer for all, not one for each."""
+        silent_since = asyncio.get_running_loop().time() - self._read_seconds
+        waiting = [each for each in list(self._open) if each.is_waiting(silent_since)]
+        self._looking = None
+        if waiting and not self._is_closed:
+            self._look_later()
 
     def _told(self, error: OSError) -> Exception:
         if isinstance(error, TimeoutError):
@@ -361,7 +391,7 @@ class Pool:
             async with asyncio.timeout(self._connect_seconds):
                 # One address after the other: asyncio's race of addresses loses sockets where it is cancelled.
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(self._read_seconds),
+                    _Connection,
                     self._host,
                     self._port,
                     ssl=self._tls,

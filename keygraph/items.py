@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 Scalar: TypeAlias = str | Decimal | bytes
@@ -114,6 +115,8 @@ def _number(text: str) -> Decimal:
 
 
 _ZERO = Decimal(0)
+_known_number = lru_cache(4096)(_number)
+"""`_number`, which need not be read again where it was read lately: quantities, prices and versions repeat."""
 _READERS: dict[str, Callable[[Any], Value]] = {
     "S": str,
     "N": _number,
@@ -141,6 +144,14 @@ def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
         text = value.get("S")
         item[name] = text if isinstance(text, str) and len(value) == 1 else from_typed(value)
     return item
+
+
+def answered_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
+    """The item of the typed form as DynamoDB has just written it, whose form nobody but it has had in hand."""
+    return {
+        name: value["S"] if "S" in value else _known_number(value["N"]) if "N" in value else from_typed(value)
+        for name, value in typed.items()
+    }
 
 
 def item_size(item: Mapping[str, Value]) -> int:

@@ -142,7 +142,7 @@ def _paging(request: Query | Count | Scan, table: Table, index: str | None) -> d
             raise BadUserInput("The limit of a page is at least 1.")
         paging["Limit"] = request.limit
     if request.start is not None:
-        paging["ExclusiveStartKey"] = _typed_key(table, index, request.start)
+        paging["ExclusiveStartKey"] = typed_key(table, index, request.start)
     if request.consistent:
         paging["ConsistentRead"] = True
     return paging
@@ -159,7 +159,7 @@ def _batch_get(request: BatchGet, table: Table) -> tuple[Wire, ...]:
         options |= placeholders.attributes()
     if request.consistent:
         options["ConsistentRead"] = True
-    typed = [_typed_key(table, None, key) for key in keys]
+    typed = [typed_key(table, None, key) for key in keys]
     if len(typed) == 1:
         return (Wire("GetItem", {"TableName": table.name, "Key": typed[0], **options, **_CAPACITY}),)
     return tuple(
@@ -213,7 +213,7 @@ def _batch_write(request: BatchWrite, table: Table) -> tuple[Wire, ...]:
     for item in request.puts:
         actions[_checked_key(table, item)] = {"PutRequest": {"Item": _checked_item(table, item)}}
     for key in request.deletes:
-        actions[key] = {"DeleteRequest": {"Key": _typed_key(table, None, key)}}
+        actions[key] = {"DeleteRequest": {"Key": typed_key(table, None, key)}}
     return tuple(
         Wire("BatchWriteItem", {"RequestItems": {table.name: chunk}, **_CAPACITY})
         for chunk in _chunks(list(actions.values()), BATCH_WRITE_ITEMS)
@@ -226,7 +226,7 @@ def _checked_key(table: Table, item: Item) -> Key:
         key = table.key_of(item)
     except KeyError as error:
         raise BadUserInput(f"The item lacks the key {error.args[0]}.") from None
-    _typed_key(table, None, key)
+    typed_key(table, None, key)
     for index in table.indexes:
         refuse_index_keys(item, index)
     return key
@@ -244,7 +244,8 @@ def _checked_item(table: Table, item: Item) -> dict[str, TypedValue]:
     return typed
 
 
-def _typed_key(table: Table, index: str | None, values: Position) -> dict[str, TypedValue]:
+def typed_key(table: Table, index: str | None, values: Position) -> dict[str, TypedValue]:
+    """A position in DynamoDB's typed form. Raises BadUserInput for what cannot stand in these keys."""
     attributes = table.position(index)
     if len(attributes) != len(values):
         raise BadUserInput(

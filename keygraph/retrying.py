@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import deque
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
 
 from keygraph.errors import KeygraphError, TimedOut
 
@@ -52,33 +53,95 @@ class Quota:
         self._left = min(self._capacity, self._left + (_FIRST_SUCCESS if price is None else price))
 
 
-class Attempts:
-    """The attempts at one answer: how long they may go on, and why they have not succeeded yet."""
+class Deadlines:
+    """Ends what takes longer than so many seconds.
 
-    def __init__(self, backoff: Backoff, until: float) -> None:
+    All that it watches has the same time, so what began first is due first, and one timer does for all: one for each
+    would cost more than what is watched.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._watched: deque[Attempts] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, attempts: Attempts) -> float:
+        """The loop's time at which the attempts are ended, unless they are `done` before."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._seconds
+        self._watched.append(attempts)
+        if self._timer is None:
+            self._timer = loop.call_at(until, self._end_late)
+        return until
+
+    def done(self) -> None:
+        """Some attempts are at their end; forgets the first ones that are."""
+        while self._watched and not self._watched[0].is_running:
+            self._watched.popleft()
+
+    def _end_late(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        # A timer may be early by what the clock cannot tell apart.
+        now = loop.time() + 0.001
+        while self._watched and (not self._watched[0].is_running or self._watched[0].until <= now):
+            self._watched.popleft().end()
+        if self._watched:
+            self._timer = loop.call_at(self._watched[0].until, self._end_late)
+
+
+class Attempts:
+    """The attempts at one answer: how long they may go on, and why they have not succeeded yet.
+
+    What runs inside is cancelled when the deadline passes, and the last failure raised, or TimedOut without one.
+    """
+
+    __slots__ = ("_backoff", "_cancelling", "_deadlines", "_is_late", "_late", "_task", "failure", "until")
+
+    def __init__(self, deadlines: Deadlines, backoff: Backoff, late: str) -> None:
+        """`late` is the message of TimedOut."""
+        self._deadlines = deadlines
         self._backoff = backoff
-        self._until = until
+        self._late = late
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        self._is_late = False
+        self.until = 0.0
         self.failure: KeygraphError | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is still something to end."""
+        return self._task is not None
+
+    def end(self) -> None:
+        """Cancels what runs inside."""
+        if self._task is not None:
+            self._is_late = True
+            self._task.cancel()
 
     async def wait(self, attempt: int, failure: KeygraphError) -> None:
         """Pauses before retry number `attempt`. Raises the failure where the deadline would pass meanwhile."""
         self.failure = failure
         pause = self._backoff.pause(attempt)
-        if asyncio.get_running_loop().time() + pause >= self._until:
+        if asyncio.get_running_loop().time() + pause >= self.until:
             raise failure
         await asyncio.sleep(pause)
 
+    def __enter__(self) -> Self:
+        task = self._task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("what has a deadline runs in a task of asyncio")
+        self._cancelling = task.cancelling()
+        self.until = self._deadlines.watch(self)
+        return self
 
-@asynccontextmanager
-async def attempts(seconds: float, backoff: Backoff, late: KeygraphError) -> AsyncIterator[Attempts]:
-    """What runs inside is cancelled after so many seconds, and the last failure raised, or `late` without one."""
-    until = asyncio.get_running_loop().time() + seconds
-    running = Attempts(backoff, until)
-    limit = asyncio.timeout_at(until)
-    try:
-        async with limit:
-            yield running
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise running.failure or late from None
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task, self._task = self._task, None
+        self._deadlines.done()
+        # As in `asyncio.timeout`: whoever else cancels the task must see it cancelled.
+        is_ours = self._is_late and task is not None and task.uncancel() <= self._cancelling
+        if is_ours and kind is asyncio.CancelledError:
+            raise self.failure or TimedOut(self._late) from None

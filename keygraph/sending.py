@@ -2,60 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-
 from keygraph.dynamodb_errors import meaning
-from keygraph.errors import Throttled, TimedOut
+from keygraph.errors import Throttled
 from keygraph.rendering import Wire
-from keygraph.retrying import Attempts, Backoff, Quota, attempts
+from keygraph.request_texts import Call
+from keygraph.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.store import Cost
 from keygraph.transports import Body, Transport
 
 
-@dataclass(frozen=True, slots=True)
 class Sender:
     """How calls are sent: by which transport, for which table, in how many seconds, with how many retries."""
 
-    transport: Transport
-    table: str
-    endpoint: str
-    deadline: float
-    backoff: Backoff
-    quota: Quota
+    def __init__(
+        self, transport: Transport, table: str, endpoint: str, deadline: float, backoff: Backoff, quota: Quota
+    ) -> None:
+        self.transport = transport
+        self.table = table
+        self.endpoint = endpoint
+        self.quota = quota
+        self._backoff = backoff
+        self._deadlines = Deadlines(deadline)
+        self._late = f"DynamoDB at {endpoint} did not answer within {deadline:g} seconds"
 
-    @asynccontextmanager
-    async def sending(self) -> AsyncIterator[Sending]:
+    def sending(self) -> Sending:
         """The calls of one answer, together within the deadline. Raises Throttled or TimedOut past it."""
-        late = TimedOut(f"DynamoDB at {self.endpoint} did not answer within {self.deadline:g} seconds")
-        async with attempts(self.deadline, self.backoff, late) as running:
-            yield Sending(self, running)
+        return Sending(self, self._deadlines, self._backoff, self._late)
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         """The answer of one call that has the deadline to itself."""
-        async with self.sending() as sending:
+        with self.sending() as sending:
             return await sending.call(wire)
 
 
-@dataclass(slots=True)
-class Sending:
+class Sending(Attempts):
     """The calls of one answer; `cost` counts every attempt."""
 
-    sender: Sender
-    attempts: Attempts
-    cost: Cost = field(default_factory=Cost)
+    __slots__ = ("_read_units", "_requests", "_sender", "_write_units")
 
-    async def call(self, wire: Wire) -> Body:
+    def __init__(self, sender: Sender, deadlines: Deadlines, backoff: Backoff, late: str) -> None:
+        super().__init__(deadlines, backoff, late)
+        self._sender = sender
+        self._requests = 0
+        self._read_units = 0.0
+        self._write_units = 0.0
+
+    @property
+    def cost(self) -> Cost:
+        """What the calls have cost until now."""
+        return Cost(self._requests, self._read_units, self._write_units)
+
+    async def call(self, wire: Call) -> Body:
         """The answer of one call, sent again as long as what fails may pass.
 
         Raises the StoreError or BadUserInput that the failure means; botocore's own error where it means none.
         """
-        sender = self.sender
+        sender = self._sender
         attempt = 0
         paid: int | None = None
         while True:
-            self.cost += Cost(requests=1)
+            self._requests += 1
             try:
                 answer: Body = await sender.transport.call(wire)
             except Exception as error:
@@ -67,17 +73,27 @@ class Sending:
                 failure = meant.error
             else:
                 sender.quota.give_back(paid)
-                self.cost += _capacity(wire, answer)
+                self._count(wire, answer)
                 return answer
             paid = sender.quota.pay(failure)
-            await self.attempts.wait(attempt, failure)
+            await self.wait(attempt, failure)
             attempt += 1
 
-    async def until_processed(self, wire: Wire) -> list[Body]:
+    def _count(self, wire: Call, answer: Body) -> None:
+        consumed = answer.get("ConsumedCapacity") or ()
+        if isinstance(consumed, dict):
+            consumed = (consumed,)
+        units = sum([each.get("CapacityUnits", 0.0) for each in consumed])
+        if wire.operation == "BatchWriteItem":
+            self._write_units += units
+        else:
+            self._read_units += units
+
+    async def until_processed(self, wire: Call) -> list[Body]:
         """The answers of a batch until nothing of it is left unprocessed."""
         answers = []
         attempt = 0
-        rest: Wire | None = wire
+        rest: Call | None = wire
         while rest is not None:
             answer = await self.call(rest)
             answers.append(answer)
@@ -86,16 +102,19 @@ class Sending:
                 # What is left over by the size of an answer, not for load, needs no longer and longer pauses.
                 attempt = attempt + 1 if _length(rest) == _length(before) else 0
                 problem = (
-                    f"DynamoDB leaves a part of a batch for the table {self.sender.table} undone, for load"
+                    f"DynamoDB leaves a part of a batch for the table {self._sender.table} undone, for load"
                 )
-                await self.attempts.wait(attempt, Throttled(problem))
+                await self.wait(attempt, Throttled(problem))
         return answers
 
 
-def remaining(wire: Wire, answer: Body) -> Wire | None:
+def remaining(wire: Call, answer: Body) -> Wire | None:
     """The batch with what the answer says was left unprocessed; None where nothing was."""
     left: Body = answer.get("UnprocessedKeys") or answer.get("UnprocessedItems") or {}
-    asked: Body = wire.body["RequestItems"]
+    if not left:
+        return None
+    body = wire.body
+    asked: Body = body["RequestItems"]
     rest: Body = {}
     for table, part in left.items():
         if wire.operation == "BatchWriteItem":
@@ -103,18 +122,9 @@ def remaining(wire: Wire, answer: Body) -> Wire | None:
         else:
             # The projection is taken from what was asked: not everything that speaks this API returns it.
             rest[table] = {**asked[table], "Keys": part["Keys"]}
-    return Wire(wire.operation, {**wire.body, "RequestItems": rest}) if rest else None
+    return Wire(wire.operation, {**body, "RequestItems": rest})
 
 
-def _length(wire: Wire) -> int:
+def _length(wire: Call) -> int:
     parts = wire.body["RequestItems"].values()
     return sum(len(part if isinstance(part, list) else part["Keys"]) for part in parts)
-
-
-def _capacity(wire: Wire, answer: Body) -> Cost:
-    consumed = answer.get("ConsumedCapacity") or []
-    units = sum(
-        float(each.get("CapacityUnits", 0))
-        for each in (consumed if isinstance(consumed, list) else [consumed])
-    )
-    return Cost(write_units=units) if wire.operation == "BatchWriteItem" else Cost(read_units=units)

@@ -6,24 +6,17 @@ and `keygraph.direct`, which costs a fraction of its processor time.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
-from keygraph.rendering import Wire
+from keygraph.request_texts import Call
 
 Body: TypeAlias = dict[str, Any]
 
-_METHODS = {
-    "BatchGetItem": "batch_get_item",
-    "BatchWriteItem": "batch_write_item",
-    "CreateTable": "create_table",
-    "DeleteTable": "delete_table",
-    "DescribeTable": "describe_table",
-    "ListTables": "list_tables",
-    "GetItem": "get_item",
-    "Query": "query",
-    "Scan": "scan",
-}
+
+_WORDS = re.compile(r"(?<!^)(?=[A-Z])")
+"""Where the words of an operation's name begin: `BatchGetItem` is the client's `batch_get_item`."""
 
 
 class TransportName(Enum):
@@ -36,7 +29,10 @@ class TransportName(Enum):
 class Transport(Protocol):
     """What carries calls. It tries once; what fails is an exception of botocore's."""
 
-    async def call(self, wire: Wire) -> Body:
+    takes_texts: ClassVar[bool]
+    """Whether it sends what is written already. What takes parameters makes JSON of them itself."""
+
+    async def call(self, wire: Call) -> Body:
         """The answer of one call; binary values in it are bytes or base64."""
 
     async def close(self) -> None:
@@ -46,12 +42,14 @@ class Transport(Protocol):
 class ClientTransport:
     """Calls by a client of aioboto3, or what has its methods."""
 
+    takes_texts: ClassVar[bool] = False
+
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         """The answer of one call."""
-        answer: Body = await getattr(self._client, _METHODS[wire.operation])(**wire.body)
+        answer: Body = await getattr(self._client, _WORDS.sub("_", wire.operation).lower())(**wire.body)
         return answer
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from botocore.credentials import ReadOnlyCredentials
@@ -19,12 +19,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from keygraph.direct import DirectTransport, encoded
+from keygraph.direct import DirectTransport
 from keygraph.dynamodb import DynamoDBStore, open_dynamodb
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from keygraph.http1 import Pool
 from keygraph.items import Item
 from keygraph.rendering import Wire
+from keygraph.request_texts import Call, encoded
 from keygraph.retrying import Backoff, Quota
 from keygraph.signing import Signer
 from keygraph.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
@@ -39,10 +40,12 @@ QUICK = Backoff(first=0.0001, longest=0.0005)
 class NoOthers:
     """Stands where calls go that are not sent directly."""
 
+    takes_texts: ClassVar[bool] = False
+
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    async def call(self, wire: Wire) -> Body:
+    async def call(self, wire: Call) -> Body:
         self.calls.append(wire.operation)
         return {"TableNames": []}
 
@@ -236,6 +239,21 @@ async def test_tables_are_managed_by_the_client() -> None:
     async with FaultyDynamoDB().running() as url, opened(url, others=others) as store:
         assert await store.send(ListTables()) == ()
     assert others.calls == ["ListTables", "close"]
+
+
+@pytest.mark.parametrize(
+    "operation", ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TransactGetItems"]
+)
+async def test_operations_that_only_write_or_come_in_transactions(operation: str) -> None:
+    """What a store does not ask for yet could not be sent when it does."""
+    others = NoOthers()
+    server = FaultyDynamoDB()
+    setattr(server, operation, lambda body: {"Got": body})
+    async with server.running() as url, opened(url, others=others) as store:
+        body = {"TableName": "Shop", "Item": {"PK": {"B": b"\xff\x00"}}}
+        answer = await store._transport.call(Wire(operation, body))
+    assert answer == {"Got": {"TableName": "Shop", "Item": {"PK": {"B": "/wA="}}}}
+    assert others.calls == ["close"]
 
 
 @pytest.mark.parametrize("name", TransportName)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -171,7 +172,7 @@ async def test_each_request_has_its_own_answer() -> None:
     """Under load a query would be answered with somebody else's items."""
     async with pool_of(_echo) as pool:
         bodies = [b"%d" % number * (number + 1) for number in range(300)]
-        replies = await asyncio.gather(*(pool.post({"Host": "x"}, body) for body in bodies))
+        replies = await asyncio.gather(*(pool.post("Host: x\r\n", body) for body in bodies))
     assert [reply.body for reply in replies] == bodies
 
 
@@ -187,7 +188,7 @@ async def test_a_stale_connection_is_replaced() -> None:
 
     async with pool_of(once) as pool:
         for number in range(3):
-            assert (await pool.post({}, b"%d" % number)).body == b"%d" % number
+            assert (await pool.post("", b"%d" % number)).body == b"%d" % number
     assert len(served) == 3
 
 
@@ -199,7 +200,7 @@ async def test_a_new_connection_that_is_cut_is_told() -> None:
 
     async with pool_of(cut) as pool:
         with pytest.raises(boto.ConnectionClosedError):
-            await pool.post({}, b"{}")
+            await pool.post("", b"{}")
 
 
 async def test_silence_is_told_and_slowness_is_not() -> None:
@@ -215,10 +216,10 @@ async def test_silence_is_told_and_slowness_is_not() -> None:
         await reader.read()
 
     async with pool_of(drip, read_seconds=0.15) as pool:
-        assert (await pool.post({}, b"{}")).body == b"{}"
+        assert (await pool.post("", b"{}")).body == b"{}"
         started = asyncio.get_running_loop().time()
         with pytest.raises(boto.ReadTimeoutError):
-            await pool.post({}, b"{}")
+            await pool.post("", b"{}")
         assert asyncio.get_running_loop().time() - started < 1
 
 
@@ -234,15 +235,15 @@ async def test_a_request_that_is_given_up_leaves_nothing_behind() -> None:
     async with pool_of(late, connections=1) as pool:
         for _ in range(3):
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(pool.post({}, b"late"), 0.02)
-            assert (await pool.post({}, b"next")).body == b"next"
+                await asyncio.wait_for(pool.post("", b"late"), 0.02)
+            assert (await pool.post("", b"next")).body == b"next"
 
 
 async def test_no_socket_is_lost_while_it_connects() -> None:
     """Every client that goes away at the wrong moment would cost a file descriptor, until there are none."""
     for turns in [*range(12)] * 6:
         async with pool_of(_echo) as pool:
-            running = [asyncio.create_task(pool.post({}, b"{}")) for _ in range(4)]
+            running = [asyncio.create_task(pool.post("", b"{}")) for _ in range(4)]
             for _ in range(turns):
                 await asyncio.sleep(0)
             for each in running:
@@ -260,17 +261,53 @@ async def test_closing_ends_what_is_under_way() -> None:
         await reader.read()
 
     async with pool_of(quiet) as pool:
-        running = asyncio.create_task(pool.post({}, b"{}"))
+        running = asyncio.create_task(pool.post("", b"{}"))
         await asyncio.sleep(0.05)
         await pool.close()
         with pytest.raises(boto.ConnectionClosedError):
             await running
         with pytest.raises(RuntimeError, match="the store is closed"):
-            await pool.post({}, b"{}")
+            await pool.post("", b"{}")
 
 
-async def test_a_header_of_several_lines_is_refused() -> None:
-    """A token with a line break in it could add headers, or a request of its own."""
-    async with pool_of(_echo) as pool:
-        with pytest.raises(ValueError, match="several lines"):
-            await pool.post({"X-Amz-Security-Token": "a\r\nX-Other: b"}, b"{}")
+async def test_an_idle_connection_is_not_used_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests would be sent into connections that DynamoDB, or a firewall before it, has long forgotten."""
+    served: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(1)
+        await _echo(reader, writer)
+
+    async with pool_of(serve) as pool:
+        for seconds, expected in ((30.0, 1), (30.0, 1), (0.01, 2), (30.0, 2)):
+            monkeypatch.setattr("keygraph.http1._IDLE_SECONDS", seconds)
+            await asyncio.sleep(0.03)
+            assert (await pool.post("", b"{}")).body == b"{}"
+            assert len(served) == expected
+
+
+async def test_a_connection_that_is_never_made_is_told() -> None:
+    """A request would wait for an endpoint that takes connections and says nothing."""
+
+    async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(quiet, "127.0.0.1", 0) as server:
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        tls = ssl.create_default_context()
+        pool = Pool(f"https://{host}", host, tls, connections=1, connect_seconds=0.05, read_seconds=5.0)
+        with pytest.raises(boto.ConnectTimeoutError):
+            await pool.post("", b"{}")
+        await pool.close()
+        # The server hears that the connection has ended.
+        await asyncio.sleep(0.02)
+
+
+async def test_silences_are_looked_for_only_while_answers_are_due() -> None:
+    """A server that nobody asks would wake up several times a second."""
+    async with pool_of(_echo, read_seconds=0.05) as pool:
+        await pool.post("", b"{}")
+        await asyncio.sleep(0.02)
+        assert pool._looking is None
+        assert (await pool.post("", b"{}")).body == b"{}"

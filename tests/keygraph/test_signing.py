@@ -35,6 +35,17 @@ def botocores(
     return str(request.headers["Authorization"])
 
 
+def headers(
+    signer: Signer, credentials: ReadOnlyCredentials, target: str, body: bytes, at: float
+) -> dict[str, str]:
+    """The headers of a request by their names."""
+    *lines, end = signer.lines(credentials, target, body, at).split("\r\n")
+    assert end == ""
+    found = dict(line.split(": ", 1) for line in lines)
+    assert len(found) == len(lines)
+    return found
+
+
 @pytest.mark.parametrize(
     "endpoint",
     [
@@ -59,12 +70,12 @@ def test_an_endpoint_of_any_form(endpoint: str, credentials: ReadOnlyCredentials
     """AWS, or a gateway that checks signatures, would refuse every request."""
     body = b'{"TableName":"Shop"}'
     signer = Signer(endpoint, "eu-central-1")
-    headers = signer.headers(credentials, "DynamoDB_20120810.Query", body, NOON)
-    assert headers["Authorization"] == botocores(
+    sent = headers(signer, credentials, "DynamoDB_20120810.Query", body, NOON)
+    assert sent["Authorization"] == botocores(
         endpoint, "eu-central-1", credentials, "DynamoDB_20120810.Query", body, NOON
     )
-    assert headers.get("X-Amz-Security-Token") == (credentials.token or None)
-    assert headers["Host"] == host_of(urlsplit(endpoint))
+    assert sent.get("X-Amz-Security-Token") == (credentials.token or None)
+    assert sent["Host"] == host_of(urlsplit(endpoint))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +85,7 @@ def test_an_endpoint_of_any_form(endpoint: str, credentials: ReadOnlyCredentials
 def test_a_body_of_any_form(body: bytes, target: str) -> None:
     """Somebody with an accent in their name could not be found."""
     signer = Signer("https://dynamodb.us-east-1.amazonaws.com", "us-east-1")
-    assert signer.headers(TEMPORARY, target, body, NOON)["Authorization"] == botocores(
+    assert headers(signer, TEMPORARY, target, body, NOON)["Authorization"] == botocores(
         "https://dynamodb.us-east-1.amazonaws.com", "us-east-1", TEMPORARY, target, body, NOON
     )
 
@@ -91,7 +102,22 @@ def test_the_key_follows_the_day_and_the_credentials() -> None:
         (TEMPORARY, NOON + 86_400),
         (LONG_LIVED, NOON),
     ):
-        headers = signer.headers(credentials, "DynamoDB_20120810.Query", b"{}", at)
-        assert headers["Authorization"] == botocores(
+        sent = headers(signer, credentials, "DynamoDB_20120810.Query", b"{}", at)
+        assert sent["Authorization"] == botocores(
             endpoint, "us-east-1", credentials, "DynamoDB_20120810.Query", b"{}", at
         )
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        ReadOnlyCredentials("AKIDEXAMPLE", "secret", "a\r\nX-Other: b"),
+        ReadOnlyCredentials("AKID\nEXAMPLE", "secret", None),
+    ],
+)
+def test_credentials_of_several_lines_are_refused(credentials: ReadOnlyCredentials) -> None:
+    """A token with a line break in it could add headers, or a request of its own."""
+    signer = Signer("https://dynamodb.us-east-1.amazonaws.com", "us-east-1")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="line break"):
+            signer.lines(credentials, "DynamoDB_20120810.Query", b"{}", NOON)

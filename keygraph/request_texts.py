@@ -1,0 +1,210 @@
+"""Reads as the JSON that is sent: made once for requests of one shape, so that each of them only adds its keys.
+
+Requests that a list sends for its parents differ in their keys alone. The shape is what `keygraph.rendering` makes of the
+first of them, less what is its own; so a text always says what the rendered request says.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+
+from keygraph._rules import (
+    BATCH_GET_KEYS,
+    PARTITION_KEY_BYTES,
+    SORT_KEY_BYTES,
+    can_go_on,
+    checked_key_bytes,
+    refuse_crossed_bounds,
+)
+from keygraph.errors import BadUserInput
+from keygraph.items import TypedValue, to_typed
+from keygraph.rendering import Wire, render, typed_key
+from keygraph.store import BatchGet, Count, Query, Within
+from keygraph.table import Index, Key, KeyAttribute, KeyValue, Table
+
+_SHAPES = 512
+"""How many shapes are kept. A server has as many as its clients have different lists; filters make new ones."""
+
+
+class Text(NamedTuple):
+    """One call of DynamoDB's API, as `Wire` is, but with its parameters written."""
+
+    operation: str
+    content: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The parameters; binary values are base64."""
+        body: dict[str, Any] = orjson.loads(self.content)
+        return body
+
+
+Call: TypeAlias = Wire | Text
+
+
+def encoded(body: object) -> bytes:
+    """The JSON of parameters; binary values are base64."""
+    try:
+        return orjson.dumps(body, default=_base64)
+    except TypeError:
+        # Text that is no valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB says what it thinks.
+        return json.dumps(body, default=_base64).encode()
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise ValueError(f"a value of type {type(value).__name__} in a request")
+
+
+class _QueryShape(NamedTuple):
+    """A Query up to its key values, and what it is made for."""
+
+    head: bytes
+    keyed: Table | Index
+    filter: object
+    """Held, so that no other filter is taken for this one."""
+
+
+class RequestTexts:
+    """The texts of the reads of one table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._queries: dict[object, _QueryShape] = {}
+        self._batches: dict[object, bytes] = {}
+
+    def calls(self, request: Query | Count | BatchGet) -> tuple[Text, ...]:
+        """What is sent for the request, and what `render` raises for it."""
+        if isinstance(request, BatchGet):
+            return self._batch(request)
+        start, limit = request.start, request.limit
+        shape = self._shape(request)
+        if shape is None:
+            return ()
+        keyed, range_ = shape.keyed, request.range
+        values = {":v0": _typed(keyed.partition, request.partition, PARTITION_KEY_BYTES)}
+        if range_ is not None and keyed.sort is not None:
+            if isinstance(range_, Within):
+                values[":v1"] = _typed(keyed.sort, range_.low, SORT_KEY_BYTES)
+                values[":v2"] = _typed(keyed.sort, range_.high, SORT_KEY_BYTES)
+                refuse_crossed_bounds(range_.low, range_.high)
+            else:
+                values[":v1"] = _typed(keyed.sort, range_.value, SORT_KEY_BYTES)
+        content = shape.head + encoded(values)[1:]
+        if limit is not None:
+            if limit < 1:
+                raise BadUserInput("The limit of a page is at least 1.")
+            content += b',"Limit":%d' % limit
+        if start is not None:
+            content += b',"ExclusiveStartKey":' + encoded(typed_key(self._table, request.index, start))
+            if not can_go_on(request, start):
+                return ()
+        return (Text("Query", content + b"}"),)
+
+    def _shape(self, request: Query | Count) -> _QueryShape | None:
+        """The shape of the request; None where nothing can pass its filter."""
+        # A filter is told by its identity: equal ones may differ, as 1 and True do.
+        told = (
+            type(request),
+            request.index,
+            type(request.range),
+            id(request.filter),
+            request.consistent,
+            *((request.projection, request.forward) if isinstance(request, Query) else ()),
+        )
+        shape = self._queries.get(told)
+        if shape is None:
+            # Where to begin is of no shape, and may leave nothing to send.
+            wires = render(_from_the_beginning(request), self._table)
+            if not wires:
+                return None
+            body = dict(wires[0].body)
+            body.pop("Limit", None)
+            values = body.pop("ExpressionAttributeValues")
+            own = 1 if request.range is None else 3 if isinstance(request.range, Within) else 2
+            kept = dict(list(values.items())[own:])
+            head = encoded(body)[:-1] + b',"ExpressionAttributeValues":'
+            head += encoded(kept)[:-1] + b"," if kept else b"{"
+            shape = _QueryShape(head, self._table.keyed(request.index), request.filter)
+            _keep(self._queries, told, shape)
+        return shape
+
+    def _batch(self, request: BatchGet) -> tuple[Text, ...]:
+        keys = list(dict.fromkeys(request.keys))
+        if not keys:
+            return ()
+        typed = self._typed_keys(keys)
+        told = (len(keys) == 1, request.projection, request.consistent)
+        head = self._batches.get(told)
+        if head is None:
+            head = self._batch_head(BatchGet(tuple(keys[:2]), request.projection, request.consistent))
+            _keep(self._batches, told, head)
+        if len(typed) == 1:
+            return (Text("GetItem", b'%b"Key":%b}' % (head, encoded(typed[0]))),)
+        return tuple(
+            Text("BatchGetItem", b'%b"Keys":%b}}}' % (head, encoded(typed[at : at + BATCH_GET_KEYS])))
+            for at in range(0, len(typed), BATCH_GET_KEYS)
+        )
+
+    def _batch_head(self, request: BatchGet) -> bytes:
+        """What is sent up to the keys; what holds them comes last."""
+        [wire] = render(request, self._table)
+        body = dict(wire.body)
+        if wire.operation == "GetItem":
+            del body["Key"]
+            return encoded(body)[:-1] + b","
+        options = dict(body.pop("RequestItems")[self._table.name])
+        del options["Keys"]
+        inner = encoded({self._table.name: options})[:-2]
+        return encoded(body)[:-1] + b',"RequestItems":' + inner + (b"," if options else b"")
+
+    def _typed_keys(self, keys: Sequence[Key]) -> list[dict[str, TypedValue]]:
+        partition, sort = self._table.partition, self._table.sort
+        if any(len(key) != len(self._table.keys) for key in keys):
+            return [typed_key(self._table, None, key) for key in keys]
+        if sort is None:
+            return [{partition.name: _typed(partition, first, PARTITION_KEY_BYTES)} for (first,) in keys]
+        return [
+            {
+                partition.name: _typed(partition, first, PARTITION_KEY_BYTES),
+                sort.name: _typed(sort, second, SORT_KEY_BYTES),
+            }
+            for first, second in keys
+        ]
+
+
+def _from_the_beginning(request: Query | Count) -> Query | Count:
+    if isinstance(request, Count):
+        return Count(
+            request.partition, request.index, request.range, request.filter, consistent=request.consistent
+        )
+    return Query(
+        request.partition,
+        request.index,
+        request.range,
+        request.filter,
+        request.projection,
+        request.forward,
+        consistent=request.consistent,
+    )
+
+
+def _typed(key: KeyAttribute, value: KeyValue, limit: int) -> TypedValue:
+    """The key's value in DynamoDB's typed form. Raises BadUserInput as `checked_key_bytes` does."""
+    # Most keys are short plain text, in which a character is a byte.
+    if type(value) is str and key.type == "S" and 0 < len(value) <= limit and value.isascii():
+        return {"S": value}
+    checked_key_bytes(key, value, limit)
+    return to_typed(value)
+
+
+def _keep(shapes: dict[Any, Any], told: object, shape: object) -> None:
+    if len(shapes) >= _SHAPES:
+        shapes.clear()
+    shapes[told] = shape
