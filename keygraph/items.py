@@ -7,6 +7,7 @@ so that nothing is lost; sets are frozensets of one kind of value.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from typing import Any, TypeAlias
@@ -20,6 +21,8 @@ TypedValue: TypeAlias = dict[str, Any]
 _DIGITS = 38
 _NUMBER_BYTES = 21
 _SMALLEST, _LARGEST = Decimal("1E-130"), Decimal("9.9999999999999999999999999999999999999E+125")
+_PLAIN = re.compile(r"0|-?(?:[1-9][0-9]{0,17}|0(?=\.))(?:\.[0-9]{0,17}[1-9])?")
+"""Texts of numbers that are within all limits and written as DynamoDB writes them."""
 _EXACT = Context(prec=_DIGITS, Emin=-130, Emax=126, traps=[Inexact, InvalidOperation, Overflow])
 
 
@@ -44,6 +47,9 @@ def number(value: str | int | Decimal) -> Decimal:
 
 def number_text(value: Decimal) -> str:
     """The number as DynamoDB writes it: plain digits where they are short, else with an exponent."""
+    text = str(value)
+    if _PLAIN.fullmatch(text):
+        return text
     exact = number(value)
     text = format(exact, "f")
     return text if len(text) <= _DIGITS + 3 else str(exact)
@@ -148,7 +154,12 @@ def item_size(item: Mapping[str, Value]) -> int:
 
     The rules: "DynamoDB item sizes and formats" in the DynamoDB developer guide.
     """
-    return sum(len(name.encode()) + value_size(value) for name, value in item.items())
+    size = 0
+    for name, value in item.items():
+        # Most names and values are short texts, and every item that is written comes through here.
+        size += len(name) if name.isascii() else len(name.encode())
+        size += len(value) if type(value) is str and value.isascii() else value_size(value)
+    return size
 
 
 def value_size(value: Value) -> int:
