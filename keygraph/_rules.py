@@ -39,7 +39,8 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
     if not attribute.holds(value):
         raise BadUserInput(f"The key {attribute.name} is of type {attribute.type}.")
     try:
-        stored = key_bytes(value)  # type: ignore[arg-type]  # holds() has said that it is a KeyValue
+        # Most keys are text, and several are checked of every item that is written.
+        stored = value.encode() if type(value) is str else key_bytes(value)  # type: ignore[arg-type]  # holds() has said that it is a KeyValue
     except UnicodeEncodeError:
         raise BadUserInput(f"The key {attribute.name} is no valid Unicode text.") from None
     except ValueError as error:

@@ -53,8 +53,10 @@ def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
     refuse_unstorable(item)
     try:
         key = layout.items.stored_position(tuple(item[key.name] for key in layout.items.attributes))
-        for index in layout.table.indexes:
-            refuse_index_keys(item, index)
+        for keyed in layout.indexes.values():
+            # Where it has all of them, they are checked as they are stored.
+            if keyed.index is not None and any(each.name not in item for each in keyed.index.keys):
+                refuse_index_keys(item, keyed.index)
         # The content first: writing it finds values that have no size.
         content = content_of(item)
         in_table = Row(key, item_size(item), content)

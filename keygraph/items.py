@@ -104,7 +104,7 @@ def _binary(content: bytes | str) -> bytes:
     return base64.b64decode(content, validate=True) if isinstance(content, str) else bytes(content)
 
 
-def _number(text: str) -> Decimal:
+def read_number(text: str) -> Decimal:
     """`number` of what DynamoDB writes, which is mostly short and plain, and then in range and exact."""
     digits = text[1:] if text[:1] == "-" else text
     if len(digits) > 20 or not digits.isascii():
@@ -122,14 +122,14 @@ def _number(text: str) -> Decimal:
 _ZERO = Decimal(0)
 _READERS: dict[str, Callable[[Any], Value]] = {
     "S": str,
-    "N": _number,
+    "N": read_number,
     "BOOL": bool,
     "NULL": lambda _: None,
     "B": _binary,
     "M": lambda content: {name: from_typed(inner) for name, inner in content.items()},
     "L": lambda content: list(map(from_typed, content)),
     "SS": frozenset,
-    "NS": lambda content: frozenset(map(_number, content)),
+    "NS": lambda content: frozenset(map(read_number, content)),
     "BS": lambda content: frozenset(map(_binary, content)),
 }
 
@@ -188,7 +188,9 @@ def _number_size(value: Decimal) -> int:
     """
     if value.is_zero():
         return 1
-    sign, digits, exponent = number(value).as_tuple()
+    sign, digits, exponent = (value if _PLAIN.fullmatch(str(value)) else number(value)).as_tuple()
+    while digits[-1] == 0:
+        digits, exponent = digits[:-1], int(exponent) + 1
     first = len(digits) + int(exponent) - 1
     pairs = (len(digits) + (first + 1) % 2 + 1) // 2
     return min(pairs + 1 + sign, _NUMBER_BYTES)
