@@ -118,12 +118,15 @@ class SQLiteStore:
     async def close(self) -> None:
         """Waits for what is under way, then lets the connections, the file and the threads go."""
         self._is_closed = True
-        while self._asking:
-            await asyncio.sleep(0)
         # Shielded, since the connections must go even when whoever closes the store is cancelled meanwhile.
-        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._close))
+        await asyncio.shield(self._close())
 
-    def _close(self) -> None:
+    async def _close(self) -> None:
+        while self._asking:  # noqa: ASYNC110  # each ends with its next turn
+            await asyncio.sleep(0)
+        await asyncio.get_running_loop().run_in_executor(None, self._let_go)
+
+    def _let_go(self) -> None:
         self._reading.close()
         if self._at_once is not None:
             self._at_once.close()
