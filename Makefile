@@ -54,6 +54,11 @@ check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
 plan-tables: $(INSTALLED)  ## Measure the operations of docs/plan.md against the least that their keys allow
 	@$(BIN)/python -m bench.plan_tables
 
+.PHONY: bench-embedded
+bench-embedded: $(INSTALLED)  ## Measure the embedded engine, to a million items (some minutes, 1 GB of disk)
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[bench]'
+	@$(BIN)/python -m bench.embedded
+
 .PHONY: format
 format: $(INSTALLED)  ## Format, and mend what the linter can mend
 	@$(BIN)/ruff format .

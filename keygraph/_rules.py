@@ -39,7 +39,8 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
     if not attribute.holds(value):
         raise BadUserInput(f"The key {attribute.name} is of type {attribute.type}.")
     try:
-        stored = key_bytes(value)  # type: ignore[arg-type]  # holds() has said that it is a KeyValue
+        # Most keys are text, and several are checked of every item that is written.
+        stored = value.encode() if type(value) is str else key_bytes(value)  # type: ignore[arg-type]  # holds() has said that it is a KeyValue
     except UnicodeEncodeError:
         raise BadUserInput(f"The key {attribute.name} is no valid Unicode text.") from None
     except ValueError as error:
@@ -67,7 +68,9 @@ def refuse_unstorable(value: Value, level: int = 0) -> None:
         raise BadUserInput(f"The item is nested more than {_NESTED_LEVELS} levels deep.")
     if isinstance(value, dict):
         for name in value:
-            _refuse_name(name)
+            # A character is four bytes at most, so most names need not be encoded.
+            if not name or len(name) * 4 > _NAME_BYTES:
+                _refuse_name(name)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for member in inner:
         if isinstance(member, dict | list):
@@ -77,8 +80,7 @@ def refuse_unstorable(value: Value, level: int = 0) -> None:
 def _refuse_name(name: str) -> None:
     if not name:
         raise BadUserInput("The item has a value without a name.")
-    # A character is four bytes at most, so most names need not be encoded here.
-    if len(name) * 4 > _NAME_BYTES and len(name.encode(errors="replace")) > _NAME_BYTES:
+    if len(name.encode(errors="replace")) > _NAME_BYTES:
         raise BadUserInput(f"The item has a name of more than {_NAME_BYTES:,} bytes.")
 
 

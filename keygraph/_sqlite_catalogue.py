@@ -18,7 +18,8 @@ from keygraph.table import Index, KeyAttribute, Table
 
 _APPLICATION_ID = 0x4B657967
 """`Keyg`, which the file's header says of whose it is."""
-_LAYOUT_VERSION = 1
+_LAYOUT_VERSION = 2
+"""What 1 wrote is read as it is (`keygraph._sqlite_items`), but what 2 writes is not understood by 1."""
 
 
 def prepare_file(connection: sqlite3.Connection) -> None:
@@ -49,6 +50,8 @@ class Catalogue:
         """`table` is the table as it is declared."""
         self._declared = table
         self._found: tuple[int, Layout] | None = None
+        self.known: Layout | None = None
+        """The layout that was last given. Its tables may be gone since: SQLite says so, as no other ever has their names."""
 
     def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
         """The names of all tables in the file, in order."""
@@ -82,6 +85,7 @@ class Catalogue:
                 f"the file's table {self._declared.name} is not the declared one, {differing[0]}: "
                 "name another file, or export its items and load them into a new one"
             )
+        self.known = layout
         return layout
 
     def create(self, connection: sqlite3.Connection) -> None:

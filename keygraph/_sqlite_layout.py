@@ -2,22 +2,21 @@
 
 Each is `WITHOUT ROWID`: its rows stand in the order of their key columns, which are those of `Table.position`. A row
 holds its keys as ordered bytes (`keygraph.ordering`), the size of the item by DynamoDB's rules, and the item, as far
-as it is projected, in typed JSON. The size stands before the item, so that a count does not read the items.
+as it is projected, in JSON (`keygraph._sqlite_items`). The size stands before the item, so that a count does not read the
+items.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import orjson
-
 from keygraph._rules import PARTITION_KEY_BYTES, SORT_KEY_BYTES, checked_key_bytes
+from keygraph._sqlite_items import content_of
 from keygraph.errors import BadUserInput
-from keygraph.items import Item, item_size, typed_item
+from keygraph.items import Item, item_size
 from keygraph.ordering import key_value
 from keygraph.table import Index, KeyAttribute, Position, Table
 
@@ -153,20 +152,3 @@ def _projected(table: Table, index: Index) -> frozenset[str] | None:
         return None
     named = () if index.projection == "KEYS_ONLY" else index.projection
     return frozenset(named) | {key.name for key in table.position(index.name)}
-
-
-# --- Items --------------------------------------------------------------------------------------------
-
-
-def content_of(item: Item) -> bytes:
-    """The item in typed JSON.
-
-    Raises ValueError for what DynamoDB cannot hold, orjson.JSONEncodeError for text that is no valid Unicode.
-    """
-    return orjson.dumps(typed_item(item), default=_base64_text)
-
-
-def _base64_text(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise TypeError(f"a value of type {type(value).__name__}")

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import orjson
+from functools import lru_cache
+from typing import Any
 
 from keygraph._rules import (
     BATCH_GET_BYTES,
     BATCH_GET_KEYS,
     can_go_on,
     refuse_crossed_bounds,
-    refuse_deep_path,
     refuse_filtered,
     refuse_segment,
 )
+from keygraph._sqlite_items import Stored, decoder, stored_item, whole
 from keygraph._sqlite_layout import Keyed, Layout, StoredKey
 from keygraph.capacity import PAGE_BYTES, read_units
-from keygraph.conditions import Condition, Path, holds, paths_of
+from keygraph.conditions import Condition, holds, paths_of
 from keygraph.errors import BadUserInput
 from keygraph.expressions import Placeholders, filter_text, key_text, simplified
-from keygraph.items import Item, TypedValue, from_typed
+from keygraph.items import Item
 from keygraph.ordering import after_prefix
 from keygraph.store import (
     Above,
@@ -82,13 +81,21 @@ class _Span:
 
     def rows(self, connection: sqlite3.Connection, limit: int | None, with_items: bool) -> sqlite3.Cursor:
         """The rows as key columns, size and, if asked for, item. Read one by one: nothing is held here."""
-        columns = self.keyed.columns
-        order = ", ".join(column if self.forward else f"{column} DESC" for column in columns)
-        sql = (
-            f"SELECT {', '.join(columns)}, size{', item' if with_items else ''} FROM {self.keyed.name}"
-            f"{' WHERE ' if self.conditions else ''}{' AND '.join(self.conditions)} ORDER BY {order} LIMIT ?"
-        )
+        keyed = self.keyed
+        sql = _select(keyed.name, keyed.columns, tuple(self.conditions), self.forward, with_items)
         return connection.execute(sql, (*self.values, -1 if limit is None else limit))
+
+
+@lru_cache(maxsize=1024)
+def _select(
+    name: str, columns: tuple[str, ...], conditions: tuple[str, ...], forward: bool, with_items: bool
+) -> str:
+    """The same text each time, for which SQLite keeps what it has prepared."""
+    order = ", ".join(column if forward else f"{column} DESC" for column in columns)
+    return (
+        f"SELECT {', '.join(columns)}, size{', item' if with_items else ''} FROM {name}"
+        f"{' WHERE ' if conditions else ''}{' AND '.join(conditions)} ORDER BY {order} LIMIT ?"
+    )
 
 
 def _partition_span(keyed: Keyed, request: Query | Count, forward: bool) -> _Span:
@@ -165,69 +172,27 @@ def _bounds(keyed: Keyed, range_: Range | None) -> tuple[_Bound | None, _Bound |
 
 # --- What is made of a row's item ---------------------------------------------------------------------
 
-_Tree: TypeAlias = "dict[str, _Tree | None]"
-"""Paths by their first names; None where the whole value is meant."""
-
-
-def _tree(paths: Iterable[Path]) -> _Tree:
-    tree: _Tree = {}
-    for path in paths:
-        level: _Tree | None = tree
-        for name in path[:-1]:
-            inner = level.setdefault(name, {}) if level is not None else None
-            level = inner
-        if level is not None:
-            level[path[-1]] = None
-    return tree
-
-
-def _part(typed: Mapping[str, TypedValue], tree: _Tree) -> Item:
-    """What the tree names of a typed map, and nothing else of it decoded."""
-    found: Item = {}
-    for name, inner in tree.items():
-        value = typed.get(name)
-        if value is None:
-            continue
-        if inner is None:
-            found[name] = from_typed(value)
-        elif "M" in value and (part := _part(value["M"], inner)):
-            found[name] = part
-    return found
-
-
-def _whole(typed: Mapping[str, TypedValue]) -> Item:
-    return {name: from_typed(value) for name, value in typed.items()}
-
 
 class _Filter:
     """Whether an item passes a filter, looking at nothing else of it."""
 
     def __init__(self, condition: Condition, layout: Layout, request: Query | Count) -> None:
         self._condition = condition
-        self._tree = _tree(paths_of(condition))
+        paths = tuple(paths_of(condition))
         keyed = layout.table.keyed(request.index)
-        refuse_filtered(self._tree, keyed, layout.table)
+        refuse_filtered({path[0] for path in paths}, keyed, layout.table)
         # Written out only to be measured as DynamoDB would, keys first.
         placeholders = Placeholders()
         key_text(request, keyed, placeholders)
         filter_text(condition, placeholders)
+        self._decoded = decoder(paths)
 
-    def passes(self, typed: Mapping[str, TypedValue]) -> bool:
-        return holds(self._condition, _part(typed, self._tree))
-
-
-def _decoder(projection: tuple[Path, ...] | None) -> Callable[[Mapping[str, TypedValue]], Item]:
-    """What makes the answer's item of a typed one."""
-    if projection is None:
-        return _whole
-    for path in projection:
-        refuse_deep_path(path)
-    tree = _tree(projection)
-    return lambda typed: _part(typed, tree)
+    def passes(self, stored: Stored) -> bool:
+        return holds(self._condition, self._decoded(stored))
 
 
 class _Items:
-    """The typed items of the rows of a read, and what fetching them costs beside the rows.
+    """The items of the rows of a read, and what fetching them costs beside the rows.
 
     A local index fetches from the table what is asked for and not projected; a global index cannot.
     """
@@ -252,15 +217,30 @@ class _Items:
         elif missing:
             self._at = tuple(keyed.attributes.index(key) for key in layout.items.attributes)
 
-    def typed(self, key: StoredKey, content: bytes) -> Mapping[str, TypedValue]:
+    def stored(self, row: tuple[Any, ...]) -> Stored:
         """The item of the row, from the table if the row has too little of it."""
-        if self._at is not None:
-            size, content = self._connection.execute(self._get, [key[at] for at in self._at]).fetchone()
-            self.units += read_units(size, self._consistent)
-        return orjson.loads(content)  # type: ignore[no-any-return]  # content_of has written it
+        if self._at is None:
+            return stored_item(row[-1])
+        size, content = self._connection.execute(self._get, [row[at] for at in self._at]).fetchone()
+        self.units += read_units(size, self._consistent)
+        return stored_item(content)
 
 
 # --- Requests -----------------------------------------------------------------------------------------
+
+
+class TooMuch(Exception):
+    """The read looks at more than it was allowed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much a read may look at before it raises TooMuch."""
+
+    items: int
+    sizes: int
+    """Of rows of which nothing but the size is read."""
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -268,38 +248,53 @@ class _Pager:
     """Counts the rows of a page and says where it ends: at the limit, or with the row that reaches 1 MB."""
 
     limit: int | None
+    most: int | None
+    """Rows after which this is too much."""
+    most_bytes: int
     scanned: int = 0
     size: int = 0
 
     def ends_with(self, size: int) -> bool:
         self.scanned += 1
         self.size += size
-        return self.scanned == self.limit or self.size >= PAGE_BYTES
+        if self.scanned == self.limit or self.size >= PAGE_BYTES:
+            return True
+        if self.scanned == self.most or self.size > self.most_bytes:
+            raise TooMuch
+        return False
 
 
-def _checked_limit(limit: int | None) -> int | None:
-    if limit is not None and limit < 1:
+def _pager(request: Query | Count | Scan, allowed: Allowance | None, with_items: bool) -> _Pager:
+    if request.limit is not None and request.limit < 1:
         raise BadUserInput("The limit of a page is at least 1.")
-    return limit
+    if allowed is None:
+        return _Pager(request.limit, None, PAGE_BYTES)
+    return _Pager(request.limit, allowed.items if with_items else allowed.sizes, allowed.bytes)
 
 
-def query(connection: sqlite3.Connection, layout: Layout, request: Query) -> Page:
+def query(
+    connection: sqlite3.Connection, layout: Layout, request: Query, allowed: Allowance | None = None
+) -> Page:
     """One page of a partition."""
     items: list[Item] = []
-    decoded = _decoder(request.projection)
+    decoded = decoder(request.projection)
     pager, last, cost = _read_partition(
-        connection, layout, request, request.forward, lambda typed: items.append(decoded(typed))
+        connection, layout, request, request.forward, lambda stored: items.append(decoded(stored)), allowed
     )
     return Page(items, pager.scanned, last, cost)
 
 
-def count(connection: sqlite3.Connection, layout: Layout, request: Count) -> Counted:
+def count(
+    connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance | None = None
+) -> Counted:
     """How many items one page of a partition has."""
     if request.filter is None:
-        pager, last, cost = _read_partition(connection, layout, request, True, None)
+        pager, last, cost = _read_partition(connection, layout, request, True, None, allowed)
         return Counted(pager.scanned, pager.scanned, last, cost)
     passed: list[None] = []
-    pager, last, cost = _read_partition(connection, layout, request, True, lambda _: passed.append(None))
+    pager, last, cost = _read_partition(
+        connection, layout, request, True, lambda _: passed.append(None), allowed
+    )
     return Counted(len(passed), pager.scanned, last, cost)
 
 
@@ -308,7 +303,8 @@ def _read_partition(
     layout: Layout,
     request: Query | Count,
     forward: bool,
-    take: Callable[[Mapping[str, TypedValue]], None] | None,
+    take: Callable[[Stored], None] | None,
+    allowed: Allowance | None,
 ) -> tuple[_Pager, Position | None, Cost]:
     """Gives each item that passes the filter to `take`; without one only sizes are read.
 
@@ -317,7 +313,7 @@ def _read_partition(
     keyed = layout.keyed(request.index)
     if request.consistent and keyed.is_global:
         raise BadUserInput("A global index cannot be read consistently.")
-    pager = _Pager(_checked_limit(request.limit))
+    pager = _pager(request, allowed, take is not None)
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
         return pager, None, Cost()
@@ -332,9 +328,9 @@ def _read_partition(
         for row in rows:
             ends = pager.ends_with(row[width])
             if take is not None:
-                typed = items.typed(row[:width], row[width + 1])
-                if filter_ is None or filter_.passes(typed):
-                    take(typed)
+                stored = items.stored(row)
+                if filter_ is None or filter_.passes(stored):
+                    take(stored)
             if ends:
                 last = keyed.position(row[:width])
                 break
@@ -347,7 +343,7 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
     """One page of a segment of the table. Partitions stand in the order of their keys."""
     keyed = layout.items
     refuse_segment(request.segment, request.segments)
-    pager = _Pager(_checked_limit(request.limit))
+    pager = _pager(request, None, True)
     span = _Span(keyed, True, [], [])
     if request.start is not None:
         start = keyed.stored_position(request.start)
@@ -361,27 +357,34 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
     width = len(keyed.columns)
     with closing(span.rows(connection, pager.limit, with_items=True)) as rows:
         for row in rows:
-            items.append(_whole(orjson.loads(row[width + 1])))
+            items.append(whole(stored_item(row[-1])))
             if pager.ends_with(row[width]):
                 last = keyed.position(row[:width])
                 break
     return Page(items, pager.scanned, last, Cost(1, read_units(pager.size, request.consistent)))
 
 
-def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet) -> Batch:
+def batch_get(
+    connection: sqlite3.Connection, layout: Layout, request: BatchGet, allowed: Allowance | None = None
+) -> Batch:
     """The items with these keys."""
-    decoded = _decoder(request.projection)
+    if allowed is not None and len(request.keys) > allowed.items:
+        raise TooMuch
+    decoded = decoder(request.projection)
     found: dict[StoredKey, Item | None] = {}
     asked = [layout.items.stored_position(key) for key in request.keys]
-    units, requests, answered = 0.0, 0, 0
+    units, requests, answered, looked_at = 0.0, 0, 0, 0
     for key in asked:
         if key in found:
             continue
         row: tuple[int, Any] | None = connection.execute(layout.items.get, key).fetchone()
         size, content = row or (0, None)
         answered += size
+        looked_at += size
+        if allowed is not None and looked_at > allowed.bytes:
+            raise TooMuch
         if len(found) % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
             requests, answered = requests + 1, size
-        found[key] = None if content is None else decoded(orjson.loads(content))
+        found[key] = None if content is None else decoded(stored_item(content))
         units += read_units(size, request.consistent)
     return Batch([found[key] for key in asked], Cost(requests, units))

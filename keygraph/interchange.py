@@ -21,7 +21,7 @@ import orjson
 
 from keygraph.conditions import Path
 from keygraph.graph import Graph
-from keygraph.items import Item, Value, from_typed, number, number_text, typed_item, untyped_item
+from keygraph.items import Item, Value, from_typed, number, number_text, read_number, typed_item, untyped_item
 from keygraph.records import RecordType
 from keygraph.types import FieldType
 
@@ -88,6 +88,8 @@ class Interchange:
 
     def _forms_of(self, item: Mapping[str, Value]) -> dict[str, _Form]:
         """The forms that the item's type says of its attributes; none of the keys, which the table says."""
+        if not any(self._forms.values()):
+            return {}
         record = self._graph.recognise(item)
         return {} if record is None else self._forms[record.name]
 
@@ -157,14 +159,8 @@ def _place(forms: dict[str, _Form], path: Path, form: _Form) -> None:
 def _parsed(line: str | bytes) -> dict[str, Any]:
     try:
         text = line if isinstance(line, str) else line.decode()
-        found = json.loads(
-            # The position of what is missing at the end is told within the line.
-            text.rstrip("\r\n"),
-            parse_float=number,
-            parse_int=number,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_unique,
-        )
+        # The position of what is missing at the end is told within the line.
+        found = _DECODER.decode(text.rstrip("\r\n"))
         if "\\u" in text:
             # Half of a surrogate pair can be written as an escape, and is no text.
             json.dumps(found, ensure_ascii=False, default=str).encode()
@@ -190,6 +186,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in found if names.count(name) > 1)
         raise ValueError(f"it says {twice} twice")
     return found
+
+
+_DECODER = json.JSONDecoder(
+    parse_float=read_number,
+    parse_int=read_number,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_unique,
+)
 
 
 def _restored_members(content: Mapping[str, Any], forms: Mapping[str, _Form], path: Path) -> dict[str, Any]:

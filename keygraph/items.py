@@ -7,6 +7,7 @@ so that nothing is lost; sets are frozensets of one kind of value.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from functools import lru_cache
@@ -21,6 +22,8 @@ TypedValue: TypeAlias = dict[str, Any]
 _DIGITS = 38
 _NUMBER_BYTES = 21
 _SMALLEST, _LARGEST = Decimal("1E-130"), Decimal("9.9999999999999999999999999999999999999E+125")
+_PLAIN = re.compile(r"0|-?(?:[1-9][0-9]{0,17}|0(?=\.))(?:\.[0-9]{0,17}[1-9])?")
+"""Texts of numbers that are within all limits and written as DynamoDB writes them."""
 _EXACT = Context(prec=_DIGITS, Emin=-130, Emax=126, traps=[Inexact, InvalidOperation, Overflow])
 
 
@@ -45,6 +48,9 @@ def number(value: str | int | Decimal) -> Decimal:
 
 def number_text(value: Decimal) -> str:
     """The number as DynamoDB writes it: plain digits where they are short, else with an exponent."""
+    text = str(value)
+    if _PLAIN.fullmatch(text):
+        return text
     exact = number(value)
     text = format(exact, "f")
     return text if len(text) <= _DIGITS + 3 else str(exact)
@@ -99,7 +105,7 @@ def _binary(content: bytes | str) -> bytes:
     return base64.b64decode(content, validate=True) if isinstance(content, str) else bytes(content)
 
 
-def _number(text: str) -> Decimal:
+def read_number(text: str) -> Decimal:
     """`number` of what DynamoDB writes, which is mostly short and plain, and then in range and exact."""
     digits = text[1:] if text[:1] == "-" else text
     if len(digits) > 20 or not digits.isascii():
@@ -119,14 +125,14 @@ _known_number = lru_cache(4096)(_number)
 """`_number`, which need not be read again where it was read lately: quantities, prices and versions repeat."""
 _READERS: dict[str, Callable[[Any], Value]] = {
     "S": str,
-    "N": _number,
+    "N": read_number,
     "BOOL": bool,
     "NULL": lambda _: None,
     "B": _binary,
     "M": lambda content: {name: from_typed(inner) for name, inner in content.items()},
     "L": lambda content: list(map(from_typed, content)),
     "SS": frozenset,
-    "NS": lambda content: frozenset(map(_number, content)),
+    "NS": lambda content: frozenset(map(read_number, content)),
     "BS": lambda content: frozenset(map(_binary, content)),
 }
 
@@ -159,7 +165,12 @@ def item_size(item: Mapping[str, Value]) -> int:
 
     The rules: "DynamoDB item sizes and formats" in the DynamoDB developer guide.
     """
-    return sum(len(name.encode()) + value_size(value) for name, value in item.items())
+    size = 0
+    for name, value in item.items():
+        # Most names and values are short texts, and every item that is written comes through here.
+        size += len(name) if name.isascii() else len(name.encode())
+        size += len(value) if type(value) is str and value.isascii() else value_size(value)
+    return size
 
 
 def value_size(value: Value) -> int:
@@ -188,7 +199,9 @@ def _number_size(value: Decimal) -> int:
     """
     if value.is_zero():
         return 1
-    sign, digits, exponent = number(value).as_tuple()
+    sign, digits, exponent = (value if _PLAIN.fullmatch(str(value)) else number(value)).as_tuple()
+    while digits[-1] == 0:
+        digits, exponent = digits[:-1], int(exponent) + 1
     first = len(digits) + int(exponent) - 1
     pairs = (len(digits) + (first + 1) % 2 + 1) // 2
     return min(pairs + 1 + sign, _NUMBER_BYTES)

@@ -5,7 +5,7 @@ A `Wire` is one call of boto's client: `client.query(**wire.body)`. Rendering re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -51,6 +51,7 @@ from keygraph.store import (
 )
 from keygraph.table import Index, Key, KeyAttribute, Position, Table
 
+_KEY_LIMITS = (PARTITION_KEY_BYTES, SORT_KEY_BYTES)
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _Member = TypeVar("_Member")
 
@@ -211,7 +212,7 @@ def _batch_write(request: BatchWrite, table: Table) -> tuple[Wire, ...]:
     """Deletes come after puts, so a key that is in both is deleted."""
     actions: dict[Key, dict[str, Any]] = {}
     for item in request.puts:
-        actions[_checked_key(table, item)] = {"PutRequest": {"Item": _checked_item(table, item)}}
+        actions[_check_keys(table, item)] = {"PutRequest": {"Item": _checked_item(table, item)}}
     for key in request.deletes:
         actions[key] = {"DeleteRequest": {"Key": typed_key(table, None, key)}}
     return tuple(
@@ -220,22 +221,41 @@ def _batch_write(request: BatchWrite, table: Table) -> tuple[Wire, ...]:
     )
 
 
-def _checked_key(table: Table, item: Item) -> Key:
+def _check_keys(table: Table, item: Item) -> Key:
     """The item's table key. What is wrong with an index key is refused too, before a part of a batch is written."""
     try:
         key = table.key_of(item)
     except KeyError as error:
         raise BadUserInput(f"The item lacks the key {error.args[0]}.") from None
-    typed_key(table, None, key)
+    for attribute, value, limit in zip(table.keys, key, _KEY_LIMITS, strict=False):
+        checked_key_bytes(attribute, value, limit)
     for index in table.indexes:
         refuse_index_keys(item, index)
     return key
 
 
+def refuse_unwritable(item: Item, table: Table) -> None:
+    """Raises BadUserInput for an item that no BatchWrite takes. Nothing is rendered: a load asks it of every item."""
+    _check_keys(table, item)
+    _check_item(table, item, lambda: _refuse_unheld(item))
+
+
+def _refuse_unheld(item: Item) -> None:
+    for value in item.values():
+        # A text that is none is found by its size.
+        if type(value) is not str:
+            to_typed(value)
+
+
 def _checked_item(table: Table, item: Item) -> dict[str, TypedValue]:
+    return _check_item(table, item, lambda: typed_item(item))
+
+
+def _check_item(table: Table, item: Item, said: Callable[[], _Member]) -> _Member:
+    """What `said` makes of the item. Raises BadUserInput where DynamoDB would refuse it, but for its keys."""
     refuse_unstorable(item)
     try:
-        typed, size = typed_item(item), item_size(item)
+        typed, size = said(), item_size(item)
     except UnicodeEncodeError:
         raise BadUserInput("The item holds text that is no valid Unicode.") from None
     except ValueError as error:

@@ -1,6 +1,8 @@
 """The embedded engine: a store in a SQLite file, which answers as DynamoDB would.
 
-Answers come from threads: several readers, each with a connection of its own, and one writer. Every request is one
+A small read is answered at once, on the event loop: it takes less than handing it to a thread does. One that turns
+out to look at more than `_AT_ONCE` begins anew on a thread, so that the loop is never held up for long. Every read is
+one transaction, and each thread that reads has a connection of its own. One thread writes: what waits for it is one
 transaction. A write is acknowledged when it is on the disk (write-ahead log, `synchronous=FULL`).
 """
 
@@ -9,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import queue
 import sqlite3
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import cast
 
 from keygraph._sqlite_catalogue import Catalogue, prepare_file
-from keygraph._sqlite_reads import batch_get, count, query, scan, segment_hash
+from keygraph._sqlite_layout import Layout
+from keygraph._sqlite_reads import Allowance, TooMuch, batch_get, count, query, scan, segment_hash
 from keygraph._sqlite_writes import batch_write
 from keygraph.errors import Unavailable
 from keygraph.store import (
@@ -36,6 +40,14 @@ from keygraph.table import Table
 
 _READERS = 4
 _LOCKED_SECONDS = 5.0
+_AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
+"""About half a millisecond's work, so that lists of 100 are in it."""
+_STATEMENTS = 512
+"""How many prepared statements a connection keeps: a few for each index and form of a range."""
+_WRITES_TOGETHER = 64
+_WRITER_CACHE_KB = 32 * 1024
+_CHECKPOINT_PAGES = 4000
+"""16 MB: fewer checkpoints write a page that changes often fewer times."""
 
 
 @asynccontextmanager
@@ -65,6 +77,11 @@ class SQLiteStore:
         self._catalogue = Catalogue(table)
         self._writing = _Threads("sqlite-writer", 1)
         self._reading = _Threads("sqlite-reader", readers)
+        self._at_once: sqlite3.Connection | None = None
+        """Used on the event loop alone."""
+        self._asking = 0
+        """Reads that are about to use it."""
+        self._writes: deque[tuple[Request[object], Future[object]]] = deque()
         self._is_closed = False
 
     @property
@@ -87,76 +104,182 @@ class SQLiteStore:
         """
         if self._is_closed:
             raise Unavailable("the store is closed")
-        writes = isinstance(request, BatchWrite | CreateTable | DeleteTable)
-        threads = self._writing if writes else self._reading
-        answer = await asyncio.get_running_loop().run_in_executor(
-            threads.executor, self._answer, threads, "BEGIN IMMEDIATE" if writes else "BEGIN", request
-        )
+        match request:
+            case Query() | Count() | BatchGet():
+                answer = await self._read_at_once(request)
+                if answer is None:
+                    answer = await self._read_on_thread(request)
+            case BatchWrite() | CreateTable() | DeleteTable():
+                answer = await self._write(request)
+            case _:
+                answer = await self._read_on_thread(request)
         return cast(Answer, answer)
 
     async def close(self) -> None:
         """Waits for what is under way, then lets the connections, the file and the threads go."""
         self._is_closed = True
         # Shielded, since the connections must go even when whoever closes the store is cancelled meanwhile.
-        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._close))
+        await asyncio.shield(self._close())
 
-    def _close(self) -> None:
+    async def _close(self) -> None:
+        while self._asking:  # noqa: ASYNC110  # each ends with its next turn
+            await asyncio.sleep(0)
+        await asyncio.get_running_loop().run_in_executor(None, self._let_go)
+
+    def _let_go(self) -> None:
         self._reading.close()
+        if self._at_once is not None:
+            self._at_once.close()
         # The writer goes last: SQLite removes the write-ahead log with the last connection, which may write.
         self._writing.close()
+
+    # --- Connections ------------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         """Opens every connection. Runs on the writer's thread."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            writer = self._writing.add(self._connection())
+            writer = self._writing.add(self._connection(self._locked_seconds))
             prepare_file(writer)
+            writer.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KB}")
+            writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             for _ in range(self._reading.size):
-                reader = self._reading.add(self._connection())
+                reader = self._reading.add(self._connection(self._locked_seconds))
                 reader.create_function("segment_hash", 1, segment_hash, deterministic=True)
+            self._at_once = self._connection(0)
         except (OSError, sqlite3.Error, Unavailable) as error:
             raise Unavailable(f"the file {self._path} cannot be used: {_reason(error)}") from error
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self, locked_seconds: float) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._path, timeout=self._locked_seconds, isolation_level=None, check_same_thread=False
+            self._path,
+            timeout=locked_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_STATEMENTS,
         )
         connection.execute("PRAGMA synchronous = FULL")
         return connection
 
-    def _answer(self, threads: _Threads, begin: str, request: Request[object]) -> object:
-        """Runs on one of the threads."""
-        try:
-            with threads.connection() as connection, _transaction(connection, begin):
-                return self._answered(connection, request)
-        except sqlite3.Error as error:
-            raise Unavailable(f"the table's file cannot be used: {_reason(error)}") from error
+    # --- Reads ------------------------------------------------------------------------------------------
 
-    def _answered(self, connection: sqlite3.Connection, request: Request[object]) -> object:
+    async def _read_at_once(self, request: Query | Count | BatchGet) -> object:
+        """The answer to a small read; None where it is no small one, or where the file is locked."""
+        self._asking += 1
+        try:
+            # As with every store others get their turn, so that what is asked for together is under way together.
+            await asyncio.sleep(0)
+            if self._at_once is None:
+                return None
+            with _transaction(self._at_once, "BEGIN"):
+                return self._read(self._at_once, request, _AT_ONCE)
+        except TooMuch:
+            return None
+        except sqlite3.Error as error:
+            # On its thread it waits for the lock.
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                return None
+            raise _unusable(error) from error
+        finally:
+            self._asking -= 1
+
+    async def _read_on_thread(self, request: Request[object]) -> object:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._reading.executor, self._read_in_thread, request
+        )
+
+    def _read_in_thread(self, request: Request[object]) -> object:
+        try:
+            with self._reading.connection() as connection, _transaction(connection, "BEGIN"):
+                return self._read(connection, request, None)
+        except sqlite3.Error as error:
+            raise _unusable(error) from error
+
+    def _read(
+        self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance | None
+    ) -> object:
+        known = self._catalogue.known
+        if known is not None:
+            try:
+                return self._answered(connection, known, request, allowed)
+            except sqlite3.OperationalError as error:
+                if not str(error).startswith("no such table"):
+                    raise
         match request:
-            case Query():
-                return query(connection, self._catalogue.layout(connection), request)
-            case BatchGet():
-                return batch_get(connection, self._catalogue.layout(connection), request)
-            case Count():
-                return count(connection, self._catalogue.layout(connection), request)
-            case Scan():
-                return scan(connection, self._catalogue.layout(connection), request)
-            case BatchWrite():
-                return batch_write(connection, self._catalogue.layout(connection), request)
             case ListTables():
                 return self._catalogue.names(connection)
             case DescribeTable():
                 layout = self._catalogue.find(connection)
                 return None if layout is None else layout.table
-            case CreateTable():
-                self._catalogue.create(connection)
-                return None
-            case DeleteTable():
-                self._catalogue.delete(connection)
-                return None
-            case _:
-                raise TypeError(f"{type(request).__name__} is no request to a store")
+        return self._answered(connection, self._catalogue.layout(connection), request, allowed)
+
+    def _answered(
+        self,
+        connection: sqlite3.Connection,
+        layout: Layout,
+        request: Request[object],
+        allowed: Allowance | None,
+    ) -> object:
+        match request:
+            case Query():
+                return query(connection, layout, request, allowed)
+            case BatchGet():
+                return batch_get(connection, layout, request, allowed)
+            case Count():
+                return count(connection, layout, request, allowed)
+            case Scan():
+                return scan(connection, layout, request)
+        raise TypeError(f"{type(request).__name__} is no request to a store")
+
+    # --- Writes -----------------------------------------------------------------------------------------
+
+    async def _write(self, request: Request[object]) -> object:
+        done: Future[object] = Future()
+        self._writes.append((request, done))
+        self._writing.executor.submit(self._write_waiting)
+        return await asyncio.wrap_future(done)
+
+    def _write_waiting(self) -> None:
+        """Writes what waits in one transaction. Runs on the writer's thread, as often as something was asked."""
+        waiting: list[tuple[Request[object], Future[object]]] = []
+        while self._writes and len(waiting) < _WRITES_TOGETHER:
+            request, done = self._writes.popleft()
+            if done.set_running_or_notify_cancel():
+                waiting.append((request, done))
+        if not waiting:
+            return
+        outcomes: list[object] = []
+        try:
+            with self._writing.connection() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
+                outcomes.extend(self._written(connection, request) for request, _ in waiting)
+        except BaseException as error:
+            failure = _unusable(error) if isinstance(error, sqlite3.Error) else error
+            outcomes = [failure for _ in waiting]
+        for (_, done), outcome in zip(waiting, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
+
+    def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
+        """The answer to one write, or why it was refused: then nothing of it was written."""
+        connection.execute("SAVEPOINT request")
+        try:
+            answer: object = None
+            match request:
+                case BatchWrite():
+                    answer = batch_write(connection, self._catalogue.layout(connection), request)
+                case CreateTable():
+                    self._catalogue.create(connection)
+                case DeleteTable():
+                    self._catalogue.delete(connection)
+        except sqlite3.Error:
+            raise
+        except Exception as error:
+            connection.execute("ROLLBACK TO request")
+            answer = error
+        connection.execute("RELEASE request")
+        return answer
 
 
 class _Threads:
@@ -195,6 +318,10 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _unusable(error: sqlite3.Error) -> Unavailable:
+    return Unavailable(f"the table's file cannot be used: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

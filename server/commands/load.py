@@ -18,8 +18,8 @@ from keygraph.errors import BadUserInput, KeygraphError, TableMissing
 from keygraph.graph import Graph
 from keygraph.interchange import Interchange, LineFormat
 from keygraph.items import Item
-from keygraph.rendering import render
-from keygraph.store import BatchGet, BatchWrite, DescribeTable, Store
+from keygraph.rendering import refuse_unwritable
+from keygraph.store import BatchGet, DescribeTable, Store
 from keygraph.types import plain
 from server.commands.checkpoint import Checkpoint, Reached
 from server.commands.progress import Advance, counted, progress
@@ -191,7 +191,7 @@ class _Reading:
         if self.graph.recognise(item) is None:
             raise ValueError(f"no declared type accepts this item: {self.graph.why_refused(item)}")
         # What the store would refuse is refused here, where its line is known; with it a whole batch would fail.
-        render(BatchWrite((item,)), self.graph.table)
+        refuse_unwritable(item, self.graph.table)
         return item
 
 

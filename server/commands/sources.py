@@ -14,6 +14,8 @@ from server.errors import CommandError
 from server.models import Model, load_model
 
 STANDARD_INPUT = "-"
+_BUFFER_BYTES = 1024 * 1024
+"""Each time a file is read the thread that writes gets its turn, which may take milliseconds: not for 8 KB."""
 
 
 class Entry(NamedTuple):
@@ -85,7 +87,7 @@ class Lines:
             if file == STANDARD_INPUT:
                 yield from _numbered("standard input", sys.stdin.buffer)
                 continue
-            with Path(file).open("rb") as self._reading:
+            with Path(file).open("rb", buffering=_BUFFER_BYTES) as self._reading:
                 unpacked = gzip.GzipFile(fileobj=self._reading) if file.endswith(".gz") else self._reading
                 try:
                     yield from _numbered(file, unpacked)
