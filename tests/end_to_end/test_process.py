@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +19,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 KEYGRAPH = Path(sys.executable).with_name("keygraph")
+WITHOUT_EXTRA = [
+    sys.executable,
+    "-c",
+    # To import a module that is None here fails as if it was not installed.
+    "import sys; sys.modules['uvloop'] = sys.modules['httptools'] = None; from server.cli import main; main()",
+]
 START_SECONDS = 30.0
 
 CUSTOMER = (
@@ -42,7 +49,7 @@ ANSWER = {
 class Process:
     """A `keygraph` that runs in a folder, what it has written so far, and the address it has printed."""
 
-    def __init__(self, folder: Path, *words: str, **settings: str) -> None:
+    def __init__(self, folder: Path, *words: str, is_fast: bool = True, **settings: str) -> None:
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -50,7 +57,7 @@ class Process:
         }
         environment |= {"PYTHONUNBUFFERED": "1", **settings}
         self.process = subprocess.Popen(
-            [KEYGRAPH, *words],
+            [*([KEYGRAPH] if is_fast else WITHOUT_EXTRA), *words],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -76,6 +83,10 @@ class Process:
 
     def text(self, name: str) -> str:
         return "".join(self.lines[name])
+
+    def warnings(self) -> list[str]:
+        """What it has written to standard error that is more than information."""
+        return [line for line in self.lines["stderr"] if " INFO " not in line]
 
     def address(self) -> str:
         """Where it serves; waits until it has said so and answers."""
@@ -110,8 +121,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts processes in a fresh folder; those that still run are ended with the test."""
     started: list[Process] = []
 
-    def start_one(*words: str, **settings: str) -> Process:
-        started.append(Process(tmp_path, *words, **settings))
+    def start_one(*words: str, is_fast: bool = True, **settings: str) -> Process:
+        started.append(Process(tmp_path, *words, is_fast=is_fast, **settings))
         return started[-1]
 
     yield start_one
@@ -146,7 +157,7 @@ def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None
     assert re.search(r'^  CustomerWithOrders +user\(userId: "12345"\)$', shown, re.MULTILINE)
     assert re.search(r'^  ProductPage +product\(productId: "ABC123"\)$', shown, re.MULTILINE)
     assert re.search(r'^  CategoryTree +category\(categoryId: "electronics"\)$', shown, re.MULTILINE)
-    assert server.text("stderr") == ""
+    assert server.warnings() == []
     assert sorted(file.name for file in (tmp_path / ".keygraph").iterdir()) == [
         "commerce.sqlite",
         "commerce.sqlite.secret",
@@ -180,7 +191,29 @@ def test_a_signal_ends_it_with_0(start: Start, number: int) -> None:
     server = start("serve", "--port", "0")
     server.address()
     assert server.stop(number) == 0
-    assert server.text("stderr") == ""
+    assert server.warnings() == []
+
+
+@pytest.mark.skipif(
+    find_spec("uvloop") is None or find_spec("httptools") is None, reason="the extra `fast` is not installed"
+)
+def test_with_the_extra_it_runs_on_uvloop_and_httptools(start: Start) -> None:
+    """Who installed the extra would go on paying twice the processor time, and nothing would say so."""
+    server = start("serve", "--port", "0")
+    assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
+    assert server.stop() == 0
+    pid = server.process.pid
+    assert f"INFO server.process: Process {pid} serves on uvloop and httptools\n" in server.text("stderr")
+    assert server.warnings() == []
+
+
+def test_without_the_extra_it_runs_on_what_is_always_there(start: Start) -> None:
+    """On Windows, where there is no uvloop, it would not start."""
+    server = start("serve", "--port", "0", is_fast=False)
+    assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
+    assert server.stop() == 0
+    assert "serves on asyncio and h11\n" in server.text("stderr")
+    assert server.warnings() == []
 
 
 SLOW_MODEL = """
@@ -246,7 +279,7 @@ def test_a_client_that_goes_ends_its_operation(start: Start, tmp_path: Path) -> 
     wait_for(tmp_path / "cancelled")
     assert httpx.get(f"{address}/healthz").text == "ok"
     assert server.stop() == 0
-    assert server.text("stderr") == ""
+    assert server.warnings() == []
 
 
 def test_workers_serve_one_store_with_one_secret(start: Start) -> None:
