@@ -33,8 +33,9 @@ from server.stores import create_command, live_table
 _GRACE_SECONDS = 8
 """How long requests under way may go on when the server is stopped; Docker kills after 10 seconds."""
 
-_START_SECONDS = 30
-"""How long a worker may give no sign of life before it is replaced: many that start at once share the cores."""
+_SIGN_OF_LIFE_SECONDS = 15
+"""How long a worker may give no sign of life before it is replaced: many that start at once share the cores, and uvicorn's
+own 5 seconds would have them killed while they start. One that fails to start is noticed after as long."""
 
 
 def serve(
@@ -148,7 +149,7 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
         access_log=settings.log_level is LogLevel.DEBUG,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_worker_healthcheck=_START_SECONDS,
+        timeout_worker_healthcheck=_SIGN_OF_LIFE_SECONDS,
     )
     if reload:
         ChangeReload(config, target=uvicorn.Server(config).run, sockets=[listening]).run()
