@@ -17,6 +17,7 @@ from uvicorn.config import STARTUP_FAILURE
 from keygraph import StoreError
 from keygraph.differences import table_differences
 from keygraph.store import DescribeTable, Store
+from server.compression import CompressedFiles
 from server.errors import expected_message
 from server.graphql_http import GraphQLEndpoint
 from server.logs import configure_logging
@@ -43,6 +44,7 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
     model = load_model(settings.model)
     settings = with_secret(settings)
     table = model.graph.table.name
+    compressed = [Middleware(CompressedFiles, settings.compress_above)]
     return Starlette(
         routes=[
             Route(
@@ -52,8 +54,8 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
             ),
             Route("/healthz", answer_alive),
             Route("/readyz", answer_ready),
-            Route("/schema.graphql", schema_endpoint(model)),
-            *playground_routes(table, document_to_try(model)),
+            Route("/schema.graphql", schema_endpoint(model), middleware=compressed),
+            *playground_routes(table, document_to_try(model), middleware=compressed),
         ],
         middleware=[Middleware(MaskUnexpectedErrors)],
         lifespan=lifespan_of(model, settings, when_started),

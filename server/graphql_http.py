@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import orjson
 from starlette.requests import ClientDisconnect
@@ -18,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from server.compression import compressed, takes_gzip
 from server.departure import unless_gone
-from server.header_values import parse_media_type, quality
+from server.header_values import HeaderFields, header_fields, parse_media_type, quality
 
 _T = TypeVar("_T")
 
@@ -37,8 +36,6 @@ _CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in _
 _VARY = (b"vary", b"accept, accept-encoding")
 _HEADERS_KEPT = 256
 """Clients write the same few values in these headers with every request."""
-
-HeaderFields: TypeAlias = Mapping[bytes, bytes]
 
 
 class Executes(Protocol):
@@ -117,14 +114,6 @@ class GraphQLEndpoint:
         headers.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
-
-
-def header_fields(scope: Scope) -> HeaderFields:
-    """The header fields of a request by their names in lower case; those of one name as one (RFC 9110, 5.3)."""
-    found: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        found[name] = found[name] + b", " + value if name in found else value
-    return found
 
 
 def check_headers(headers: HeaderFields) -> None:

@@ -1,6 +1,21 @@
-"""The values of header fields that have parameters and weights."""
+"""The header fields of a request, and values that have parameters and weights."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from starlette.types import Scope
+
+HeaderFields: TypeAlias = Mapping[bytes, bytes]
+
+
+def header_fields(scope: Scope) -> HeaderFields:
+    """The header fields of a request by their names in lower case; those of one name as one (RFC 9110, 5.3)."""
+    found: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        found[name] = found[name] + b", " + value if name in found else value
+    return found
 
 
 def parse_media_type(text: str) -> tuple[str, dict[str, str]]:

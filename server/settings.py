@@ -102,9 +102,10 @@ class Settings(BaseSettings):
         default=1_000_000, ge=1, description="The largest body of an HTTP request, in bytes."
     )
     compress_above: int = Field(
-        default=4_096,
+        default=1_400,
         ge=0,
-        description="Answers of more bytes are compressed with gzip where the client takes that; 0 compresses none.",
+        description="Answers of more bytes are compressed with gzip where the client takes that; 0 compresses none. Up to "
+        "1,400 bytes an answer is one packet either way.",
     )
     log_level: LogLevel = Field(
         default=LogLevel.INFO, description="`debug` (every request too), `info`, `warning` or `error`."
