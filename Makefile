@@ -77,6 +77,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 		$(PYTHON) -m venv --clear $(VENV); }
 	@$(PIP_INSTALL) setuptools
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
+	@$(PIP_INSTALL) --only-binary httptools,uvloop --no-build-isolation --editable '.[fast]' 2>/dev/null || echo \
+		"uvloop and httptools are not there for this Python: it serves without them, which takes more processor time." >&2
 	@touch $@
 
 # Without these files the playground takes the same ones from a CDN, so that a missing npm is one line and no failure.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from graphql import (
@@ -27,6 +28,8 @@ from resolvers.planning import make_plan
 
 LONGEST_KEPT = 64 * 1024
 """Documents of more characters are not kept: a few of them would fill the memory that the others need."""
+CHARACTERS_KEPT = 1_000_000
+"""How long all that are kept may be together: parsed, a character takes about a hundred bytes."""
 
 
 @dataclass(eq=False)
@@ -81,11 +84,28 @@ class Documents:
         """`schema` is graphql-core's; `kept` is how many documents are kept."""
         self._schema = schema
         self._graph = graph
-        self._kept = lru_cache(maxsize=kept)(self._read)
+        self._most = kept
+        self._kept: OrderedDict[str, Document] = OrderedDict()
+        """The one that was asked last stands last."""
+        self._characters = 0
 
     def read(self, text: str) -> Document:
         """The document of a text. Its errors are those of parsing, or of validation."""
-        return self._kept(text) if len(text) <= LONGEST_KEPT else self._read(text)
+        found = self._kept.get(text)
+        if found is not None:
+            self._kept.move_to_end(text)
+            return found
+        found = self._read(text)
+        if len(text) <= LONGEST_KEPT:
+            self._keep(text, found)
+        return found
+
+    def _keep(self, text: str, document: Document) -> None:
+        self._kept[text] = document
+        self._characters += len(text)
+        while len(self._kept) > self._most or self._characters > CHARACTERS_KEPT:
+            oldest, _ = self._kept.popitem(last=False)
+            self._characters -= len(oldest)
 
     def _read(self, text: str) -> Document:
         try:

@@ -17,12 +17,14 @@ from uvicorn.config import STARTUP_FAILURE
 from keygraph import StoreError
 from keygraph.differences import table_differences
 from keygraph.store import DescribeTable, Store
+from server.compression import CompressedFiles
 from server.errors import expected_message
-from server.graphql_http import graphql_endpoint
+from server.graphql_http import GraphQLEndpoint
 from server.logs import configure_logging
 from server.masking import MaskUnexpectedErrors
 from server.models import Model, load_model
 from server.playground import playground_routes
+from server.process import begin_serving
 from server.queries import document_to_try
 from server.services import configured_service
 from server.settings import Settings, read_settings
@@ -33,25 +35,30 @@ from server.stores import open_configured_store
 _log = logging.getLogger(__name__)
 
 
-def create_app(settings: Settings) -> Starlette:
+def create_app(settings: Settings, when_started: Callable[[], None] | None = None) -> Starlette:
     """The application that serves the settings' model from their store.
 
-    While it runs, its `state` has the `store` and the GraphQL `service`. Raises CommandError and ModelError where
-    the settings cannot be served.
+    While it runs, its `state` has the `store` and the GraphQL `service`; `when_started` is called when they are open.
+    Raises CommandError and ModelError where the settings cannot be served.
     """
     model = load_model(settings.model)
     settings = with_secret(settings)
     table = model.graph.table.name
+    compressed = [Middleware(CompressedFiles, settings.compress_above)]
     return Starlette(
         routes=[
-            Route("/graphql", graphql_endpoint(settings.max_body_bytes), methods=["POST"]),
+            Route(
+                "/graphql",
+                GraphQLEndpoint(settings.max_body_bytes, settings.compress_above),
+                methods=["POST"],
+            ),
             Route("/healthz", answer_alive),
             Route("/readyz", answer_ready),
-            Route("/schema.graphql", schema_endpoint(model)),
-            *playground_routes(table, document_to_try(model)),
+            Route("/schema.graphql", schema_endpoint(model), middleware=compressed),
+            *playground_routes(table, document_to_try(model), middleware=compressed),
         ],
         middleware=[Middleware(MaskUnexpectedErrors)],
-        lifespan=lifespan_of(model, settings),
+        lifespan=lifespan_of(model, settings, when_started),
     )
 
 
@@ -60,7 +67,7 @@ def app_from_environment() -> Starlette:
     try:
         settings = read_settings()
         configure_logging(settings.log_level)
-        return create_app(settings)
+        return create_app(settings, begin_serving)
     except Exception as error:
         message = expected_message(error)
         if message is None:
@@ -70,7 +77,9 @@ def app_from_environment() -> Starlette:
         sys.exit(STARTUP_FAILURE)
 
 
-def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+def lifespan_of(
+    model: Model, settings: Settings, when_started: Callable[[], None] | None
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     """Opens the store and the service when the process starts, and closes them when it ends."""
 
     @asynccontextmanager
@@ -78,6 +87,8 @@ def lifespan_of(model: Model, settings: Settings) -> Callable[[Starlette], Abstr
         async with open_configured_store(settings, model.graph.table) as store:
             app.state.store = store
             app.state.service = configured_service(settings, model.schema, store)
+            if when_started is not None:
+                when_started()
             yield
 
     return running

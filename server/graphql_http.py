@@ -5,16 +5,19 @@ The rules are those of the GraphQL over HTTP specification (https://graphql.gith
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import orjson
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from server.compression import compressed, takes_gzip
+from server.departure import unless_gone
+from server.header_values import HeaderFields, header_fields, parse_media_type, quality
 
 _T = TypeVar("_T")
 
@@ -22,13 +25,17 @@ JSON = "application/json"
 GRAPHQL_RESPONSE = "application/graphql-response+json"
 COST_HEADER = "x-keygraph-cost"
 """By this header, as `true`, a client asks what its operation costs."""
+_COST_FIELD = COST_HEADER.encode()
 _LONG_INTEGER = re.compile(rb"[0-9]{19}")
 """What an integer of more than 64 bits has at least."""
 _OFFERED = (GRAPHQL_RESPONSE, JSON)
 """What answers are written as, the preferred one first."""
 
-_CLIENT_HAS_GONE = 499
-"""Nobody reads it; servers commonly log a request whose client has gone under this status."""
+_CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in _OFFERED}
+# A cache between client and server must not give one form of an answer to who asked for another.
+_VARY = (b"vary", b"accept, accept-encoding")
+_HEADERS_KEPT = 256
+"""Clients write the same few values in these headers with every request."""
 
 
 class Executes(Protocol):
@@ -62,57 +69,95 @@ class RequestRefusedError(Exception):
         super().__init__(message)
 
 
-def graphql_endpoint(max_body_bytes: int) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint, which asks the application's `state.service`."""
+class GraphQLEndpoint:
+    """The endpoint: an ASGI application that asks the `state.service` of the one it stands in.
 
-    async def answer(request: Request) -> Response:
+    It reads and writes ASGI's own messages, since requests and responses as objects cost more than all the rest here.
+    """
+
+    def __init__(self, max_body_bytes: int, compress_above: int = 0) -> None:
+        """Answers of more than `compress_above` bytes are compressed where the client takes that; 0 is none."""
+        self._max_body_bytes = max_body_bytes
+        self._compress_above = compress_above
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = header_fields(scope)
         # An answer that nobody accepts is JSON.
         media_type = JSON
         try:
-            media_type = negotiated(request.headers.getlist("accept"))
-            check_headers(request)
-            asked = parse_request(await read_body(request, max_body_bytes))
+            media_type = negotiated(headers.get(b"accept", b""))
+            check_headers(headers)
+            asked = parse_request(await read_body(headers, receive, self._max_body_bytes))
         except RequestRefusedError as refused:
             error = {"message": str(refused), "extensions": {"code": "BAD_USER_INPUT"}}
-            return write_response({"errors": [error]}, media_type, refused.status)
+            await self._answer(headers, send, {"errors": [error]}, media_type, refused.status)
+            return
         except ClientDisconnect:
-            return Response(status_code=_CLIENT_HAS_GONE)
-        service: Executes = request.app.state.service
-        with_cost = request.headers.get(COST_HEADER, "").strip().lower() == "true"
-        response = await _unless_gone(
-            request,
+            return
+        service: Executes = scope["app"].state.service
+        with_cost = headers.get(_COST_FIELD, b"").strip().lower() == b"true"
+        response = await unless_gone(
+            receive,
             service.execute(asked.query, asked.variables, asked.operation_name, with_cost=with_cost),
         )
-        if response is None:
-            return Response(status_code=_CLIENT_HAS_GONE)
-        return write_response(response, media_type, status_of(response, media_type))
+        if response is not None:
+            await self._answer(headers, send, response, media_type, status_of(response, media_type))
 
-    return answer
+    async def _answer(
+        self, asked: HeaderFields, send: Send, response: dict[str, Any], media_type: str, status: int
+    ) -> None:
+        body = written(response)
+        headers = [(b"content-type", _CONTENT_TYPES[media_type]), _VARY]
+        if 0 < self._compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):
+            body = await compressed(body)
+            headers.append((b"content-encoding", b"gzip"))
+        headers.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
-def check_headers(request: Request) -> None:
+def check_headers(headers: HeaderFields) -> None:
     """Raises RequestRefusedError unless the body is said to be JSON in UTF-8."""
-    media_type, parameters = _parse_media_type(request.headers.get("content-type", ""))
-    if media_type != JSON:
-        raise RequestRefusedError(415, f"the Content-Type of a request must be {JSON}")
-    if parameters.get("charset", "utf-8").lower() not in {"utf-8", "utf8"}:
-        raise RequestRefusedError(415, "the charset of a request must be utf-8")
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
+    problem = _problem_of_type(headers.get(b"content-type", b""))
+    if problem is not None:
+        raise RequestRefusedError(415, problem)
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise RequestRefusedError(415, "a request with a Content-Encoding is not understood")
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """The body. Raises RequestRefusedError as soon as it is known to have more bytes than the limit."""
-    too_large = RequestRefusedError(413, f"the body of a request may have at most {limit} bytes")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limit:
-        raise too_large
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise too_large
-    return bytes(body)
+@lru_cache(maxsize=_HEADERS_KEPT)
+def _problem_of_type(content_type: bytes) -> str | None:
+    """What is wrong with the type of a body; None where nothing is."""
+    media_type, parameters = parse_media_type(content_type.decode("latin-1"))
+    if media_type != JSON:
+        return f"the Content-Type of a request must be {JSON}"
+    if parameters.get("charset", "utf-8").lower() not in {"utf-8", "utf8"}:
+        return "the charset of a request must be utf-8"
+    return None
+
+
+async def read_body(headers: HeaderFields, receive: Receive, limit: int) -> bytes:
+    """The body. Raises RequestRefusedError as soon as it is known to have more bytes than the limit.
+
+    Raises ClientDisconnect where the client goes before its end.
+    """
+    too_large = f"the body of a request may have at most {limit} bytes"
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > limit:
+        raise RequestRefusedError(413, too_large)
+    parts: list[bytes] = []
+    count, has_more = 0, True
+    while has_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
+        count += len(part)
+        if count > limit:
+            raise RequestRefusedError(413, too_large)
+        parts.append(part)
+        has_more = message.get("more_body", False)
+    return b"".join(parts)
 
 
 def parse_request(body: bytes) -> GraphQLRequest:
@@ -147,45 +192,34 @@ def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> 
     return value
 
 
-def negotiated(accept: list[str]) -> str:
-    """The media type of the answer, by the request's Accept headers.
+def negotiated(accept: bytes) -> str:
+    """The media type of the answer, by the request's Accept header.
 
     Raises RequestRefusedError where the client accepts none that there is.
     """
-    ranges = [_parse_media_type(part) for header in accept for part in header.split(",") if part.strip()]
+    found = _best(accept)
+    if found is None:
+        raise RequestRefusedError(406, f"answers are {GRAPHQL_RESPONSE} or {JSON}")
+    return found
+
+
+@lru_cache(maxsize=_HEADERS_KEPT)
+def _best(accept: bytes) -> str | None:
+    ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",") if part.strip()]
     if not ranges:
         return _OFFERED[0]
     # The greatest weight wins; of equal ones the first that is offered, which is what `max` takes.
     best = max(_OFFERED, key=lambda offered: _weight(offered, ranges))
-    if _weight(best, ranges) <= 0:
-        raise RequestRefusedError(406, f"answers are {GRAPHQL_RESPONSE} or {JSON}")
-    return best
+    return best if _weight(best, ranges) > 0 else None
 
 
 def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:
     """The weight that a client gives a media type: that of the most specific range (RFC 9110, 12.5.1)."""
     for wanted in (offered, f"{offered.partition('/')[0]}/*", "*/*"):
-        weights = [_quality(parameters) for name, parameters in ranges if name == wanted]
+        weights = [quality(parameters) for name, parameters in ranges if name == wanted]
         if weights:
             return max(weights)
     return 0.0
-
-
-def _quality(parameters: dict[str, str]) -> float:
-    try:
-        return float(parameters.get("q", "1"))
-    except ValueError:
-        return 0.0
-
-
-def _parse_media_type(text: str) -> tuple[str, dict[str, str]]:
-    """A media type or range, in lower case, with its parameters."""
-    name, *parts = text.split(";")
-    parameters = {}
-    for part in parts:
-        key, _, value = part.partition("=")
-        parameters[key.strip().lower()] = value.strip().strip('"')
-    return name.strip().lower(), parameters
 
 
 def status_of(response: dict[str, Any], media_type: str) -> int:
@@ -202,35 +236,10 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
     return 200 if media_type == JSON else 400
 
 
-def write_response(response: dict[str, Any], media_type: str, status: int) -> Response:
-    """The GraphQL response as an HTTP response."""
+def written(response: dict[str, Any]) -> bytes:
+    """The GraphQL response as JSON."""
     try:
-        body = orjson.dumps(response)
+        return orjson.dumps(response)
     except orjson.JSONEncodeError:
         # orjson refuses integers of more than 64 bits, of which a table can hold longer ones.
-        body = json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode()
-    return Response(
-        body,
-        status,
-        # A cache between client and server must not give one media type to who asked for the other.
-        {"content-type": f"{media_type}; charset=utf-8", "vary": "accept"},
-    )
-
-
-async def _unless_gone(request: Request, answering: Awaitable[_T]) -> _T | None:
-    """The answer; None, and the work is cancelled, where the client goes before there is one."""
-    work = asyncio.ensure_future(answering)
-    gone = asyncio.create_task(_disconnected(request))
-    try:
-        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
-    finally:
-        work.cancel()
-        gone.cancel()
-        # Waits until what was cancelled has let its resources go.
-        await asyncio.gather(work, gone, return_exceptions=True)
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+        return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode()

@@ -44,6 +44,19 @@ class Settings(BaseSettings):
     port: int = Field(
         default=8000, ge=0, le=65535, description="The port that the server listens on; 0 is any free one."
     )
+    workers: int = Field(
+        default=1,
+        ge=1,
+        description="How many processes serve: as many as there are cores that nothing else needs. Each has a memory, "
+        "connections to DynamoDB and a limit of requests under way of its own.",
+    )
+    keep_alive: int = Field(
+        default=75,
+        ge=1,
+        description="The seconds after which a connection without a request is closed. It has to be more than what a load "
+        "balancer in front says (60 on AWS, 600 on Google Cloud), which else sends requests into connections that are "
+        "being closed, and answers 502.",
+    )
     secret: SecretStr | None = Field(
         default=None,
         min_length=1,
@@ -74,7 +87,7 @@ class Settings(BaseSettings):
     concurrency: int = Field(
         default=256,
         ge=1,
-        description="How many requests to DynamoDB a process has under way at once; and how many lists one operation reads at once, on any store.",
+        description="How many requests to DynamoDB each process has under way at once; and how many lists one operation reads at once, on any store.",
     )
     deadline: float = Field(
         default=10.0, gt=0, description="The seconds that one request to DynamoDB may take with its retries."
@@ -87,6 +100,12 @@ class Settings(BaseSettings):
     )
     max_body_bytes: int = Field(
         default=1_000_000, ge=1, description="The largest body of an HTTP request, in bytes."
+    )
+    compress_above: int = Field(
+        default=1_400,
+        ge=0,
+        description="Answers of more bytes are compressed with gzip where the client takes that; 0 compresses none. Up to "
+        "1,400 bytes an answer is one packet either way.",
     )
     log_level: LogLevel = Field(
         default=LogLevel.INFO, description="`debug` (every request too), `info`, `warning` or `error`."

@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import ChangeReload, Multiprocess
 
 from keygraph import StoreError
@@ -31,6 +32,10 @@ from server.stores import create_command, live_table
 
 _GRACE_SECONDS = 8
 """How long requests under way may go on when the server is stopped; Docker kills after 10 seconds."""
+
+_SIGN_OF_LIFE_SECONDS = 15
+"""How long a worker may give no sign of life before it is replaced: many that start at once share the cores, and uvicorn's
+own 5 seconds would have them killed while they start. One that fails to start is noticed after as long."""
 
 
 def serve(
@@ -54,15 +59,21 @@ def serve(
     reload: Annotated[
         bool, typer.Option("--reload", help="Start again whenever a Python file in this folder changes.")
     ] = False,
-    workers: Annotated[int, typer.Option(min=1, help="How many processes serve.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many processes serve. [default: KEYGRAPH_WORKERS, or 1]", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Serve a model as GraphQL, with a playground.
 
     Without a store it is a SQLite file under .keygraph, made at the first start with the model's sample in it.
     """
-    if reload and workers > 1:
-        raise typer.BadParameter("--reload is for one worker: leave --workers away")
-    settings = read_settings(model=model, store=store, host=host, port=port)
+    settings = read_settings(model=model, store=store, host=host, port=port, workers=workers)
+    if reload and settings.workers > 1:
+        given = f"--workers {workers}" if workers is not None else "KEYGRAPH_WORKERS"
+        raise typer.BadParameter(f"--reload is for one worker: leave {given} away")
     configure_logging(settings.log_level)
     found = load_model(settings.model)
     # Written here, so that what cannot be served is said before anything is made or started.
@@ -74,7 +85,7 @@ def serve(
         asyncio.run(check_table(settings, found.graph.table))
         settings = with_secret(settings)
         typer.echo(_greeting(found, settings, address_of(listening, settings.host), document))
-        _run(settings, listening, reload=reload, workers=workers)
+        _run(settings, listening, reload=reload)
 
 
 def _make_first_store(model: Model, settings: Settings) -> None:
@@ -124,7 +135,7 @@ def _greeting(model: Model, settings: Settings, address: str, document: str) -> 
     return "\n".join([*lines, ""])
 
 
-def _run(settings: Settings, listening: socket.socket, *, reload: bool, workers: int) -> None:
+def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
     """Serves on the socket until the process is told to stop."""
     # Every process that serves reads its settings from the environment, also those that uvicorn starts.
     os.environ.update(settings.environment())
@@ -132,16 +143,22 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool, workers:
         "server.app:app_from_environment",
         factory=True,
         reload=reload,
-        workers=workers,
+        workers=settings.workers,
+        timeout_keep_alive=settings.keep_alive,
         log_config=None,
         access_log=settings.log_level is LogLevel.DEBUG,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_worker_healthcheck=_SIGN_OF_LIFE_SECONDS,
     )
     if reload:
         ChangeReload(config, target=uvicorn.Server(config).run, sockets=[listening]).run()
-    elif workers > 1:
-        Multiprocess(config, sockets=[listening]).run()
+    elif settings.workers > 1:
+        supervisor = Multiprocess(config, sockets=[listening])
+        supervisor.run()
+        if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+            # The worker itself has said why.
+            raise typer.Exit(1)
     else:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -21,7 +22,9 @@ CDN = "https://cdn.jsdelivr.net/npm"
 LOCAL = "playground/npm"
 
 
-def playground_routes(title: str, default_queries: str, assets: Path | None = None) -> list[BaseRoute]:
+def playground_routes(
+    title: str, default_queries: str, assets: Path | None = None, middleware: Sequence[Middleware] = ()
+) -> list[BaseRoute]:
     """GraphiQL on `/`, and under `/playground` what it needs.
 
     Args:
@@ -29,6 +32,7 @@ def playground_routes(title: str, default_queries: str, assets: Path | None = No
         default_queries: the GraphQL document that stands in the editor when somebody comes for the first time.
         assets: the folder of installed browser files, by default where `make install` puts them. If it does not
             hold every pinned file, the page takes the same files from a CDN.
+        middleware: what the page and the files go through.
     """
     folder = ASSETS_FOLDER if assets is None else assets
     manifest = read_manifest()
@@ -40,12 +44,17 @@ def playground_routes(title: str, default_queries: str, assets: Path | None = No
         return HTMLResponse(content, headers=headers)
 
     routes: list[BaseRoute] = [
-        Route("/", show_page, name="playground"),
-        Mount("/playground/page", StaticFiles(directory=_HERE / "static"), name="playground-page"),
+        Route("/", show_page, name="playground", middleware=middleware),
+        _folder("page", _HERE / "static", middleware),
     ]
     if is_local:
-        routes.append(Mount("/playground/npm", StaticFiles(directory=folder), name="playground-npm"))
+        routes.append(_folder("npm", folder, middleware))
     return routes
+
+
+def _folder(name: str, files: Path, middleware: Sequence[Middleware]) -> Mount:
+    app = StaticFiles(directory=files)
+    return Mount(f"/playground/{name}", app, name=f"playground-{name}", middleware=middleware)
 
 
 def render_page(title: str, default_queries: str, manifest: Sequence[Asset], base: str) -> str:

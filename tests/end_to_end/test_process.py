@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import httpx
 import pytest
 
-ROOT = Path(__file__).parents[2]
-KEYGRAPH = Path(sys.executable).with_name("keygraph")
-START_SECONDS = 30.0
+from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Start, ask, wait_for
 
+ROOT = Path(__file__).parents[2]
 CUSTOMER = (
     '{ user(userId: "12345") { name orders(first: 1) { nodes { orderId total items { nodes { name } } } } } }'
 )
@@ -37,94 +33,6 @@ ANSWER = {
         },
     }
 }
-
-
-class Process:
-    """A `keygraph` that runs in a folder, what it has written so far, and the address it has printed."""
-
-    def __init__(self, folder: Path, *words: str, **settings: str) -> None:
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("KEYGRAPH_", "COVERAGE"))
-        }
-        environment |= {"PYTHONUNBUFFERED": "1", **settings}
-        self.process = subprocess.Popen(
-            [KEYGRAPH, *words],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # Of a group of its own, so that its workers can be found and ended with it.
-            start_new_session=True,
-        )
-        self.lines: dict[str, list[str]] = {"stdout": [], "stderr": []}
-        self._readers = [self._read("stdout", self.process.stdout), self._read("stderr", self.process.stderr)]
-
-    def _read(self, name: str, stream: IO[str] | None) -> threading.Thread:
-        assert stream is not None
-
-        def read_lines() -> None:
-            with stream:
-                for line in stream:
-                    self.lines[name].append(line)
-
-        thread = threading.Thread(target=read_lines, daemon=True)
-        thread.start()
-        return thread
-
-    def text(self, name: str) -> str:
-        return "".join(self.lines[name])
-
-    def address(self) -> str:
-        """Where it serves; waits until it has said so and answers."""
-        ended = time.monotonic() + START_SECONDS
-        while time.monotonic() < ended and self.process.poll() is None:
-            found = re.search(r"GraphQL +(http://\S+)/graphql", self.text("stdout"))
-            if found:
-                # It listens already, so this waits until it is there to answer.
-                assert httpx.get(f"{found[1]}/healthz", timeout=START_SECONDS).text == "ok"
-                return found[1]
-            time.sleep(0.02)
-        raise AssertionError(f"it does not serve: {self.text('stdout')}{self.text('stderr')}")
-
-    def ended(self) -> int:
-        """Its exit code, when it has ended and everything that it wrote has been read."""
-        code = self.process.wait(START_SECONDS)
-        for reader in self._readers:
-            reader.join(START_SECONDS)
-        return code
-
-    def stop(self, number: int = signal.SIGTERM) -> int:
-        """Its exit code after the signal."""
-        self.process.send_signal(number)
-        return self.ended()
-
-
-Start = Callable[..., Process]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts processes in a fresh folder; those that still run are ended with the test."""
-    started: list[Process] = []
-
-    def start_one(*words: str, **settings: str) -> Process:
-        started.append(Process(tmp_path, *words, **settings))
-        return started[-1]
-
-    yield start_one
-    for process in started:
-        if process.process.poll() is None:
-            os.killpg(process.process.pid, signal.SIGKILL)
-        process.ended()
-
-
-def ask(address: str, query: str) -> Any:
-    response = httpx.post(f"{address}/graphql", json={"query": query}, timeout=START_SECONDS)
-    assert response.status_code == 200
-    return response.json()
 
 
 def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None:
@@ -146,7 +54,7 @@ def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None
     assert re.search(r'^  CustomerWithOrders +user\(userId: "12345"\)$', shown, re.MULTILINE)
     assert re.search(r'^  ProductPage +product\(productId: "ABC123"\)$', shown, re.MULTILINE)
     assert re.search(r'^  CategoryTree +category\(categoryId: "electronics"\)$', shown, re.MULTILINE)
-    assert server.text("stderr") == ""
+    assert server.warnings() == []
     assert sorted(file.name for file in (tmp_path / ".keygraph").iterdir()) == [
         "commerce.sqlite",
         "commerce.sqlite.secret",
@@ -180,43 +88,29 @@ def test_a_signal_ends_it_with_0(start: Start, number: int) -> None:
     server = start("serve", "--port", "0")
     server.address()
     assert server.stop(number) == 0
-    assert server.text("stderr") == ""
+    assert server.warnings() == []
 
 
-SLOW_MODEL = """
-from __future__ import annotations
-
-import asyncio
-from pathlib import Path
-
-from keygraph import ID, Graph, Table, field, node
-
-
-@node("THING#{thing_id}", item=False)
-class Thing:
-    thing_id: ID
-
-    @field(needs=("thing_id",))
-    async def slowly(self, seconds: int) -> str:
-        Path("asked").touch()
-        try:
-            await asyncio.sleep(seconds)
-        except asyncio.CancelledError:
-            Path("cancelled").touch()
-            raise
-        return self.thing_id
+@pytest.mark.skipif(
+    find_spec("uvloop") is None or find_spec("httptools") is None, reason="the extra `fast` is not installed"
+)
+def test_with_the_extra_it_runs_on_uvloop_and_httptools(start: Start) -> None:
+    """Who installed the extra would go on paying twice the processor time, and nothing would say so."""
+    server = start("serve", "--port", "0")
+    assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
+    assert server.stop() == 0
+    pid = server.process.pid
+    assert f"INFO server.process: Process {pid} serves on uvloop and httptools\n" in server.text("stderr")
+    assert server.warnings() == []
 
 
-graph = Graph(Table("Things", partition_key="pk"), Thing)
-"""
-
-
-def wait_for(file: Path) -> None:
-    """Returns when the file is there."""
-    ended = time.monotonic() + START_SECONDS
-    while not file.exists():
-        assert time.monotonic() < ended, f"{file.name} was not made"
-        time.sleep(0.02)
+def test_without_the_extra_it_runs_on_what_is_always_there(start: Start) -> None:
+    """On Windows, where there is no uvloop, it would not start."""
+    server = start("serve", "--port", "0", is_fast=False)
+    assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
+    assert server.stop() == 0
+    assert "serves on asyncio and h11\n" in server.text("stderr")
+    assert server.warnings() == []
 
 
 def test_a_request_under_way_is_answered_before_the_end(start: Start, tmp_path: Path) -> None:
@@ -246,7 +140,7 @@ def test_a_client_that_goes_ends_its_operation(start: Start, tmp_path: Path) -> 
     wait_for(tmp_path / "cancelled")
     assert httpx.get(f"{address}/healthz").text == "ok"
     assert server.stop() == 0
-    assert server.text("stderr") == ""
+    assert server.warnings() == []
 
 
 def test_workers_serve_one_store_with_one_secret(start: Start) -> None:

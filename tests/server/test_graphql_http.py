@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from server.graphql_http import graphql_endpoint
+from server.graphql_http import GraphQLEndpoint
 from server.masking import MaskUnexpectedErrors
 
 JSON = "application/json; charset=utf-8"
@@ -67,7 +67,7 @@ def service() -> FakeService:
 @pytest.fixture
 def app(service: FakeService) -> Starlette:
     app = Starlette(
-        routes=[Route("/graphql", graphql_endpoint(LIMIT), methods=["POST"])],
+        routes=[Route("/graphql", GraphQLEndpoint(LIMIT), methods=["POST"])],
         middleware=[Middleware(MaskUnexpectedErrors)],
     )
     app.state.service = service
@@ -260,7 +260,7 @@ class TestAnswers:
         response = await post(client, {"query": "{ name }"}, **({"accept": accept} if accept else {}))
         assert response.status_code == 200
         assert response.headers["content-type"] == expected
-        assert response.headers["vary"] == "accept"
+        assert response.headers["vary"] == "accept, accept-encoding"
         assert response.content == '{"data":{"name":"Zoë"}}'.encode()
 
     @pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "application/json;q=x"])

@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from server.first_start import make_sample_file
-from server.graphql_http import graphql_endpoint
+from server.graphql_http import GraphQLEndpoint
 from server.models import load_model
 from server.playground import playground_routes
 from server.playground.assets import (
@@ -326,7 +326,7 @@ def shop_address(tmp_path: Path) -> Iterator[str]:
             yield
 
     routes = [
-        Route("/graphql", graphql_endpoint(100_000), methods=["POST"]),
+        Route("/graphql", GraphQLEndpoint(100_000), methods=["POST"]),
         *playground_routes("Shop", SHOP_QUERY),
     ]
     with _served(Starlette(routes=routes, lifespan=running)) as found:

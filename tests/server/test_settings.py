@@ -22,6 +22,8 @@ GIVEN = {
     "store": "sqlite:shop.sqlite",
     "host": "0.0.0.0",
     "port": 9000,
+    "workers": 3,
+    "keep_alive": 620,
     "secret": "s3cret",
     "max_page_size": 50,
     "read_budget": 500,
@@ -32,6 +34,7 @@ GIVEN = {
     "deadline": 2.5,
     "transport": "aioboto3",
     "max_body_bytes": 2000,
+    "compress_above": 1000,
     "log_level": "warning",
 }
 

@@ -1,0 +1,36 @@
+"""The header fields of a request, and values that have parameters and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from starlette.types import Scope
+
+HeaderFields: TypeAlias = Mapping[bytes, bytes]
+
+
+def header_fields(scope: Scope) -> HeaderFields:
+    """The header fields of a request by their names in lower case; those of one name as one (RFC 9110, 5.3)."""
+    found: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        found[name] = found[name] + b", " + value if name in found else value
+    return found
+
+
+def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
+    """A media type, a range or a coding, in lower case, with its parameters."""
+    name, *parts = text.split(";")
+    parameters = {}
+    for part in parts:
+        key, _, value = part.partition("=")
+        parameters[key.strip().lower()] = value.strip().strip('"')
+    return name.strip().lower(), parameters
+
+
+def quality(parameters: dict[str, str]) -> float:
+    """The weight among the parameters (RFC 9110, 12.4.2): 1 where there is none, 0 where it is no number."""
+    try:
+        return float(parameters.get("q", "1"))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,150 @@
+"""Several processes on one port: how they start, stop, and are replaced."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.end_to_end.processes import SLOW_MODEL, START_SECONDS, Process, Start, ask, wait_for
+
+QUERY = '{ user(userId: "12345") { name } }'
+ANSWER = {"data": {"user": {"name": "John Doe"}}}
+
+
+def workers(server: Process, count: int) -> list[int]:
+    """The ids of the processes that have said that they serve, as soon as there are so many."""
+    ended = time.monotonic() + START_SECONDS
+    found: list[int] = []
+    while len(found) < count:
+        assert time.monotonic() < ended, server.text("stderr")
+        time.sleep(0.02)
+        found = [int(number) for number in re.findall(r"Process (\d+) serves on", server.text("stderr"))]
+    return found
+
+
+def wait_until_gone(*numbers: int) -> None:
+    """Returns when none of these processes is there any more."""
+    ended = time.monotonic() + START_SECONDS
+    for number in numbers:
+        while _is_there(number):
+            assert time.monotonic() < ended, f"process {number} has not ended"
+            time.sleep(0.02)
+
+
+def _is_there(number: int) -> bool:
+    try:
+        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_the_first_start_makes_its_file_once(start: Start, tmp_path: Path) -> None:
+    """Each worker would load the sample, or one would serve half of it."""
+    server = start("serve", "--port", "0", KEYGRAPH_WORKERS="2")
+    address = server.address()
+    assert [ask(address, QUERY) for _ in range(6)] == [ANSWER] * 6
+    first, second = workers(server, 2)
+    assert first != second
+    assert server.process.pid not in (first, second)
+    assert server.stop() == 0
+    assert server.text("stdout").count("Made .keygraph/commerce.sqlite") == 1
+    assert server.warnings() == []
+    assert sorted(file.name for file in (tmp_path / ".keygraph").iterdir()) == [
+        "commerce.sqlite",
+        "commerce.sqlite.secret",
+    ]
+
+
+def test_a_worker_that_dies_is_replaced(start: Start) -> None:
+    """A server would have fewer and fewer workers, until none is left."""
+    server = start("serve", "--port", "0", "--workers", "2")
+    address = server.address()
+    before = workers(server, 2)
+    os.kill(before[0], signal.SIGKILL)
+    after = workers(server, 3)
+    assert len(set(after)) == 3
+    assert [ask(address, QUERY) for _ in range(6)] == [ANSWER] * 6
+    assert server.stop() == 0
+    wait_until_gone(*after)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_all_and_what_is_under_way_is_answered(
+    start: Start, tmp_path: Path, number: int
+) -> None:
+    """Every deployment would break requests off, or leave workers behind that hold the port."""
+    (tmp_path / "slow.py").write_text(SLOW_MODEL)
+    server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
+    address = server.address()
+    found = workers(server, 2)
+    answers: list[Any] = []
+    query = '{ thing(thingId: "1") { slowly(seconds: 2) } }'
+    asking = threading.Thread(target=lambda: answers.append(ask(address, query)))
+    asking.start()
+    wait_for(tmp_path / "asked")
+    if number == signal.SIGINT:
+        # Ctrl-C in a terminal is sent to all of them.
+        os.killpg(server.process.pid, number)
+        assert server.ended() == 0
+    else:
+        assert server.stop(number) == 0
+    asking.join(START_SECONDS)
+    assert answers == [{"data": {"thing": {"slowly": "1"}}}]
+    assert server.warnings() == []
+    wait_until_gone(*found)
+
+
+def test_workers_end_with_the_process_that_started_them(start: Start) -> None:
+    """After a kill nothing could be started on the port, and nothing would replace a worker that dies."""
+    server = start("serve", "--port", "0", "--workers", "2")
+    server.address()
+    found = workers(server, 2)
+    server.process.kill()
+    wait_until_gone(*found)
+    assert "The process that started this one is gone: ending" in "".join(server.warnings())
+
+
+def test_a_worker_that_cannot_start_ends_the_server(start: Start, tmp_path: Path) -> None:
+    """A service manager would take a server that serves nothing for one that was stopped on purpose."""
+    (tmp_path / "slow.py").write_text(SLOW_MODEL)
+    server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
+    server.address()
+    found = workers(server, 2)
+    (tmp_path / "slow.py").write_text("graph = None\n")
+    os.kill(found[0], signal.SIGKILL)
+    assert server.ended() == 1
+    assert "ERROR server.app: slow:graph" in server.text("stderr")
+    wait_until_gone(*found)
+
+
+def test_a_port_in_use_is_a_line(start: Start) -> None:
+    """Two servers would take each other's requests, each half of them."""
+    server = start("serve", "--port", "0", "--workers", "2")
+    port = server.address().rpartition(":")[2]
+    second = start("serve", "--port", port, "--workers", "2")
+    assert second.ended() == 1
+    assert second.text("stderr").startswith(f"keygraph: port {port} on 127.0.0.1 is in use. ")
+
+
+def test_reload_with_workers_of_the_environment_is_a_line(start: Start) -> None:
+    """Somebody would wonder why there is one process although the environment says two."""
+    server = start("serve", "--port", "0", "--reload", KEYGRAPH_WORKERS="2")
+    assert server.ended() == 2
+    assert "--reload is for one worker: leave KEYGRAPH_WORKERS away" in server.text("stderr")
+
+
+def test_health_is_of_every_worker(start: Start) -> None:
+    """A health check would fail by chance, as one worker or the other takes it."""
+    server = start("serve", "--port", "0", "--workers", "2")
+    address = server.address()
+    workers(server, 2)
+    assert [httpx.get(f"{address}/readyz").json() for _ in range(8)] == [{"ready": True}] * 8

@@ -1,0 +1,61 @@
+"""What a process that serves does once, and on what it says that it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.app import app_from_environment, create_app
+from server.process import COLLECTED_AFTER, runs_on
+from server.settings import read_settings
+from tests.server.library import MODEL
+
+
+@pytest.fixture(autouse=True)
+def collection_as_before() -> Iterator[None]:
+    """Leaves the collector of the tests' own process as it was."""
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+@pytest.fixture
+def environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "library.py").write_text(MODEL)
+    monkeypatch.setenv("KEYGRAPH_MODEL", "library")
+    monkeypatch.setenv("KEYGRAPH_STORE", "sqlite:library.sqlite")
+
+
+async def test_a_worker_tunes_its_collector_when_it_has_started(environment: None) -> None:
+    """The collector would look through the schema and the AWS SDK several times in every operation."""
+    app = app_from_environment()
+    assert gc.get_freeze_count() == 0
+    async with app.router.lifespan_context(app):
+        assert gc.get_freeze_count() > 50_000
+        assert gc.get_threshold() == COLLECTED_AFTER
+
+
+async def test_an_application_in_somebody_elses_process_leaves_the_collector_alone(environment: None) -> None:
+    """Who puts the application into a server of their own would find that what they hold is never collected."""
+    before = gc.get_threshold()
+    app = create_app(read_settings())
+    async with app.router.lifespan_context(app):
+        assert gc.get_freeze_count() == 0
+        assert gc.get_threshold() == before
+
+
+def test_the_loop_that_runs_is_the_one_that_is_said() -> None:
+    """The log would say uvloop where a policy or a missing wheel has made it asyncio's."""
+
+    async def said() -> str:
+        return runs_on()[0]
+
+    assert asyncio.run(said()) == "asyncio"
+    uvloop = pytest.importorskip("uvloop", reason="the extra `fast` is not installed")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(said()) == "uvloop"
