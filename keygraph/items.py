@@ -121,8 +121,8 @@ def read_number(text: str) -> Decimal:
 
 
 _ZERO = Decimal(0)
-_known_number = lru_cache(4096)(_number)
-"""`_number`, which need not be read again where it was read lately: quantities, prices and versions repeat."""
+_known_number = lru_cache(4096)(read_number)
+"""`read_number`, which need not be read again where it was read lately: quantities, prices and versions repeat."""
 _READERS: dict[str, Callable[[Any], Value]] = {
     "S": str,
     "N": read_number,
