@@ -54,6 +54,13 @@ check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
 plan-tables: $(INSTALLED)  ## Measure the operations of docs/plan.md against the least that their keys allow
 	@$(BIN)/python -m bench.plan_tables
 
+# The peer on Node is left out, and said to be, where its packages cannot be had.
+.PHONY: bench
+bench: $(INSTALLED)  ## Compare with Apollo, Strawberry and code by hand (ARGS="--queries nested --rounds 1")
+	@$(BIN)/python -m tests.dynamodb_local
+	@! command -v npm >/dev/null || npm ci --prefix bench/compare/peers/apollo --silent --no-audit --no-fund || true
+	@$(BIN)/python -m bench.compare $(ARGS)
+
 .PHONY: format
 format: $(INSTALLED)  ## Format, and mend what the linter can mend
 	@$(BIN)/ruff format .
