@@ -27,8 +27,8 @@ import orjson
 
 from bench.compare import data
 from bench.compare.figures import Figures
-from bench.compare.load import Clients, Connection, http_post
-from bench.compare.processes import peak_memory_megabytes
+from bench.compare.load import Clients, Connection, WrongAnswerError, http_post
+from bench.compare.processes import DidNotStartError, peak_memory_megabytes
 from bench.compare.processes import processor_seconds as processor
 from bench.compare.queries import Query, queries
 from bench.compare.servers import AWS, ROOT, SERVERS, Running, Server, missing, running
@@ -83,7 +83,12 @@ async def compare_answers(asked: Sequence[Query], servers: Sequence[Running]) ->
             shown = []
             for each in servers:
                 connection = Connection(each.port)
-                answer = await connection.ask(http_post(each.port, each.server.path, body))
+                try:
+                    answer = await connection.ask(http_post(each.port, each.server.path, body))
+                except WrongAnswerError as error:
+                    raise DifferentAnswersError(
+                        f"{query.name}: {each.server.name} answers {error}"
+                    ) from error
                 connection.close()
                 shown.append(json.dumps(orjson.loads(answer)["data"], indent=1, sort_keys=True).splitlines())
             for each, lines in zip(servers, shown, strict=True):
@@ -214,7 +219,7 @@ def main() -> int:
         run = Run(present(arguments.servers), queries(arguments.queries))
         with dynamodb_local.running() as store_url:
             asyncio.run(measure(run, arguments, store_url))
-    except (DifferentAnswersError, ValueError) as error:
+    except (DifferentAnswersError, WrongAnswerError, DidNotStartError, ValueError) as error:
         say(str(error))
         return 1
     print(table(run, arguments.clients))

@@ -68,8 +68,8 @@ QUERIES = (
         "deep",
         "categories down four levels, three below each",
         f"""query deep {{
-  category(categoryId: "{ROOT}") {{ name children {{ nodes {{ name children {{ nodes {{ name
-    children {{ nodes {{ name children {{ nodes {{ name }} }} }} }} }} }} }} }} }}
+  category(categoryId: "{ROOT}") {{ name children(first: 5) {{ nodes {{ name children(first: 5) {{ nodes {{ name
+    children(first: 5) {{ nodes {{ name children(first: 5) {{ nodes {{ name }} }} }} }} }} }} }} }} }}
 }}""",
     ),
     Query(

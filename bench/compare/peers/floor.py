@@ -293,7 +293,7 @@ async def _deep(dynamo: Dynamo, variables: dict[str, Any], is_merged: bool) -> d
 
     async def look_below(keys: list[str]) -> None:
         found = await asyncio.gather(
-            *(dynamo.query(key, "childCategoryId", prefix="CHILD#", limit=20) for key in keys)
+            *(dynamo.query(key, "childCategoryId", prefix="CHILD#", limit=5) for key in keys)
         )
         for key, edges in zip(keys, found, strict=True):
             below[key] = [f"CATEGORY#{edge['childCategoryId']['S']}" for edge in edges]
