@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PLAYGROUND := server/playground/assets/.installed
+APOLLO := bench/compare/peers/apollo
+BENCH := $(VENV)/.bench
 
 # The first interpreter that is new enough and can make a venv. Looked for only when a venv has to be made.
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
@@ -54,12 +56,16 @@ check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
 plan-tables: $(INSTALLED)  ## Measure the operations of docs/plan.md against the least that their keys allow
 	@$(BIN)/python -m bench.plan_tables
 
-# The peer on Node is left out, and said to be, where its packages cannot be had.
+# What cannot be had here (npm, Java, the packages of the peer on Node) is said by name and left out.
 .PHONY: bench
-bench: $(INSTALLED)  ## Compare with Apollo, Strawberry and code by hand (ARGS="--queries nested --rounds 1")
+bench: $(BENCH)  ## Compare with Apollo, Strawberry and code by hand (ARGS="--queries nested --rounds 1")
 	@$(BIN)/python -m tests.dynamodb_local
-	@! command -v npm >/dev/null || npm ci --prefix bench/compare/peers/apollo --silent --no-audit --no-fund || true
 	@$(BIN)/python -m bench.compare $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: $(BENCH)  ## Compare with the last figures and with code by hand, in two minutes
+	@$(BIN)/python -m tests.dynamodb_local
+	@$(BIN)/python -m bench.compare --quick $(ARGS)
 
 .PHONY: format
 format: $(INSTALLED)  ## Format, and mend what the linter can mend
@@ -68,7 +74,7 @@ format: $(INSTALLED)  ## Format, and mend what the linter can mend
 
 .PHONY: clean
 clean:  ## Remove what the other targets made, but not the data under .keygraph
-	@rm -rf $(VENV) $(dir $(PLAYGROUND)) .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(dir $(PLAYGROUND)) $(APOLLO)/node_modules .bench .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without build isolation, so that the build too uses what constraints.txt names.
@@ -79,6 +85,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 		$(PYTHON) -m venv --clear $(VENV); }
 	@$(PIP_INSTALL) setuptools
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# Without npm the run says which server it leaves out.
+$(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,bench]'
+	@command -v npm >/dev/null || exit 0; npm ci --prefix $(APOLLO) --ignore-scripts --silent --no-audit --no-fund
 	@touch $@
 
 # Without these files the playground takes the same ones from a CDN, so that a missing npm is one line and no failure.

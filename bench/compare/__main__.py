@@ -1,228 +1,138 @@
-"""Keygraph beside Apollo, Strawberry by hand and the floor, in one interleaved run: `make bench`.
+"""Keygraph beside Apollo, Strawberry by hand and the floor, in one interleaved run.
 
     make bench                                       everything, into docs/performance.md; about 15 minutes
     make bench ARGS="--queries nested --rounds 1"    a look, in less than a minute; writes no page
-    make bench ARGS="--queries nested,wide --servers keygraph,floor-plain --seconds 2"
+    make bench ARGS="--queries nested,wide --servers keygraph,floor-plain --clients 16 --seconds 2"
+    make bench-quick                                 Keygraph and the floor, against the last figures; two minutes
 
 DynamoDB Local stands behind a proxy that adds 4 ms to each request. First every server must give equal data for every
 query, then requests and round trips are counted, then the servers take turns: round by round, query by query, at each
-number of clients. Servers: keygraph, apollo, strawberry, floor-plain, floor-merged.
+number of clients. Processor time is that of the server's process and its children.
+
+Servers: keygraph, apollo, strawberry, floor-plain, floor-merged. The settings of Keygraph are the environment's
+(`KEYGRAPH_TRANSPORT=aioboto3 make bench …`), otherwise their defaults.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import difflib
-import json
 import os
-import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from pathlib import Path
 
 import orjson
 
-from bench.compare import data
-from bench.compare.figures import Figures
-from bench.compare.load import Clients, Connection, WrongAnswerError, http_post
-from bench.compare.processes import DidNotStartError, peak_memory_megabytes
-from bench.compare.processes import processor_seconds as processor
-from bench.compare.queries import Query, queries
-from bench.compare.servers import AWS, ROOT, SERVERS, Running, Server, missing, running
-from bench.measuring import filled_store
-from examples.commerce import graph
+from bench.compare.figures import Found
+from bench.compare.load import WrongAnswerError
+from bench.compare.machine import told
+from bench.compare.processes import DidNotStartError
+from bench.compare.queries import queries
+from bench.compare.report import page_part, quick_ratios, quick_table, terminal_table
+from bench.compare.servers import AWS, KEYGRAPH, PLAIN, ROOT, SERVERS, Server, missing
+from bench.compare.turns import DifferentAnswersError, Plan, measure, say
+from bench.pages import with_part
 from tests import dynamodb_local
 
-CLIENTS = (1, 16)
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What one operation asked of the store."""
-
-    requests: int
-    round_trips: int
-
-
-@dataclass
-class Run:
-    """What a run has found, by server, query and clients."""
-
-    servers: list[Server]
-    queries: list[Query]
-    figures: dict[tuple[str, str, int], Figures] = field(default_factory=dict)
-    counted: dict[tuple[str, str], Counted] = field(default_factory=dict)
-    memory: dict[str, float] = field(default_factory=dict)
-
-
-class DifferentAnswersError(Exception):
-    """Two servers answer one query differently; the message shows how."""
-
-
-@contextmanager
-def slow_store(store_url: str) -> Iterator[int]:
-    """The port of a proxy before the store; it ends with the block."""
-    command = [sys.executable, "-m", "bench.compare.proxy", store_url]
-    proxy = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert proxy.stdout is not None
-        yield int(proxy.stdout.readline())
-    finally:
-        assert proxy.stdin is not None
-        proxy.stdin.close()
-        proxy.wait()
-
-
-async def compare_answers(asked: Sequence[Query], servers: Sequence[Running]) -> None:
-    """Raises DifferentAnswersError where a server's data are not the first one's, the order of keys aside."""
-    for query in asked:
-        for body in query.bodies()[:2]:
-            shown = []
-            for each in servers:
-                connection = Connection(each.port)
-                try:
-                    answer = await connection.ask(http_post(each.port, each.server.path, body))
-                except WrongAnswerError as error:
-                    raise DifferentAnswersError(
-                        f"{query.name}: {each.server.name} answers {error}"
-                    ) from error
-                connection.close()
-                shown.append(json.dumps(orjson.loads(answer)["data"], indent=1, sort_keys=True).splitlines())
-            for each, lines in zip(servers, shown, strict=True):
-                if lines != shown[0]:
-                    names = (servers[0].server.name, each.server.name)
-                    difference = difflib.unified_diff(shown[0], lines, *names, lineterm="", n=1)
-                    text = "\n".join(list(difference)[:40])
-                    raise DifferentAnswersError(f"{query.name}: {names[0]} and {names[1]} differ\n{text}")
-
-
-async def count(query: Query, each: Running, proxy_port: int) -> Counted:
-    """Requests and round trips of one operation, what waits for what decided without regard to speed."""
-    control, client = Connection(proxy_port), Connection(each.port)
-    await control.ask(b"GET /-/reset?hold HTTP/1.1\r\n\r\n")
-    await client.ask(http_post(each.port, each.server.path, query.bodies()[0]))
-    told = orjson.loads(await control.ask(b"GET /-/counters HTTP/1.1\r\n\r\n"))
-    await control.ask(b"GET /-/reset HTTP/1.1\r\n\r\n")
-    control.close()
-    client.close()
-    return Counted(**told)
-
-
-async def take_turns(
-    run: Run, servers: Sequence[Running], clients: Sequence[int], rounds: int, seconds: float
-) -> None:
-    """Every server, query and number of clients in turn, some rounds; the first round only warms up."""
-    began = time.monotonic()
-    for number in range(rounds + 1):
-        for query in run.queries:
-            bodies = query.bodies()
-            for count_ in clients:
-                for each in servers:
-                    if not number and count_ != clients[-1]:
-                        continue
-                    load = Clients(each.port, count_)
-                    requests = [http_post(each.port, each.server.path, body) for body in bodies]
-                    before = processor(each.pid)
-                    lasting = seconds if number else seconds * each.server.warm_up
-                    turn = await load.turn(requests, lasting, at_least=max(3, count_))
-                    spent = processor(each.pid) - before
-                    load.close()
-                    if number:
-                        figures = run.figures.setdefault((each.server.name, query.name, count_), Figures())
-                        figures.add(spent, turn.seconds, turn.latencies)
-        say(f"round {number} of {rounds}, {time.monotonic() - began:.0f} s")
-
-
-async def measure(run: Run, arguments: argparse.Namespace, store_url: str) -> None:
-    """Loads the table, starts the servers, and measures."""
-    async with filled_store(store_url, graph, tuple(data.items())):
-        with (
-            slow_store(store_url) as proxy_port,
-            running(run.servers, f"http://127.0.0.1:{proxy_port}") as servers,
-        ):
-            say("all servers listen")
-            await compare_answers(run.queries, servers)
-            say("their answers are equal")
-            for query in run.queries:
-                for each in servers:
-                    run.counted[each.server.name, query.name] = await count(query, each, proxy_port)
-            say("requests are counted")
-            await take_turns(run, servers, arguments.clients, arguments.rounds, arguments.seconds)
-            run.memory = {each.server.name: peak_memory_megabytes(each.pid) for each in servers}
-
-
-def say(text: str) -> None:
-    """Tells how far it is, apart from the result."""
-    print(text, file=sys.stderr, flush=True)
+PAGE = ROOT / "docs" / "performance.md"
+PLOT = ROOT / "docs" / "performance-servers.svg"
+LAST = ROOT / ".bench" / "quick.json"
+"""The ratios of the last quick run; git ignores them, since they are this machine's."""
+_NAMES = {server.name: server.about for server in SERVERS}
 
 
 def present(names: Sequence[str] | None) -> list[Server]:
-    """Those servers of these names that can run here; says of each other one why not."""
-    unknown = set(names or ()) - {server.name for server in SERVERS}
+    """Those servers of these names that can run here; says of each other one why not. Raises ValueError for a name
+    that is none."""
+    known = {server.name: server for server in SERVERS}
+    unknown = [name for name in names or () if name not in known]
     if unknown:
-        raise ValueError(f"there is no server {', '.join(sorted(unknown))}")
+        raise ValueError(f"there is no server {', '.join(unknown)}: choose from {', '.join(known)}")
     found = []
-    for server in SERVERS:
-        if names is not None and server.name not in names:
-            continue
-        reason = missing(server)
+    for name in names or known:
+        reason = missing(known[name])
         if reason:
-            say(f"without {server.name}: {reason}")
+            say(f"without {name}: {reason}")
         else:
-            found.append(server)
+            found.append(known[name])
     return found
 
 
-def table(run: Run, clients: Sequence[int]) -> str:
-    """The figures as text."""
-    lines = [
-        f"{'query':9} {'server':13} {'clients':>7} {'cpu ms':>9} {'p50 ms':>8} {'p95 ms':>8} {'ops/s':>8} "
-        f"{'requests':>8} {'trips':>5}"
-    ]
-    for query in run.queries:
-        for count_ in clients:
-            for server in run.servers:
-                shown = run.figures[server.name, query.name, count_].summary()
-                told = run.counted[server.name, query.name]
-                lines.append(
-                    f"{query.name:9} {server.name:13} {count_:7} {shown.processor_ms:9.2f} {shown.p50_ms:8.1f} "
-                    f"{shown.p95_ms:8.1f} {shown.per_second:8.1f} {told.requests:8} {told.round_trips:5}"
-                )
-    lines += [f"peak memory of {name}: {megabytes:.0f} MB" for name, megabytes in run.memory.items()]
-    return "\n".join(lines)
+def write_page(found: Found) -> None:
+    """Writes the part of the page that is this run's, and the plot."""
+    # Only here, so that everything else does without the `bench` extra.
+    from bench.compare.plot import write_plot
+
+    about = [(query.name, query.about) for query in queries()]
+    text = page_part(found, _NAMES, about, told(found.servers), PLOT.name)
+    PAGE.write_text(with_part(PAGE.read_text("utf-8"), "servers", text), "utf-8")
+    write_plot(found, _NAMES, PLOT)
+    say(f"written: {PAGE.relative_to(ROOT)}, {PLOT.relative_to(ROOT)}")
+
+
+def compare_with_last(found: Found, file: Path) -> str:
+    """The table of a quick run, whose ratios are kept for the next one."""
+    last: dict[str, float] = orjson.loads(file.read_bytes()) if file.exists() else {}
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(orjson.dumps(last | quick_ratios(found)))
+    return quick_table(found, last)
 
 
 def _words(text: str) -> list[str]:
     return text.split(",")
 
 
-def main() -> int:
-    """Measures, and prints. The exit status is 1 where it could not."""
+def _numbers(text: str) -> list[int]:
+    return sorted(map(int, _words(text)))
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--queries", type=_words, help="some of them, by name, with commas")
     parser.add_argument("--servers", type=_words, help="some of them, by name, with commas")
-    parser.add_argument("--clients", type=lambda text: [int(word) for word in _words(text)], default=CLIENTS)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0, help="how long a turn takes")
+    parser.add_argument("--clients", type=_numbers, help="how many at once (1,16)")
+    parser.add_argument("--rounds", type=int, help="how often all take turns (5)")
+    parser.add_argument("--seconds", type=float, help="how long a turn takes at least (1)")
+    parser.add_argument("--quick", action="store_true", help="what `make bench-quick` does")
     arguments = parser.parse_args()
+    chosen = vars(arguments)
+    # What is chosen is a look, not the run that the page shows.
+    arguments.is_whole = not any(chosen.values())
+    quick = {"servers": [KEYGRAPH.name, PLAIN.name], "clients": [16], "rounds": 2, "seconds": 0.7}
+    usual = {"servers": None, "clients": [1, 16], "rounds": 5, "seconds": 1.0}
+    for name, value in (quick if arguments.quick else usual).items():
+        if chosen[name] is None:
+            setattr(arguments, name, value)
+    return arguments
+
+
+def main() -> int:
+    """Measures, prints, and writes the page if it was everything. The exit status is 1 where it could not."""
+    arguments = _arguments()
     os.environ.update(AWS)
-    reason = dynamodb_local.missing()
-    if reason:
-        say(f"there is nothing to measure without DynamoDB Local: {reason}")
-        return 1
     try:
-        run = Run(present(arguments.servers), queries(arguments.queries))
+        plan = Plan(
+            present(arguments.servers),
+            queries(arguments.queries),
+            arguments.clients,
+            arguments.rounds,
+            arguments.seconds,
+        )
+        reason = dynamodb_local.missing()
+        if reason:
+            say(f"there is nothing to measure without DynamoDB Local: {reason}")
+            return 1
         with dynamodb_local.running() as store_url:
-            asyncio.run(measure(run, arguments, store_url))
-    except (DifferentAnswersError, WrongAnswerError, DidNotStartError, ValueError) as error:
+            found = asyncio.run(measure(plan, store_url))
+    except (DifferentAnswersError, DidNotStartError, ValueError, WrongAnswerError) as error:
         say(str(error))
         return 1
-    print(table(run, arguments.clients))
+    print(compare_with_last(found, LAST) if arguments.quick else terminal_table(found), end="")
+    if arguments.is_whole:
+        write_page(found)
     return 0
 
 
