@@ -67,6 +67,11 @@ bench-quick: $(BENCH)  ## Compare with the last figures and with code by hand, i
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m bench.compare --quick $(ARGS)
 
+.PHONY: bench-growth
+bench-growth: $(BENCH)  ## Measure how time, memory and requests grow with what is asked
+	@$(BIN)/python -m tests.dynamodb_local
+	@$(BIN)/python -m bench.compare.growth $(ARGS)
+
 .PHONY: format
 format: $(INSTALLED)  ## Format, and mend what the linter can mend
 	@$(BIN)/ruff format .

@@ -33,11 +33,38 @@ def items() -> Iterator[Item]:
     yield from _categories(ROOT, LEVELS)
     for number in range(USERS):
         yield _user(number)
-    for number in range(PRODUCTS):
-        yield from _product(number)
+    yield from products(0, PRODUCTS)
     for customer in range(CUSTOMERS):
         for number in range(ORDERS):
             yield from _order(customer, number)
+
+
+def products(start: int, stop: int) -> Iterator[Item]:
+    """The products of these numbers, each with its category."""
+    for number in range(start, stop):
+        yield from _product(number)
+
+
+def category_of(name: str, size: int) -> Iterator[Item]:
+    """A category in which so many products stand as well."""
+    key = f"CATEGORY#{name}"
+    yield _category(name)
+    for number in range(size):
+        product = _product_id(number)
+        good = f"PRODUCT#{product}"
+        yield _item("ProductCategory", good, key, (key, good), productId=product, categoryId=name)
+
+
+def lines(name: str, width: int, levels: int) -> Iterator[Item]:
+    """A category with so many below it, and below each of them a single one, so many levels down in all."""
+    yield _category(name)
+    for number in range(width):
+        above = name
+        for level in range(levels):
+            child = f"{name}-{number}-{level}"
+            yield _below(above, child)
+            yield _category(child)
+            above = child
 
 
 def _user(number: int) -> Item:
@@ -104,21 +131,29 @@ def _order(customer: int, number: int) -> Iterator[Item]:
 
 
 def _categories(name: str, levels: int) -> Iterator[Item]:
-    key = f"CATEGORY#{name}"
-    yield _item("Category", key, categoryId=name, name=name.title(), description=f"All of {name}")
+    yield _category(name)
     for number in range(BRANCHES if levels else 0):
         child = f"{name}-{number}"
-        yield _item(
-            "CategoryChild",
-            key,
-            f"CHILD#{child}",
-            (f"CATEGORY#{child}", f"PARENT#{name}"),
-            parentCategoryId=name,
-            childCategoryId=child,
-            childName=child.title(),
-            CreatedAt=_time(0),
-        )
+        yield _below(name, child)
         yield from _categories(child, levels - 1)
+
+
+def _category(name: str) -> Item:
+    key = f"CATEGORY#{name}"
+    return _item("Category", key, categoryId=name, name=name.title(), description=f"All of {name}")
+
+
+def _below(parent: str, child: str) -> Item:
+    return _item(
+        "CategoryChild",
+        f"CATEGORY#{parent}",
+        f"CHILD#{child}",
+        (f"CATEGORY#{child}", f"PARENT#{parent}"),
+        parentCategoryId=parent,
+        childCategoryId=child,
+        childName=child.title(),
+        CreatedAt=_time(0),
+    )
 
 
 def _leaves() -> list[str]:

@@ -52,7 +52,12 @@ KEYGRAPH = Server(
     "Keygraph, `keygraph serve`",
     (str(_BIN / "keygraph"), "serve", "--host", "127.0.0.1", "--port", "{port}"),
     "/graphql",
-    {"KEYGRAPH_MODEL": "examples.commerce:graph", "KEYGRAPH_SECRET": "of a measurement"},
+    {
+        "KEYGRAPH_MODEL": "examples.commerce:graph",
+        "KEYGRAPH_SECRET": "of a measurement",
+        # A busy DynamoDB Local can keep what waits behind thousands of requests longer than the usual ten seconds.
+        "KEYGRAPH_DEADLINE": "60",
+    },
 )
 STRAWBERRY = Server(
     "strawberry",

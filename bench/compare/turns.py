@@ -7,8 +7,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import orjson
@@ -21,6 +21,7 @@ from bench.compare.queries import Query
 from bench.compare.servers import ROOT, Running, Server, running
 from bench.measuring import filled_store
 from examples.commerce import graph
+from keygraph.items import Item
 
 _FEWEST = 3
 """Operations of a turn, however long they take."""
@@ -48,26 +49,35 @@ def say(text: str) -> None:
 
 async def measure(plan: Plan, store_url: str) -> Found:
     """Loads the table, starts the servers, and measures."""
-    async with filled_store(store_url, graph, tuple(data.items())):
+    async with serving(plan.servers, tuple(data.items()), store_url) as (servers, proxy_port):
+        await compare_answers(plan.queries, servers)
+        say(f"{', '.join(each.server.name for each in servers)}: their answers are equal")
+        counted = {
+            (each.server.name, query.name): await count(query, each, proxy_port)
+            for query in plan.queries
+            for each in servers
+        }
+        turns = await take_turns(plan, servers)
+        return Found(
+            [
+                Figures.of(server, query, clients, each, counted[server, query])
+                for (server, query, clients), each in turns.items()
+            ],
+            {each.server.name: peak_memory_megabytes(each.pid) for each in servers},
+        )
+
+
+@asynccontextmanager
+async def serving(
+    servers: Sequence[Server], items: Sequence[Item], store_url: str
+) -> AsyncIterator[tuple[list[Running], int]]:
+    """The servers on a table of these items, and the port of the proxy before the store."""
+    async with filled_store(store_url, graph, items):
         with (
             _slow_store(store_url) as proxy_port,
-            running(plan.servers, f"http://127.0.0.1:{proxy_port}") as servers,
+            running(servers, f"http://127.0.0.1:{proxy_port}") as started,
         ):
-            await compare_answers(plan.queries, servers)
-            say(f"{', '.join(each.server.name for each in servers)}: their answers are equal")
-            counted = {
-                (each.server.name, query.name): await count(query, each, proxy_port)
-                for query in plan.queries
-                for each in servers
-            }
-            turns = await take_turns(plan, servers)
-            return Found(
-                [
-                    Figures.of(server, query, clients, each, counted[server, query])
-                    for (server, query, clients), each in turns.items()
-                ],
-                {each.server.name: peak_memory_megabytes(each.pid) for each in servers},
-            )
+            yield started, proxy_port
 
 
 @contextmanager
@@ -128,27 +138,27 @@ async def take_turns(plan: Plan, servers: Sequence[Running]) -> dict[tuple[str, 
     began, found = time.monotonic(), dict[tuple[str, str, int], Turns]()
     for query in plan.queries:
         for each in servers:
-            await _turn(query, each, plan.clients[-1], plan.seconds * each.server.warm_up)
+            await take_turn(query, each, plan.clients[-1], plan.seconds * each.server.warm_up)
     say(f"warm after {time.monotonic() - began:.0f} s")
     for number in range(plan.rounds):
         for query in plan.queries:
             for clients in plan.clients:
                 for each in servers:
                     turns = found.setdefault((each.server.name, query.name, clients), Turns())
-                    turns.add(*await _turn(query, each, clients, plan.seconds))
+                    turns.add(*await take_turn(query, each, clients, plan.seconds))
         say(f"round {number + 1} of {plan.rounds} done after {time.monotonic() - began:.0f} s")
     return found
 
 
-async def _turn(
-    query: Query, each: Running, clients: int, seconds: float
+async def take_turn(
+    query: Query, each: Running, clients: int, seconds: float, fewest: int = _FEWEST
 ) -> tuple[float, float, list[float]]:
     """What the server's process spent, how long it took, and each operation's latency; all in seconds."""
     requests = [http_post(each.port, each.server.path, body) for body in query.bodies()]
     load = Clients(each.port, clients)
     try:
         before = processor_seconds(each.pid)
-        turn = await load.turn(requests, seconds, at_least=max(_FEWEST, clients))
+        turn = await load.turn(requests, seconds, at_least=max(fewest, clients))
         return processor_seconds(each.pid) - before, turn.seconds, turn.latencies
     except WrongAnswerError as error:
         raise WrongAnswerError(f"{query.name}: {each.server.name}: {error}") from error

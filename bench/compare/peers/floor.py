@@ -103,9 +103,16 @@ class Dynamo:
         self, partition: str, attributes: str, *, prefix: str = "", index: str = "", limit: int = 0
     ) -> list[_Typed]:
         """The items of a partition, of which the sort key has this beginning."""
-        answer = await self.send("Query", _query(partition, attributes, prefix, index, limit))
-        items: list[_Typed] = answer["Items"]
-        return items
+        items: list[_Typed] = []
+        more: _Typed = {}
+        while True:
+            answer = await self.send("Query", _query(partition, attributes, prefix, index, limit, **more))
+            items += answer["Items"]
+            start = answer.get("LastEvaluatedKey")
+            limit -= len(answer["Items"])
+            if not start or limit <= 0:
+                return items
+            more = {"ExclusiveStartKey": start}
 
     async def count(self, partition: str, prefix: str, index: str) -> int:
         """How many items there are."""
@@ -283,8 +290,30 @@ async def _list(dynamo: Dynamo, variables: dict[str, Any], is_merged: bool) -> d
     return {"users": {"nodes": nodes}}
 
 
+async def _fan_out(dynamo: Dynamo, variables: dict[str, Any], is_merged: bool) -> dict[str, Any]:
+    key = f"CATEGORY#{variables['category']}"
+    edges_of = dynamo.query(key, "PK", prefix="PRODUCT#", index="GSI1", limit=variables["first"])
+    if is_merged:
+        category, edges = await asyncio.gather(dynamo.get(key, "name"), edges_of)
+    else:
+        category = await dynamo.get(key, "name")
+        edges = await edges_of
+    keys = [edge["PK"]["S"] for edge in edges]
+    products = await dynamo.batch(keys, "name,price")
+    nodes = [{"name": products[each]["name"]["S"], "price": products[each]["price"]["N"]} for each in keys]
+    return {"category": {"name": category["name"]["S"], "products": {"nodes": nodes}}}
+
+
 async def _deep(dynamo: Dynamo, variables: dict[str, Any], is_merged: bool) -> dict[str, Any]:
-    top = "CATEGORY#menu"
+    return await _down(dynamo, "menu", 4, is_merged)
+
+
+def _line(levels: int) -> _Answer:
+    return lambda dynamo, variables, is_merged: _down(dynamo, "line", levels, is_merged)
+
+
+async def _down(dynamo: Dynamo, root: str, levels: int, is_merged: bool) -> dict[str, Any]:
+    top = f"CATEGORY#{root}"
     names: dict[str, str] = {}
     below: dict[str, list[str]] = {}
 
@@ -293,14 +322,14 @@ async def _deep(dynamo: Dynamo, variables: dict[str, Any], is_merged: bool) -> d
 
     async def look_below(keys: list[str]) -> None:
         found = await asyncio.gather(
-            *(dynamo.query(key, "childCategoryId", prefix="CHILD#", limit=5) for key in keys)
+            *(dynamo.query(key, "childCategoryId", prefix="CHILD#", limit=10) for key in keys)
         )
         for key, edges in zip(keys, found, strict=True):
             below[key] = [f"CATEGORY#{edge['childCategoryId']['S']}" for edge in edges]
 
     level = [top]
-    for depth in range(5):
-        if depth == 4:
+    for depth in range(levels + 1):
+        if depth == levels:
             await look(level)
         elif is_merged:
             await asyncio.gather(look(level), look_below(level))
@@ -310,7 +339,7 @@ async def _deep(dynamo: Dynamo, variables: dict[str, Any], is_merged: bool) -> d
         level = [child for key in level for child in below.get(key, ())]
 
     def category(key: str, depth: int) -> dict[str, Any]:
-        if depth == 4:
+        if depth == levels:
             return {"name": names[key]}
         return {
             "name": names[key],
@@ -366,6 +395,8 @@ _ANSWERS: dict[str, _Answer] = {
     "deep": _deep,
     "count": _count,
     "filtered": _filtered,
+    "fan_out": _fan_out,
+    **{f"depth{levels}": _line(levels) for levels in range(1, 7)},
 }
 
 

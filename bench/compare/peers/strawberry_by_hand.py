@@ -65,9 +65,16 @@ class Dynamo:
                 self.resource = await self._opened.enter_async_context(resource)
                 self.table = await self.resource.Table(_TABLE)
 
-    async def query(self, condition: ConditionBase, **more: Any) -> list[Item]:
-        items: list[Item] = (await self.table.query(KeyConditionExpression=condition, **more))["Items"]
-        return items
+    async def query(self, condition: ConditionBase, first: int, **more: Any) -> list[Item]:
+        items: list[Item] = []
+        while True:
+            answer = await self.table.query(
+                KeyConditionExpression=condition, Limit=first - len(items), **more
+            )
+            items += answer["Items"]
+            if "LastEvaluatedKey" not in answer or len(items) >= first:
+                return items
+            more["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     async def count(self, condition: ConditionBase, **more: Any) -> int:
         total: int = 0
@@ -125,7 +132,7 @@ class ListLoader(DataLoader[tuple[str, int], list[Item]]):
             *(
                 dynamo.query(
                     Key(f"{self._index}PK").eq(partition) & Key(f"{self._index}SK").begins_with(self._prefix),
-                    Limit=first,
+                    first,
                     **more,
                 )
                 for partition, first in keys
@@ -144,6 +151,7 @@ class Loaders:
         self.items = ListLoader("PRODUCT#")
         self.categories_of = ListLoader("CATEGORY#")
         self.children = ListLoader("CHILD#")
+        self.products_of = ListLoader("PRODUCT#", "GSI1")
 
 
 Info = strawberry.Info[Loaders, None]
@@ -158,6 +166,12 @@ class Category:
     async def children(self, info: Info, first: int = 20) -> Categories:
         edges = await info.context.children.load((f"CATEGORY#{self.category_id}", first))
         return await categories_of([edge["childCategoryId"] for edge in edges], info)
+
+    @strawberry.field
+    async def products(self, info: Info, first: int = 20) -> ProductNodes:
+        edges = await info.context.products_of.load((f"CATEGORY#{self.category_id}", first))
+        items = await info.context.products.load_many([edge["productId"] for edge in edges])
+        return ProductNodes(nodes=[to_product(item) for item in items if item])
 
 
 @strawberry.type
@@ -185,6 +199,11 @@ class Product:
     async def categories(self, info: Info, first: int = 20) -> Categories:
         edges = await info.context.categories_of.load((f"PRODUCT#{self.product_id}", first))
         return await categories_of([edge["categoryId"] for edge in edges], info)
+
+
+@strawberry.type
+class ProductNodes:
+    nodes: list[Product]
 
 
 def to_product(item: Item) -> Product:
@@ -289,7 +308,7 @@ class Users:
     @strawberry.field
     async def nodes(self) -> list[User]:
         condition = Key("GSI1PK").eq("USER")
-        return [to_user(item) for item in await dynamo.query(condition, IndexName="GSI1", Limit=self.first)]
+        return [to_user(item) for item in await dynamo.query(condition, self.first, IndexName="GSI1")]
 
     @strawberry.field
     async def total_count(self) -> int | None:

@@ -46,7 +46,7 @@ function nodeLoader(prefix) {
 // bring arrives together, and so the nodes of all of these lists make one batch.
 function listLoader(options) {
   return new DataLoader(
-    (keys) => Promise.all(keys.map(async ({ of, first }) => (await query(of, { ...options, Limit: first })).Items)),
+    (keys) => Promise.all(keys.map(({ of, first }) => list(of, first, options))),
     { cacheKeyFn: ({ of, first }) => `${first} ${of}` },
   );
 }
@@ -59,6 +59,7 @@ const createLoaders = () => ({
   items: listLoader({ prefix: "PRODUCT#" }),
   categoriesOf: listLoader({ prefix: "CATEGORY#" }),
   children: listLoader({ prefix: "CHILD#" }),
+  productsOf: listLoader({ prefix: "PRODUCT#", index: "GSI1" }),
 });
 
 function query(partition, { prefix, index, ...more }) {
@@ -76,6 +77,17 @@ function query(partition, { prefix, index, ...more }) {
       },
     }),
   );
+}
+
+async function list(partition, first, options) {
+  const items = [];
+  let start;
+  do {
+    const answer = await query(partition, { ...options, Limit: first - items.length, ExclusiveStartKey: start });
+    items.push(...answer.Items);
+    start = answer.LastEvaluatedKey;
+  } while (start && items.length < first);
+  return items;
 }
 
 async function count(partition, options) {
@@ -156,6 +168,10 @@ const resolvers = {
     },
   },
   Category: {
+    products: async (category, { first }, { loaders }) => {
+      const edges = await loaders.productsOf.load({ of: `CATEGORY#${category.categoryId}`, first });
+      return { nodes: loaders.products.loadMany(edges.map((edge) => edge.productId)) };
+    },
     children: async (category, { first }, { loaders }) => {
       const edges = await loaders.children.load({ of: `CATEGORY#${category.categoryId}`, first });
       return { nodes: loaders.categories.loadMany(edges.map((edge) => edge.childCategoryId)) };
