@@ -40,7 +40,7 @@ PAGE = ROOT / "docs" / "performance.md"
 PLOT = ROOT / "docs" / "performance-servers.svg"
 LAST = ROOT / ".bench" / "quick.json"
 """The ratios of the last quick run; git ignores them, since they are this machine's."""
-_NAMES = {server.name: server.about for server in SERVERS}
+_NAMES = {server.name: server.shown_name for server in SERVERS}
 
 
 def present(names: Sequence[str] | None) -> list[Server]:

@@ -36,7 +36,7 @@ WIDTH = 10
 _LONG = 64
 """Of so many clients one turn is long enough."""
 SERIES = {"edges": "edges of a list", "levels": "levels of a query", "clients": "clients at once"}
-_NAMES = {server.name: server.about for server in SERVERS}
+_NAMES = {server.name: server.shown_name for server in SERVERS}
 
 
 @dataclass(frozen=True)

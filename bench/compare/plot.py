@@ -44,7 +44,7 @@ def write_plot(found: Found, names: Mapping[str, str], file: Path) -> None:
     axes.set_xlabel(f"processor ms an operation, {clients} clients (logarithmic)")
     axes.grid(axis="both", color="#e0e0e0", zorder=0)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize="small")
+    figure.legend(loc="outside upper center", ncols=len(names), frameon=False, fontsize="small")
     _save(figure, file)
 
 
@@ -78,15 +78,17 @@ def write_growth(
             if name != "levels":
                 axes.set_xscale("log")
                 axes.xaxis.set_major_formatter("{x:g}")
-                if label != "operations a second":
+                if label not in ("operations a second", "peak MB"):
                     axes.set_yscale("log")
                     axes.yaxis.set_major_formatter("{x:g}")
+            if axes.get_yscale() == "linear":
+                axes.set_ylim(bottom=0)
             axes.set_ylabel(label, fontsize="small")
             axes.grid(color="#e0e0e0")
             axes.spines[["top", "right"]].set_visible(False)
             if row == len(rows) - 1:
                 axes.set_xlabel(about)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize="small")
+    figure.legend(loc="outside upper center", ncols=len(names), frameon=False, fontsize="small")
     _save(figure, file)
 
 

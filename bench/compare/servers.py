@@ -28,7 +28,7 @@ class Server:
     """A program that answers the queries; `{port}` stands in its command and environment for its port."""
 
     name: str
-    about: str
+    shown_name: str
     command: Sequence[str]
     path: str = "/"
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Running:
 _BIN = Path(sys.executable).parent
 KEYGRAPH = Server(
     "keygraph",
-    "Keygraph, `keygraph serve`",
+    "Keygraph",
     (str(_BIN / "keygraph"), "serve", "--host", "127.0.0.1", "--port", "{port}"),
     "/graphql",
     {
@@ -61,7 +61,7 @@ KEYGRAPH = Server(
 )
 STRAWBERRY = Server(
     "strawberry",
-    "Strawberry + aiodataloader + aioboto3, by hand",
+    "Strawberry",
     (
         sys.executable,
         "-m",
@@ -76,7 +76,7 @@ STRAWBERRY = Server(
 )
 APOLLO = Server(
     "apollo",
-    "Apollo Server + DataLoader + AWS SDK v3",
+    "Apollo",
     ("node", "server.mjs"),
     environment={"PORT": "{port}", "NODE_ENV": "production"},
     folder=_APOLLO,
@@ -86,7 +86,7 @@ APOLLO = Server(
 PLAIN, MERGED = (
     Server(
         f"floor-{order}",
-        f"written for the query on aiohttp, {order}",
+        f"floor, {order}",
         (sys.executable, "-m", "bench.compare.peers.floor", order),
         environment={"PORT": "{port}"},
     )
