@@ -95,8 +95,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 # Without npm the run says which server it leaves out.
 $(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,bench]'
-	@command -v npm >/dev/null || exit 0; npm ci --prefix $(APOLLO) --ignore-scripts --silent --no-audit --no-fund
-	@touch $@
+	@! command -v npm >/dev/null || { \
+		npm ci --prefix $(APOLLO) --ignore-scripts --silent --no-audit --no-fund && touch $@ || \
+		echo "npm could not install the packages of the peer on Node." >&2; }
 
 # Without these files the playground takes the same ones from a CDN, so that a missing npm is one line and no failure.
 $(PLAYGROUND): server/playground/manifest.json server/playground/package-lock.json | $(INSTALLED)
