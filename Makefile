@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PLAYGROUND := server/playground/assets/.installed
+APOLLO := bench/compare/peers/apollo
+BENCH := $(VENV)/.bench
 
 # The first interpreter that is new enough and can make a venv. Looked for only when a venv has to be made.
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
@@ -54,10 +56,26 @@ check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
 plan-tables: $(INSTALLED)  ## Measure the operations of docs/plan.md against the least that their keys allow
 	@$(BIN)/python -m bench.plan_tables
 
+# To a million items: some minutes, and 1 GB of disk.
 .PHONY: bench-embedded
-bench-embedded: $(INSTALLED)  ## Measure the embedded engine, to a million items (some minutes, 1 GB of disk)
-	@$(PIP_INSTALL) --no-build-isolation --editable '.[bench]'
+bench-embedded: $(BENCH)  ## Measure the embedded engine, with moto beside it
 	@$(BIN)/python -m bench.embedded
+
+# What cannot be had here (npm, Java, the packages of the peer on Node) is said by name and left out.
+.PHONY: bench
+bench: $(BENCH)  ## Compare with Apollo, Strawberry and code by hand (ARGS="--queries nested --rounds 1")
+	@$(BIN)/python -m tests.dynamodb_local
+	@$(BIN)/python -m bench.compare $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: $(BENCH)  ## Compare with the last figures and with code by hand, in two minutes
+	@$(BIN)/python -m tests.dynamodb_local
+	@$(BIN)/python -m bench.compare --quick $(ARGS)
+
+.PHONY: bench-growth
+bench-growth: $(BENCH)  ## Measure how time, memory and requests grow with what is asked
+	@$(BIN)/python -m tests.dynamodb_local
+	@$(BIN)/python -m bench.compare.growth $(ARGS)
 
 .PHONY: format
 format: $(INSTALLED)  ## Format, and mend what the linter can mend
@@ -66,7 +84,7 @@ format: $(INSTALLED)  ## Format, and mend what the linter can mend
 
 .PHONY: clean
 clean:  ## Remove what the other targets made, but not the data under .keygraph
-	@rm -rf $(VENV) $(dir $(PLAYGROUND)) .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(dir $(PLAYGROUND)) $(APOLLO)/node_modules .bench .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without build isolation, so that the build too uses what constraints.txt names.
@@ -80,6 +98,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PIP_INSTALL) --only-binary httptools,uvloop --no-build-isolation --editable '.[fast]' 2>/dev/null || echo \
 		"uvloop and httptools are not there for this Python: it serves without them, which takes more processor time." >&2
 	@touch $@
+
+# Without npm the run says which server it leaves out.
+$(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,bench]'
+	@! command -v npm >/dev/null || { \
+		npm ci --prefix $(APOLLO) --ignore-scripts --silent --no-audit --no-fund && touch $@ || \
+		echo "npm could not install the packages of the peer on Node." >&2; }
 
 # Without these files the playground takes the same ones from a CDN, so that a missing npm is one line and no failure.
 $(PLAYGROUND): server/playground/manifest.json server/playground/package-lock.json | $(INSTALLED)

@@ -11,7 +11,6 @@ trips than estimated, or is far from its estimated read units without a note why
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -25,6 +24,7 @@ from bench.estimates import table_text as estimates_text
 from bench.estimates import wrong as wrong_estimates
 from bench.measuring import Measured, filled_store, measured, planned
 from bench.operations import OPERATIONS, Operation
+from bench.pages import with_part
 from bench.worlds import World, worlds
 from resolvers import build_schema
 from resolvers.steps import steps_of, steps_text
@@ -132,14 +132,6 @@ def plan_text() -> str:
     schema = build_schema(world.graph.check())
     steps = steps_text(steps_of(planned(schema, SHOWN.document, SHOWN.variables).plan, world.graph))
     return f"```graphql\n{SHOWN.document}\n```\n\n```text\n{steps}```\n"
-
-
-def with_part(page: str, name: str, text: str) -> str:
-    """The page with that text between the markers of that name. Raises ValueError where it has none."""
-    marked = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
-    if not marked.search(page):
-        raise ValueError(f"{PAGE.name} has no <!-- {name} --> and <!-- /{name} -->")
-    return marked.sub(lambda _: text, page)
 
 
 async def main() -> int:

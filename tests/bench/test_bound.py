@@ -11,7 +11,8 @@ import pytest
 from bench.bound import Items, RoundTrip, bound
 from bench.measuring import measured
 from bench.operations import OPERATIONS
-from bench.plan_tables import COMMAND, PAGE, plan_text, with_part
+from bench.pages import with_part
+from bench.plan_tables import COMMAND, PAGE, plan_text
 from bench.worlds import SHAPES, World, worlds
 from keygraph.items import Item
 from keygraph.store import BatchWrite, Store

@@ -1,0 +1,1 @@
+"""Keygraph beside other servers that answer the same queries from the same table."""

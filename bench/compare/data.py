@@ -1,0 +1,186 @@
+"""The table of the comparison: a shop of which every list has a known length.
+
+A hundred users, of whom the first twenty have ten orders each; five items an order; eight hundred products among them,
+each in one category; and categories down four levels, three below each. The same at every start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from keygraph.items import Item
+
+USERS = 100
+CUSTOMERS = 20
+ORDERS = 10
+ITEMS = 5
+PRODUCTS = 800
+BRANCHES = 3
+LEVELS = 4
+ROOT = "menu"
+STATUSES = ("pending", "processing", "shipped", "delivered")
+
+
+def user_id(number: int) -> str:
+    """Ids that ascend with the time at which the user came."""
+    return f"U{number:04d}"
+
+
+def items() -> Iterator[Item]:
+    """Everything that stands in the table."""
+    yield from _categories(ROOT, LEVELS)
+    for number in range(USERS):
+        yield _user(number)
+    yield from products(0, PRODUCTS)
+    for customer in range(CUSTOMERS):
+        for number in range(ORDERS):
+            yield from _order(customer, number)
+
+
+def products(start: int, stop: int) -> Iterator[Item]:
+    """The products of these numbers, each with its category."""
+    for number in range(start, stop):
+        yield from _product(number)
+
+
+def category_of(name: str, size: int) -> Iterator[Item]:
+    """A category in which so many products stand as well."""
+    key = f"CATEGORY#{name}"
+    yield _category(name)
+    for number in range(size):
+        product = _product_id(number)
+        good = f"PRODUCT#{product}"
+        yield _item("ProductCategory", good, key, (key, good), productId=product, categoryId=name)
+
+
+def lines(name: str, width: int, levels: int) -> Iterator[Item]:
+    """A category with so many below it, and below each of them a single one, so many levels down in all."""
+    yield _category(name)
+    for number in range(width):
+        above = name
+        for level in range(levels):
+            child = f"{name}-{number}-{level}"
+            yield _below(above, child)
+            yield _category(child)
+            above = child
+
+
+def _user(number: int) -> Item:
+    user = user_id(number)
+    return _item(
+        "User",
+        f"USER#{user}",
+        index=("USER", _time(number)),
+        userId=user,
+        name=f"Customer {number}",
+        email=f"customer{number}@example.com",
+        userType="customer" if number % 7 else "seller",
+        UpdatedAt=_time(number + 5000),
+    )
+
+
+def _product(number: int) -> Iterator[Item]:
+    product, shelf = _product_id(number), _leaves()[number * 7 % BRANCHES**LEVELS]
+    key, above = f"PRODUCT#{product}", f"CATEGORY#{shelf}"
+    yield _item(
+        "Product",
+        key,
+        index=("PRODUCT", _time(number)),
+        productId=product,
+        name=f"Product {number}",
+        price=_price(number),
+        description=f"What there is to say about product {number}, which is as long as such texts are. " * 3,
+        sellerId=user_id(number * 7 % USERS),
+    )
+    yield _item("ProductCategory", key, above, (above, key), productId=product, categoryId=shelf)
+
+
+def _order(customer: int, number: int) -> Iterator[Item]:
+    serial = customer * ORDERS + number
+    order, user, placed = f"O{serial:06d}", user_id(customer), _time(10_000 + serial)
+    key, total = f"ORDER#{order}", Decimal(0)
+    for place in range(ITEMS):
+        bought = (serial * ITEMS + place) % PRODUCTS
+        good, quantity = f"PRODUCT#{_product_id(bought)}", place % 3 + 1
+        cost = _price(bought) * quantity
+        total += cost
+        yield _item(
+            "OrderItem",
+            key,
+            good,
+            (good, key),
+            orderId=order,
+            productId=_product_id(bought),
+            quantity=Decimal(quantity),
+            unitPrice=_price(bought),
+            totalPrice=cost,
+        )
+    yield _item(
+        "Order",
+        key,
+        index=(f"USER#{user}", f"ORDER#{placed}"),
+        orderId=order,
+        customerId=user,
+        total=total,
+        status=STATUSES[serial % len(STATUSES)],
+        orderDate=placed,
+        UpdatedAt=_time(20_000 + serial),
+    )
+
+
+def _categories(name: str, levels: int) -> Iterator[Item]:
+    yield _category(name)
+    for number in range(BRANCHES if levels else 0):
+        child = f"{name}-{number}"
+        yield _below(name, child)
+        yield from _categories(child, levels - 1)
+
+
+def _category(name: str) -> Item:
+    key = f"CATEGORY#{name}"
+    return _item("Category", key, categoryId=name, name=name.title(), description=f"All of {name}")
+
+
+def _below(parent: str, child: str) -> Item:
+    return _item(
+        "CategoryChild",
+        f"CATEGORY#{parent}",
+        f"CHILD#{child}",
+        (f"CATEGORY#{child}", f"PARENT#{parent}"),
+        parentCategoryId=parent,
+        childCategoryId=child,
+        childName=child.title(),
+        CreatedAt=_time(0),
+    )
+
+
+def _leaves() -> list[str]:
+    names = [ROOT]
+    for _ in range(LEVELS):
+        names = [f"{name}-{number}" for name in names for number in range(BRANCHES)]
+    return names
+
+
+def _product_id(number: int) -> str:
+    return f"P{number:05d}"
+
+
+def _price(number: int) -> Decimal:
+    """From 5 to 205, in no order, and never a round number: stores write those in ways of their own."""
+    return Decimal(number * 7919 % 200 + 5) + Decimal("0.99")
+
+
+def _time(number: int) -> str:
+    """Times that ascend with the number, a minute apart."""
+    day, minute = divmod(number, 1440)
+    month, day = divmod(day, 28)
+    return f"2025-{month + 1:02d}-{day + 1:02d}T{minute // 60:02d}:{minute % 60:02d}:00Z"
+
+
+def _item(
+    kind: str, partition: str, sort: str = "", index: tuple[str, str] | None = None, **more: Any
+) -> Item:
+    item = {"PK": partition, "SK": sort or partition, "Type": kind, **more}
+    return item if index is None else {**item, "GSI1PK": index[0], "GSI1SK": index[1]}

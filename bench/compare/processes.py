@@ -1,0 +1,93 @@
+"""Processes that are measured: how they are started, what they have cost, and how they end."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 15.0
+
+
+class DidNotStartError(Exception):
+    """A process ended, or did not listen in time; the message holds what it said."""
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def started(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, port: int
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The process, when it listens on the port; it ends with the block."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            until = time.monotonic() + _START_SECONDS
+            while not _listens(port):
+                if process.poll() is not None or time.monotonic() > until:
+                    log.seek(0)
+                    raise DidNotStartError(f"{command[0]}: {log.read().decode(errors='replace')[-2000:]}")
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def processor_seconds(pid: int) -> float:
+    """What the process and its children have cost until now, to the nanosecond (clock_getcpuclockid)."""
+    return sum(time.clock_gettime((~each << 3) | 2) for each in _with_children(pid))
+
+
+def peak_memory_megabytes(pid: int) -> float:
+    """The most that the process and its children have held in memory."""
+    kilobytes = 0
+    for each in _with_children(pid):
+        for line in Path(f"/proc/{each}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                kilobytes += int(line.split()[1])
+    return kilobytes / 1024
+
+
+def forget_peak_memory(pid: int) -> None:
+    """From now on the peak is that of what comes (proc_pid_clear_refs(5))."""
+    for each in _with_children(pid):
+        Path(f"/proc/{each}/clear_refs").write_text("5")
+
+
+def _with_children(pid: int) -> Iterator[int]:
+    yield pid
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield from _with_children(int(child))

@@ -1,0 +1,124 @@
+"""The servers that are compared: how each is started, and why one is left out."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.compare.processes import free_port, started
+
+ROOT = Path(__file__).parents[2]
+_APOLLO = Path(__file__).parent / "peers" / "apollo"
+AWS = {
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""What signs requests; DynamoDB Local takes any."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A program that answers the queries; `{port}` stands in its command and environment for its port."""
+
+    name: str
+    shown_name: str
+    command: Sequence[str]
+    path: str = "/"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    folder: Path = ROOT
+    warm_up: float = 1.0
+    """How many turns long it warms up."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that answers."""
+
+    server: Server
+    port: int
+    pid: int
+
+
+_BIN = Path(sys.executable).parent
+KEYGRAPH = Server(
+    "keygraph",
+    "Keygraph",
+    (str(_BIN / "keygraph"), "serve", "--host", "127.0.0.1", "--port", "{port}"),
+    "/graphql",
+    {
+        "KEYGRAPH_MODEL": "examples.commerce:graph",
+        "KEYGRAPH_SECRET": "of a measurement",
+        # A busy DynamoDB Local can keep what waits behind thousands of requests longer than the usual ten seconds.
+        "KEYGRAPH_DEADLINE": "60",
+    },
+)
+STRAWBERRY = Server(
+    "strawberry",
+    "Strawberry",
+    (
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "bench.compare.peers.strawberry_by_hand:app",
+        "--port",
+        "{port}",
+        "--log-level",
+        "warning",
+        "--no-access-log",
+    ),
+)
+APOLLO = Server(
+    "apollo",
+    "Apollo",
+    ("node", "server.mjs"),
+    environment={"PORT": "{port}", "NODE_ENV": "production"},
+    folder=_APOLLO,
+    # V8 compiles what runs often: a short turn of its own would show what runs before that.
+    warm_up=6.0,
+)
+PLAIN, MERGED = (
+    Server(
+        f"floor-{order}",
+        f"floor, {order}",
+        (sys.executable, "-m", "bench.compare.peers.floor", order),
+        environment={"PORT": "{port}"},
+    )
+    for order in ("plain", "merged")
+)
+SERVERS = (KEYGRAPH, APOLLO, STRAWBERRY, PLAIN, MERGED)
+
+
+def missing(server: Server) -> str | None:
+    """Why a server cannot run here, and what to do about it; None where it can."""
+    if server is APOLLO:
+        if shutil.which("node") is None:
+            return "there is no node: install Node.js 20 or newer"
+        if not (_APOLLO / "node_modules").is_dir():
+            return f"its packages are not installed: `npm ci` in {_APOLLO.relative_to(ROOT)}, as `make bench` does"
+    return None
+
+
+@contextmanager
+def running(servers: Sequence[Server], store_url: str) -> Iterator[list[Running]]:
+    """The servers, when all of them listen."""
+    with ExitStack() as open_:
+        found = []
+        for server in servers:
+            port = free_port()
+            environment = {
+                **AWS,
+                "BENCH_STORE": store_url,
+                "KEYGRAPH_STORE": store_url,
+                **{name: value.replace("{port}", str(port)) for name, value in server.environment.items()},
+            }
+            command = [word.replace("{port}", str(port)) for word in server.command]
+            process = open_.enter_context(started(command, environment, server.folder, port))
+            found.append(Running(server, port, process.pid))
+        yield found
