@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from keygraph.conditions import Path, paths_of
@@ -53,6 +54,25 @@ def _in_index(model: Model, index: str | None, names: frozenset[str]) -> tuple[P
     if model.type_attribute:
         wanted |= {model.type_attribute}
     return _paths(name for name in wanted if model.table.has(index, name))
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The attributes that a reader wants of the items of each type.
+
+    One answer for everything that is read together, so that an item which was read in one place serves all others.
+    """
+
+    of_items: Mapping[RecordType, frozenset[str] | None]
+    """None for all of them."""
+    projection: tuple[Path, ...] | None
+    """That of whatever is got by key; None for whole items."""
+
+    @classmethod
+    def of(cls, model: Model, needed: Mapping[RecordType, Iterable[str] | None]) -> Attributes:
+        """Those that tell these fields, ends and methods of each type."""
+        attributes = {record: attributes_of(model, record, names) for record, names in needed.items()}
+        return cls(attributes, items_projection(model, attributes))
 
 
 def items_projection(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from graphql.execution.values import VariableValues, get_argument_values
@@ -33,6 +33,11 @@ class Arguments:
         if isinstance(given, Exception):
             raise given
         return given
+
+    def texts_of(self, variables: Sequence[str]) -> tuple[str, ...]:
+        """The values of these variables, as texts that differ where they do."""
+        values = self._variables.coerced
+        return tuple([repr(values[name]) if name in values else "" for name in variables])
 
     def _converted(self, field: FieldPlan) -> Mapping[str, Any]:
         definition = cast(Any, field.definition)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from keygraph.conditions import Path
 from keygraph.graph import Graph
-from keygraph.projecting import attributes_of, items_projection
+from keygraph.projecting import Attributes
 from keygraph.records import RecordType
 from keygraph.store import Store
 from resolvers.loaders import NeighbourLoader, NodeLoader
@@ -45,37 +44,28 @@ class RequestContext:
     store: Store
     secret: bytes
     limits: Limits
-    needed: Mapping[RecordType, frozenset[str] | None]
-    """The fields, ends and methods of each record type that the operation asks for; None for all."""
+    attributes: Attributes
+    """The attributes of the items that the operation asks for."""
     budget: float | None = None
     """The read units that it may cost."""
     refusal: Refusal | None = None
     """Asked of each object before it is read, or anything below it."""
     meter: MeteredStore = field(init=False)
-    projection: tuple[Path, ...] | None = field(init=False)
-    """That of whatever is got by key; None for whole items."""
     nodes: NodeLoader = field(init=False)
     neighbours: NeighbourLoader = field(init=False)
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store, self.budget)
-        self._attributes = {
-            record: attributes_of(self.graph, record, names) for record, names in self.needed.items()
-        }
-        self.projection = items_projection(self.graph, self._attributes)
-        self.nodes = NodeLoader(self.meter, self.projection)
+        self.nodes = NodeLoader(self.meter, self.attributes.projection)
         self.neighbours = NeighbourLoader(self.meter, self.limits.concurrency)
 
     def attributes_of(self, record: RecordType) -> frozenset[str] | None:
-        """The attributes that the operation wants of an item of that type; None for all.
-
-        One answer for the whole operation, so that an item which was read in one place serves all others.
-        """
-        return self._attributes.get(record, frozenset())
+        """The attributes that the operation wants of an item of that type; None for all."""
+        return self.attributes.of_items.get(record, frozenset())
 
     def is_needed(self, record: RecordType) -> bool:
         """Whether the operation asks anything of items of that type, so that what is got by key tells what they are."""
-        return record in self._attributes
+        return record in self.attributes.of_items
 
     def give_up(self) -> None:
         """Ends what is under way to the store: the answer is decided, or nobody waits for it."""

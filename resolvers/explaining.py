@@ -102,7 +102,7 @@ class _Requests:
         found: dict[DescribedRequest, None] = {}
         for name in step.types:
             record = self._graph.types[name]
-            request = key_request(self._graph, record, identity, self._context.projection)
+            request = key_request(self._graph, record, identity, self._context.attributes.projection)
             found[replace(request, operation="BatchGetItem") if is_many else request] = None
         yield from found
 
@@ -161,7 +161,7 @@ class _Requests:
     def _join_parts(
         self, parts: list[Step], together: Together, record: RecordType, identity: tuple[str, ...] | None
     ) -> None:
-        request = together.request(shown_key(record, identity), self._context.projection)
+        request = together.request(shown_key(record, identity), self._context.attributes.projection)
         for part in parts:
             part.requests = ()
             part.together = tuple(each.place for each in parts if each is not part)

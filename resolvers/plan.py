@@ -24,7 +24,9 @@ from graphql import (
     is_non_null_type,
 )
 
+from keygraph.graph import Graph
 from keygraph.paths import AccessPath
+from keygraph.projecting import Attributes
 from keygraph.records import RecordType
 from resolvers.meanings import (
     Called,
@@ -317,6 +319,7 @@ class Plan:
     operation: OperationDefinitionNode
     root: ObjectPlan
     fragments: Mapping[str, FragmentDefinitionNode]
+    graph: Graph
     writers: dict[ObjectPlan, Any] = field(default_factory=dict)
     """How the objects are written, as `resolvers.writers` has prepared it so far."""
 
@@ -384,3 +387,8 @@ class Plan:
             before = found.get(plan.record, frozenset())
             found[plan.record] = None if names is None or before is None else before | names
         return found
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        """The attributes of the items that it asks for."""
+        return Attributes.of(self.graph, self.needed)

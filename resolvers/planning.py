@@ -156,4 +156,4 @@ def make_plan(
     """The plan of a query of a validated document, where the variables of its directives have these values."""
     planner = Planner(schema, graph, fragments, booleans)
     root = planner.selected(cast(Any, schema.query_type).name, [operation.selection_set])
-    return Plan(operation, root, fragments)
+    return Plan(operation, root, fragments, graph)

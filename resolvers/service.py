@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from graphql import (
     DocumentNode,
@@ -19,7 +20,7 @@ from graphql import (
 from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.errors import BadUserInput
-from keygraph.records import RecordType
+from keygraph.projecting import Attributes
 from keygraph.store import Store
 from resolvers.arguments import Arguments
 from resolvers.completion import Completion
@@ -31,6 +32,7 @@ from resolvers.documents import Document, Documents, is_query
 from resolvers.errors import internal_error, public_error
 from resolvers.execution import Reading
 from resolvers.explaining import Explanation, explained_steps
+from resolvers.late_estimates import LateEstimates
 from resolvers.plan import Plan
 from resolvers.schema import GraphSchema
 from resolvers.stand_ins import stand_ins
@@ -73,6 +75,8 @@ class Service:
         self._cost_limit = cost_limit
         self._depth_limit = depth_limit
         self._refusal = refusal
+        self._late: WeakKeyDictionary[Plan, LateEstimates] = WeakKeyDictionary()
+        self._no_attributes = Attributes.of(schema.graph, {})
         self.statistics = Statistics()
 
     async def execute(
@@ -98,7 +102,7 @@ class Service:
             return {"errors": refused.errors}
         if self._depth_limit is not None and run.plan.depth > self._depth_limit:
             return {"errors": [depth_error(run.plan.depth, self._depth_limit)]}
-        if self._cost_limit is None and not with_cost:
+        if not with_cost and (self._cost_limit is None or self._lately(run) <= self._cost_limit):
             return await self._run(run, read, variables)
         estimate = self._estimate(run)
         if self._cost_limit is not None and estimate.charge.read_units > self._cost_limit:
@@ -135,23 +139,30 @@ class Service:
         if not isinstance(values, VariableValues):
             raise _Refused([public_error(error) for error in values])
         plan = self._documents.plan(read, operation, values.coerced)
-        return _Run(plan, self._context(plan.needed), Arguments(self.schema.schema_converter, values))
+        return _Run(plan, self._context(plan.attributes), Arguments(self.schema.schema_converter, values))
 
     def estimate(self, plan: Plan, values: VariableValues) -> CostEstimate:
         """What an operation with that plan and these variables will cost. To be called where an event loop runs."""
         arguments = Arguments(self.schema.schema_converter, values)
-        return self._estimate(_Run(plan, self._context(plan.needed), arguments))
+        return self._estimate(_Run(plan, self._context(plan.attributes), arguments))
 
     def _estimate(self, run: _Run) -> CostEstimate:
         return CostEstimate(run.plan, run.context, run.arguments, self.statistics)
 
-    def _context(self, needed: Mapping[RecordType, frozenset[str] | None]) -> RequestContext:
+    def _lately(self, run: _Run) -> float:
+        """The read units that a run of this plan, of this size, was estimated to cost lately."""
+        late = self._late.get(run.plan)
+        if late is None:
+            late = self._late[run.plan] = LateEstimates(run.plan)
+        return late.read_units(run.arguments, lambda: self._estimate(run).charge.read_units)
+
+    def _context(self, attributes: Attributes) -> RequestContext:
         return RequestContext(
             self.schema.graph,
             self.store,
             self._secret,
             self._limits,
-            needed,
+            attributes,
             self._cost_limit,
             self._refusal,
         )
@@ -198,7 +209,7 @@ class Service:
             return _refusal("a subscription is not served here", "BAD_USER_INPUT")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
             return _refusal("a mutation is not served here", "BAD_USER_INPUT")
-        context = self._context({})
+        context = self._context(self._no_attributes)
         result: Any = execute(
             self._core,
             DocumentNode(definitions=(operation, *document.fragments.values())),

@@ -82,7 +82,9 @@ class ReadsTogether:
         ORIGIN.set(origin)
         found: Mapping[Part, Found | Item | Exception | None] = {}
         try:
-            found = await read_together(self._context.meter, key, together, self._context.projection)
+            found = await read_together(
+                self._context.meter, key, together, self._context.attributes.projection
+            )
             origin.lists = {
                 kinds[page]: (len(part_found.items), len(part_found.items) < page.extent.count)
                 for part, page in promised.items()
