@@ -58,7 +58,7 @@ class NeighbourList:
     @cached_property
     def _hash(self) -> int:
         # What tells most lists of one operation apart. They are asked for it often.
-        return hash((id(self.path), self.partitions, self.span))
+        return hash((id(self.path), self.partitions, self.span.low))
 
     @property
     def index_name(self) -> str | None:

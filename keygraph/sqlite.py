@@ -198,6 +198,12 @@ class SQLiteStore:
     def _read(
         self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance | None
     ) -> object:
+        match request:
+            case ListTables():
+                return self._catalogue.names(connection)
+            case DescribeTable():
+                layout = self._catalogue.find(connection)
+                return None if layout is None else layout.table
         known = self._catalogue.known
         if known is not None:
             try:
@@ -205,12 +211,6 @@ class SQLiteStore:
             except sqlite3.OperationalError as error:
                 if not str(error).startswith("no such table"):
                     raise
-        match request:
-            case ListTables():
-                return self._catalogue.names(connection)
-            case DescribeTable():
-                layout = self._catalogue.find(connection)
-                return None if layout is None else layout.table
         return self._answered(connection, self._catalogue.layout(connection), request, allowed)
 
     def _answered(

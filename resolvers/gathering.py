@@ -54,6 +54,8 @@ class Gathering:
 
     def depart(self) -> None:
         """Sends what has nothing to wait for. Called when what has just happened has been seen to."""
+        if not self._waiting:
+            return
         # An earlier batch that leaves makes forecasts of its own: they were expected when its keys were added.
         for round_trip in sorted(self._waiting):
             keys = self._waiting[round_trip]

@@ -21,7 +21,7 @@ from resolvers.connections import (
 )
 from resolvers.context import RequestContext
 from resolvers.items_by_key import ItemsByKey, Wanted
-from resolvers.metering import ORIGIN, Origin, origin_is
+from resolvers.metering import ORIGIN, Origin
 from resolvers.plan import FieldPlan, NeighbourNeeds, neighbour_needs
 from resolvers.sources import Source
 from resolvers.visits import BegunList, ListVisit, Visit, place_below
@@ -180,8 +180,11 @@ class ListReads:
     def _ask(self, begun: BegunList, forecast: int, origin: Origin, sooner: int) -> None:
         """Asks for a page that is one read, and goes on when it comes; no task is needed for that."""
         neighbours, request = self._context.neighbours, begun.connection.request
-        with origin_is(origin):
+        token = ORIGIN.set(origin)
+        try:
             answer = neighbours.load(request)
+        finally:
+            ORIGIN.reset(token)
 
         def came() -> None:
             error = answer.exception()

@@ -45,20 +45,23 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
             values = await self.load_all(keys)
         except asyncio.CancelledError:
             # aiodataloader would leave the waiters hanging and the keys' futures in the cache.
-            gave_up = TimedOut("the request to the store was given up")
-            for key in keys:
-                future = self._cache.pop(key, None)
-                if future is not None and not future.done():
-                    _fail(future, gave_up)
+            values = [self._gave_up(key) for key in keys]
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            values = [gave_up for _ in keys]
         for key, value in zip(keys, values, strict=True):
             future = self._cache.get(key) if isinstance(value, Exception) else None
             if future is not None and not future.done():
                 _fail(future, cast(Exception, value))
         return cast("list[ValueT]", values)
+
+    def _gave_up(self, key: KeyT) -> Exception:
+        """Fails whoever waits for a key, and forgets it."""
+        error = TimedOut("the request to the store was given up")
+        future = self._cache.pop(key, None)
+        if future is not None and not future.done():
+            _fail(future, error)
+        return error
 
     def dispatch(self, batch: list[Loader]) -> None:
         """Loads a batch in a task of its own, so that whoever waits for it can be cancelled alone."""
@@ -124,12 +127,16 @@ class NodeLoader(SharedLoader[Key, Item | None]):
         return [*batch.items]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PageOf:
     """A part of a list."""
 
     neighbours: NeighbourList
     extent: Extent
+
+    def __hash__(self) -> int:
+        # Most lists of an operation are asked for one part each.
+        return hash(self.neighbours)
 
 
 @dataclass(frozen=True)
@@ -164,8 +171,28 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
         self._came: dict[PageOf, int] = {}
 
     def do_resolve_reject(self, key: NeighbourRequest, future: asyncio.Future[Any]) -> None:
-        """Each list is read at once, and on its own."""
-        self.dispatch([Loader(key=key, future=future)])
+        """Each list is read at once, and on its own, unless what was read before tells it."""
+        known = self._known(key)
+        if known is not None:
+            future.set_result(known)
+            return
+        self._tasks.append(self.loop.create_task(self._read(key, future)))
+
+    async def _read(self, request: NeighbourRequest, future: asyncio.Future[Any]) -> None:
+        try:
+            async with self._turns:
+                found = await self._answer(request)
+        except asyncio.CancelledError:
+            self._gave_up(request)
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+        except Exception as error:
+            if not future.done():
+                _fail(future, error)
+        else:
+            if not future.done():
+                future.set_result(found)
 
     async def page(self, request: PageOf) -> Found:
         """A page. Whoever waits for it may be cancelled alone."""
@@ -217,24 +244,22 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
     async def _get(self, request: NeighbourRequest) -> Any:
         return await asyncio.shield(self.load(request))
 
-    async def load_all(self, keys: Sequence[NeighbourRequest]) -> list[Any]:
-        [request] = keys  # each goes on its own
-        try:
-            async with self._turns:
-                return [await self._answer(request)]
-        except Exception as error:
-            return [error]
+    def _known(self, request: NeighbourRequest) -> Any:
+        """What lists that were read whole tell."""
+        match request:
+            case PageOf(neighbours, extent):
+                return self._whole.page(neighbours, extent)
+            case CountOf(neighbours):
+                return self._whole.count(neighbours)
+        return None
 
     async def _answer(self, request: NeighbourRequest) -> Any:
         match request:
             case PageOf(neighbours, extent):
-                page = self._whole.page(neighbours, extent)
-                if page is None:
-                    page = await read(self._store, neighbours, extent)
-                    self._whole.add(neighbours, extent, page)
+                page = await read(self._store, neighbours, extent)
+                self._whole.add(neighbours, extent, page)
                 return page
             case CountOf(neighbours, most_pages):
-                known = self._whole.count(neighbours)
-                return await count(self._store, neighbours, most_pages) if known is None else known
+                return await count(self._store, neighbours, most_pages)
             case EdgesTo(neighbours, owner, nodes):
                 return await read_to(self._store, neighbours, owner, nodes)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -70,17 +69,9 @@ class Sent:
     """Whether the range ends here."""
 
 
+_READS = (Query, Count, BatchGet)
+
 ORIGIN: ContextVar[Origin | None] = ContextVar("keygraph-origin", default=None)
-
-
-@contextmanager
-def origin_is(origin: Origin) -> Iterator[None]:
-    """What is begun inside comes from there."""
-    token = ORIGIN.set(origin)
-    try:
-        yield
-    finally:
-        ORIGIN.reset(token)
 
 
 def round_trip_now() -> int:
@@ -128,7 +119,7 @@ class MeteredStore:
         if origin is not None:
             # What is asked for when this has come is one round trip later.
             origin.round_trip = max(origin.round_trip, round_trip + 1)
-        if isinstance(request, Query | Count | BatchGet):
+        if isinstance(request, _READS):
             cost, items, passed, is_last = _seen(answer)
             self.read_units += cost.read_units
             self.sent.append(
