@@ -82,7 +82,10 @@ async def measured(
 ) -> Measured:
     """Runs the only query of a document. Raises ValueError where its answer has an error."""
     found = planned(schema, document, variables)
-    context = RequestContext(schema.graph, store, b"of a measurement", Limits(), found.plan.attributes)
+    plan = found.plan
+    context = RequestContext(
+        schema.graph, store, b"of a measurement", Limits(), plan.attributes, plan.looked_for
+    )
     arguments = Arguments(schema.schema_converter, found.values)
     root = await Reading(found.plan, context, arguments).read()
     completion = Completion(found.plan, context.limits)

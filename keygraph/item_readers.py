@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from keygraph.items import Value
 from keygraph.table import Key
 from keygraph.templates import Slot
-from keygraph.types import Kind, decoder
+from keygraph.types import Kind, decoder, encode
 
 if TYPE_CHECKING:
     from keygraph.members import Field
@@ -128,6 +128,8 @@ def field_reader(record: RecordType, field: Field) -> Callable[[Mapping[str, Val
             return stored if type(stored) is expected else general(item, field)
 
         return read
+    if field.type.kind == "enum" and field.type.written is None:
+        return _enum_reader(field, name, general)
     decoded = decoder(field.type)
 
     def read_decoded(item: Mapping[str, Value]) -> Any:
@@ -140,3 +142,24 @@ def field_reader(record: RecordType, field: Field) -> Callable[[Mapping[str, Val
             return general(item, field)  # it says what is wrong
 
     return read_decoded
+
+
+def _enum_reader(
+    field: Field, name: str, general: Callable[[Mapping[str, Value], Field], Any]
+) -> Callable[[Mapping[str, Value]], Any]:
+    members = {encode(field.type, member): member for member in field.type.cls}
+
+    def read(item: Mapping[str, Value]) -> Any:
+        stored = item.get(name)
+        found = members.get(stored) if type(stored) in (str, Decimal) else None
+        return general(item, field) if found is None else found
+
+    return read
+
+
+def text_reader(slot: Slot) -> Callable[[str], Any]:
+    """What gives the value of a text that stands in a key; None for an optional one that is absent, which is empty."""
+    if slot.text.is_plain_text:
+        return lambda text: text or None
+    value = slot.text.value
+    return lambda text: value(text) if text else None

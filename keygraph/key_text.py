@@ -151,11 +151,15 @@ class KeyText:
             other.startswith(choice + following[0]) for choice in self.choices for other in self.choices
         )
 
+    @property
+    def is_plain_text(self) -> bool:
+        """Whether the text in the key is the value."""
+        return self.type.is_text and self.declared is None and not self.is_number
+
     @cached_property
     def takes_any_text(self) -> bool:
         """Whether every text but the empty one is one of this placeholder's."""
-        is_plain = self.type.is_text and self.declared is None
-        return (self.lossy or is_plain) and not self.is_number
+        return (self.lossy and not self.is_number) or self.is_plain_text
 
     @property
     def _width(self) -> int | None:

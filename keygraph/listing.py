@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from keygraph.conditions import And, Condition, holds, paths_of
 from keygraph.graph import Graph
@@ -20,8 +20,7 @@ from keygraph.siblings import Reading, filled, without_siblings
 from keygraph.table import KeyValue, Position
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where an item stands in a list: the shard (0 where there is one), and its position there."""
 
     shard: int
@@ -162,7 +161,8 @@ class NeighbourList:
 
     def place_of(self, item: Item) -> Place:
         """Where an item of the list stands. KeyError where it lacks a key."""
-        position = tuple([cast(KeyValue, item[name]) for name in self.path.position])
+        values: dict[str, Any] = item
+        position = tuple([values[name] for name in self.path.position])
         return Place(self.partitions.index(position[0]), position)
 
     def sort_value(self, place: Place) -> KeyValue:

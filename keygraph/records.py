@@ -5,7 +5,7 @@ Record types are made by `keygraph.resolution` and never change afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property, partial
@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from keygraph.conditions import at_path
 from keygraph.errors import CorruptItem
-from keygraph.item_readers import IdentityReader, field_reader, identity_reader, key_writer
+from keygraph.item_readers import IdentityReader, field_reader, identity_reader, key_writer, text_reader
 from keygraph.items import Item, Value
 from keygraph.members import DeclaredList, End, Field, Method
 from keygraph.table import Index, Key, KeyAttribute, Table
@@ -293,14 +293,24 @@ class RecordType:
                     found.setdefault(slot.path[0], []).append((keys, slot))
         return found
 
-    def identity_value(self, identity: Iterable[str], field: str) -> Any:
+    def identity_value(self, identity: Sequence[str], field: str) -> Any:
         """The value of a key field, of an identity's texts; None for an optional one that is absent."""
-        for slot, text in zip(self.identity, identity, strict=True):
-            if slot.path == (field,) and self._is_rendered_text(slot):
-                return text or None
-            if slot.path == (field,) and not slot.lossy:
-                return slot.text.value(text) if text else None
-        raise KeyError(field)
+        number, value_of = self._values_of_identity[field]
+        return value_of(identity[number])
+
+    @cached_property
+    def _values_of_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
+        """For each key field which text of the identity tells it, and what makes it of that."""
+        found: dict[str, tuple[int, Callable[[str], Any]]] = {}
+        for number, slot in enumerate(self.identity):
+            [name, *inner] = slot.path
+            if inner or name in found:
+                continue
+            if self._is_rendered_text(slot):
+                found[name] = number, lambda text: text or None
+            elif not slot.lossy:
+                found[name] = number, text_reader(slot)
+        return found
 
     def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...] | None:
         """The identity of the node at an end that stands in the key, of an identity's texts; None for none."""

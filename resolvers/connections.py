@@ -226,7 +226,7 @@ class Connection:
 def item_source(context: RequestContext, neighbours: NeighbourList, record: RecordType, item: Item) -> Source:
     """The source of an item that a list has read; a whole node is not read again."""
     source = Source(record, record.identity_of(item), item)
-    if record.is_node and neighbours.path.tells_all:
+    if record in context.looked_for and neighbours.path.tells_all:
         context.nodes.prime(context.graph.table.key_of(item), item)
     return source
 

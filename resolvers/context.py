@@ -46,6 +46,8 @@ class RequestContext:
     limits: Limits
     attributes: Attributes
     """The attributes of the items that the operation asks for."""
+    looked_for: frozenset[RecordType]
+    """The types of the nodes that it may get by key."""
     budget: float | None = None
     """The read units that it may cost."""
     refusal: Refusal | None = None

@@ -35,7 +35,10 @@ from resolvers.meanings import (
     ListOf,
     Meaning,
     NodeAt,
+    NodeById,
+    NodeByKey,
     Nodes,
+    NodesByIds,
     OnlyOf,
     PageInfo,
     Stored,
@@ -392,3 +395,16 @@ class Plan:
     def attributes(self) -> Attributes:
         """The attributes of the items that it asks for."""
         return Attributes.of(self.graph, self.needed)
+
+    @cached_property
+    def looked_for(self) -> frozenset[RecordType]:
+        """The types of the nodes that are got by key anywhere."""
+        fields = (
+            each
+            for plan in self.objects
+            for each in plan.having(NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds)
+            if each.below
+        )
+        return frozenset(
+            below.record for each in fields if each.below for below in each.below.plans if below.record
+        )

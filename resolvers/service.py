@@ -21,6 +21,7 @@ from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.errors import BadUserInput
 from keygraph.projecting import Attributes
+from keygraph.records import RecordType
 from keygraph.store import Store
 from resolvers.arguments import Arguments
 from resolvers.completion import Completion
@@ -139,12 +140,16 @@ class Service:
         if not isinstance(values, VariableValues):
             raise _Refused([public_error(error) for error in values])
         plan = self._documents.plan(read, operation, values.coerced)
-        return _Run(plan, self._context(plan.attributes), Arguments(self.schema.schema_converter, values))
+        return _Run(
+            plan,
+            self._context(plan.attributes, plan.looked_for),
+            Arguments(self.schema.schema_converter, values),
+        )
 
     def estimate(self, plan: Plan, values: VariableValues) -> CostEstimate:
         """What an operation with that plan and these variables will cost. To be called where an event loop runs."""
         arguments = Arguments(self.schema.schema_converter, values)
-        return self._estimate(_Run(plan, self._context(plan.attributes), arguments))
+        return self._estimate(_Run(plan, self._context(plan.attributes, plan.looked_for), arguments))
 
     def _estimate(self, run: _Run) -> CostEstimate:
         return CostEstimate(run.plan, run.context, run.arguments, self.statistics)
@@ -156,13 +161,14 @@ class Service:
             late = self._late[run.plan] = LateEstimates(run.plan)
         return late.read_units(run.arguments, lambda: self._estimate(run).charge.read_units)
 
-    def _context(self, attributes: Attributes) -> RequestContext:
+    def _context(self, attributes: Attributes, looked_for: frozenset[RecordType]) -> RequestContext:
         return RequestContext(
             self.schema.graph,
             self.store,
             self._secret,
             self._limits,
             attributes,
+            looked_for,
             self._cost_limit,
             self._refusal,
         )
@@ -209,7 +215,7 @@ class Service:
             return _refusal("a subscription is not served here", "BAD_USER_INPUT")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
             return _refusal("a mutation is not served here", "BAD_USER_INPUT")
-        context = self._context(self._no_attributes)
+        context = self._context(self._no_attributes, frozenset())
         result: Any = execute(
             self._core,
             DocumentNode(definitions=(operation, *document.fragments.values())),

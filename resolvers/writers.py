@@ -15,6 +15,7 @@ from graphql import (
     GraphQLInt,
     GraphQLOutputType,
     GraphQLString,
+    is_enum_type,
     is_leaf_type,
     is_list_type,
     is_non_null_type,
@@ -104,7 +105,7 @@ def _leaf_writer(plan: ObjectPlan, field: FieldPlan, stored: Field, type_: Any) 
         raise LookupError(f"{plan.of.name} has no items")
     missing = None if field.is_nullable else _null_message(field)
     is_written = _WRITTEN_AS_READ.get(stored.type.kind) is type_
-    serialize = None if is_written else type_.serialize
+    serialize = None if is_written else _serializer(type_)
     if name in record.key_fields:
 
         def write_of_key(run: Completion, visit: Visit, path: Path | None) -> Any:
@@ -128,6 +129,23 @@ def _leaf_writer(plan: ObjectPlan, field: FieldPlan, stored: Field, type_: Any) 
         return value if serialize is None else serialize(value)
 
     return write
+
+
+def _serializer(type_: Any) -> Callable[[Any], Any]:
+    """What writes a value of the type; a member of an enum is written once."""
+    serialize: Callable[[Any], Any] = type_.serialize
+    if not is_enum_type(type_):
+        return serialize
+    written: dict[str, Any] = {}
+
+    def write_member(value: Any) -> Any:
+        name = value._name_
+        found = written.get(name)
+        if found is None:
+            found = written[name] = serialize(value)
+        return found
+
+    return write_member
 
 
 def _null_message(field: FieldPlan) -> str:
