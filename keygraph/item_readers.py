@@ -65,6 +65,28 @@ def _general(keys: Keys, names: Texts) -> IdentityReader:
     return read
 
 
+def slot_reader(keys: Keys, name: str) -> Callable[[Mapping[str, Value]], str | None]:
+    """What reads the text of one slot from the keys of an item; None where it has others, or none there."""
+    names = [slot.name for template in keys.templates for slot in template.slots]
+    is_plain = all(attribute.type == "S" for attribute in keys.attributes) and len(set(names)) == len(names)
+    if not is_plain or any(template.has_optional for template in keys.templates):
+        return lambda item: (keys.parse(item) or {}).get(name)
+    parts = [(attribute.name, template.read) for attribute, template in keys.parts]
+    place = names.index(name)
+
+    def read(item: Mapping[str, Value]) -> str | None:
+        found: tuple[str | None, ...] = ()
+        for attribute, read_part in parts:
+            text = item.get(attribute)
+            texts = read_part(text) if type(text) is str else None
+            if texts is None:
+                return None
+            found += texts
+        return found[place]
+
+    return read
+
+
 def key_writer(keys: Keys, names: Texts) -> Callable[[Texts], Key] | None:
     """What makes the key of an identity, which has texts of these names; None where that takes more than to put the
     texts in their places."""

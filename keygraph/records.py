@@ -14,7 +14,14 @@ from typing import Any, Literal, cast
 
 from keygraph.conditions import at_path
 from keygraph.errors import CorruptItem
-from keygraph.item_readers import IdentityReader, field_reader, identity_reader, key_writer, text_reader
+from keygraph.item_readers import (
+    IdentityReader,
+    field_reader,
+    identity_reader,
+    key_writer,
+    slot_reader,
+    text_reader,
+)
 from keygraph.items import Item, Value
 from keygraph.members import DeclaredList, End, Field, Method
 from keygraph.table import Index, Key, KeyAttribute, Table
@@ -267,11 +274,19 @@ class RecordType:
         return field.name in self._read_from_keys
 
     def _value_in_keys(self, item: Mapping[str, Value], field: Field) -> Any:
-        for keys, slot in self._slots_of_fields.get(field.name, ()):
-            text = (keys.parse(item) or {}).get(slot.name)
+        for read, value in self._key_readers.get(field.name, ()):
+            text = read(item)
             if text is not None:
-                return slot.text.value(text)
+                return value(text)
         return None
+
+    @cached_property
+    def _key_readers(self) -> dict[str, list[tuple[Callable[[Mapping[str, Value]], str | None], Any]]]:
+        """For each field that stands in keys, what reads its text there, and what makes its value of that."""
+        return {
+            name: [(slot_reader(keys, slot.name), slot.text.value) for keys, slot in places]
+            for name, places in self._slots_of_fields.items()
+        }
 
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:

@@ -220,6 +220,9 @@ class Template:
     def read(self) -> Callable[[str], tuple[str | None, ...] | None]:
         """What reads the texts that stand in a key, in the order of `slots`; None where the key is none of this
         template's. Of a slot inside `Maybe` that is absent it is None."""
+        if not self.slots:
+            literal = self.render({})
+            return lambda key: () if key == literal else None
         if self._around is None:
             return self._read
         before, after = self._around

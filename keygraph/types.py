@@ -17,7 +17,7 @@ from dataclasses import MISSING, dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.formats import Format
@@ -71,11 +71,17 @@ class Moment(datetime):
     @classmethod
     def of_text(cls, text: str) -> Moment:
         """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
-        if not _ISO_DATETIME.fullmatch(text):
-            raise ValueError("not a date and time of ISO 8601")
-        moment = cls.fromisoformat(text)
-        moment.text = text
-        return moment
+        return _moment_of(text)
+
+
+@lru_cache(maxsize=4096)
+def _moment_of(text: str) -> Moment:
+    # The same moments are asked for again and again: whether a key is one, and then what it says.
+    if not _ISO_DATETIME.fullmatch(text):
+        raise ValueError("not a date and time of ISO 8601")
+    moment = Moment.fromisoformat(text)
+    moment.text = text
+    return moment
 
 
 def moment_text(value: datetime) -> str:

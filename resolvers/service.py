@@ -194,6 +194,7 @@ class Service:
         finally:
             self.statistics.learn(meter.sent, meter.wanted)
         if self._cost_limit is not None and meter.is_exceeded:
+            self._late.pop(plan, None)  # they were wrong
             return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
         completion = Completion(plan, run.context.limits)
         response: dict[str, Any] = {"data": completion.root(root, foreign)}
