@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
+from keygraph.turns import Turns
+
 _IDLE_SECONDS = 30.0
 """How long a connection may be idle and be used again; DynamoDB itself closes it after a minute or so."""
 _CLOSE_SECONDS = 1.0
@@ -302,7 +304,7 @@ class Pool:
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._looking: asyncio.TimerHandle | None = None
-        self._turns = asyncio.Semaphore(connections)
+        self._turns = Turns(connections)
         self._idle: deque[_Connection] = deque()
         self._open: set[_Connection] = set()
         self._is_closed = False

@@ -22,6 +22,7 @@ from keygraph.listing import NeighbourList, Place
 from keygraph.reading import Extent, Found, read, read_to
 from keygraph.store import BatchGet, Store
 from keygraph.table import Key
+from keygraph.turns import Turns
 from resolvers.metering import pass_round_trip, round_trip_now
 from resolvers.whole_lists import WholeLists
 
@@ -166,7 +167,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
     def __init__(self, store: Store, concurrency: int) -> None:
         super().__init__()
         self._store = store
-        self._turns = asyncio.Semaphore(concurrency)
+        self._turns = Turns(concurrency)
         self._whole = WholeLists()
         self._came: dict[PageOf, int] = {}
 

@@ -1,0 +1,42 @@
+"""Turns: how many may do something at the same time, first come, first served.
+
+An `asyncio.Semaphore` looks through all that wait whenever somebody is done. Here a turn is handed to who waits longest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+
+class Turns:
+    """So many turns; `async with` takes one, and gives it back."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        if self._left:
+            self._left -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                # It came at the last moment, and is somebody else's.
+                self._hand_on()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._left += 1

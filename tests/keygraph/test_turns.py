@@ -1,0 +1,58 @@
+"""Turns: never more at once than allowed, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from keygraph.turns import Turns
+
+
+async def test_no_more_at_once_than_allowed_and_in_order() -> None:
+    """A server would open more connections than it was told, or let who came first wait for ever."""
+    turns, running, most, order = Turns(3), 0, 0, []
+
+    async def work(number: int) -> None:
+        nonlocal running, most
+        async with turns:
+            order.append(number)
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.001)
+            running -= 1
+
+    await asyncio.gather(*(work(number) for number in range(20)))
+    assert most == 3
+    assert order == [*range(20)]
+
+
+@pytest.mark.parametrize("rounds", range(4))
+async def test_a_turn_of_who_is_cancelled_is_not_lost(rounds: int) -> None:
+    """With every client that goes away the server could do one thing less at a time, until it stood still."""
+    turns = Turns(1)
+    done: list[str] = []
+
+    async def work(name: str) -> None:
+        async with turns:
+            await asyncio.sleep(0)
+            done.append(name)
+
+    first, second, third = (asyncio.ensure_future(work(name)) for name in "abc")
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait_for(asyncio.gather(first, second, third, return_exceptions=True), 5)
+    await asyncio.wait_for(work("d"), 5)
+    assert [name for name in done if name != "b"] == ["a", "c", "d"]
+
+
+async def test_a_failure_gives_the_turn_back() -> None:
+    """A store that fails for a while would never be asked again."""
+    turns = Turns(1)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="gone"):
+            async with turns:
+                raise ValueError("gone")
+    async with turns:
+        pass
