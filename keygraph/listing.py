@@ -52,10 +52,11 @@ class NeighbourList:
     """Whether it has placeholders where its owner's key will be (`keygraph.shown_lists`)."""
 
     def __hash__(self) -> int:
-        return self._hash
+        return self.hashed
 
     @cached_property
-    def _hash(self) -> int:
+    def hashed(self) -> int:
+        """Its hash."""
         # What tells most lists of one operation apart. They are asked for it often.
         return hash((id(self.path), self.partitions, self.span.low))
 

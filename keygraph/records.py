@@ -42,7 +42,7 @@ class Keys:
     lists: str | Literal[False] | None
     finds: str | None
 
-    @property
+    @cached_property
     def index_name(self) -> str | None:
         return self.index.name if self.index else None
 

@@ -62,7 +62,13 @@ class Reading:
                 self._items.gathering.depart()
         finally:
             self._context.give_up()
+            self._take_apart()
         return root
+
+    def _take_apart(self) -> None:
+        """Parts that know each other go at once when the run is over, not when the garbage collector comes by."""
+        del self._items.gathering
+        del self._items, self._lists, self._together, self._after, self._work
 
     # --- The root -------------------------------------------------------------------------------------
 
@@ -96,7 +102,10 @@ class Reading:
         if not visits:
             return
         first = visits[0].plan
-        if all(visit.plan is first and not visit.source.others for visit in visits):
+        for visit in visits:
+            if visit.plan is not first or visit.source.others:
+                break
+        else:
             self._start(first, visits, round_trip, place, must_exist=must_exist)
             return
         by_plan: dict[ObjectPlan, list[Visit]] = {}

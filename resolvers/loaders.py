@@ -137,7 +137,7 @@ class PageOf:
 
     def __hash__(self) -> int:
         # Most lists of an operation are asked for one part each.
-        return hash(self.neighbours)
+        return self.neighbours.hashed
 
 
 @dataclass(frozen=True)

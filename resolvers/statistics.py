@@ -28,6 +28,8 @@ _LEAST_WEIGHT = 1 / 16
 """What the latest observation weighs in a mean of many."""
 _MANY = 8
 """How many nodes an operation has to look for to say how many of them are the same."""
+_ENOUGH = 20
+"""How many lists of one kind an operation is asked for what such lists are like: more would say the same."""
 _STEP = READ_UNIT_BYTES
 """Half a read unit, which is what eventually consistent reads are counted in."""
 
@@ -131,8 +133,11 @@ class Statistics:
             if looked_for >= _MANY:
                 ratio = got[record] / (record.table_keys.shards or 1) / looked_for
                 self._distinct.setdefault(record, Mean(1.0)).learn(min(1.0, ratio))
+        learned: Counter[ListKind] = Counter()
         for (_, counts, _), (kind, seen) in partitions.items():
-            self._learn_list(kind, seen, counts=counts)
+            learned[kind] += 1
+            if learned[kind] <= _ENOUGH:
+                self._learn_list(kind, seen, counts=counts)
 
     def _learn_bytes(self, sent: Sent, record: RecordType, index: str | None) -> None:
         if not sent.items or not sent.cost.requests:

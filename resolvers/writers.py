@@ -27,8 +27,14 @@ from resolvers.meanings import (
     Attribute,
     Cursor,
     Edges,
+    FarNode,
     GlobalId,
+    ListOf,
+    NodeAt,
+    NodeById,
+    NodeByKey,
     Nodes,
+    OnlyOf,
     PageInfo,
     Stored,
     TotalCount,
@@ -84,7 +90,29 @@ def _writer(plan: ObjectPlan, field: FieldPlan) -> Write:
     if isinstance(field.meaning, Stored) and is_leaf_type(nullable):
         return _leaf_writer(plan, field, field.meaning.field, nullable)
     value_of, complete = _value_of(field), _completer(field, field.type)
+    if isinstance(field.meaning, _LEADS_ON):
+        return _object_writer(field, complete)
     return lambda run, source, path: complete(run, value_of(source), (path, key))
+
+
+_LEADS_ON = (NodeAt, FarNode, ListOf, OnlyOf, NodeByKey, NodeById)
+"""What gives one object."""
+
+
+def _object_writer(field: FieldPlan, complete: Complete) -> Write:
+    """What writes an object that a field gives: mostly one that was found."""
+    key = field.key
+    plan = field.below.only if field.below and len(field.below.types) == 1 else None
+
+    def write(run: Completion, visit: Visit, path: Path | None) -> Any:
+        value = visit.found[field]
+        if type(value) is Visit and value.error is None and not value.is_missing:
+            return run.object(value.plan, value, (path, key))
+        if type(value) is ListVisit and plan is not None:
+            return run.object(plan, value, (path, key))
+        return complete(run, _or_raise(value), (path, key))
+
+    return write
 
 
 # --- Leaves -------------------------------------------------------------------------------------------
@@ -199,7 +227,10 @@ def _list_completer(field: FieldPlan, element: GraphQLOutputType) -> Complete:
         for number, value in enumerate(values):
             here = (path, number)
             try:
-                answer.append(complete(run, value, here))
+                if type(value) is Visit and value.error is None and not value.is_missing:
+                    answer.append(run.object(value.plan, value, here))
+                else:
+                    answer.append(complete(run, value, here))
             except NullError:
                 if not is_nullable:
                     raise

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 _log = logging.getLogger(__name__)
 
-COLLECTED_AFTER = (10_000, 10, 10)
+COLLECTED_AFTER = (50_000, 10, 10)
 """The thresholds of garbage collection, measured by `bench/process.py`."""
 
 
