@@ -68,6 +68,11 @@ class NeighbourList:
     def has_sort_key(self) -> bool:
         return len(self.path.keys.attributes) == 2
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether a client says a condition on its items."""
+        return self.filter is not None or self.condition is not None
+
     # --- Siblings -------------------------------------------------------------------------------------
 
     @cached_property

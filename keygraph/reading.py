@@ -23,6 +23,9 @@ from keygraph.templates import Template
 _FILTERED_LIMIT = 32
 LARGEST_LIMIT = 1024
 """Under a filter a request looks at this many items at first, doubled each time up to the largest."""
+_SEARCHED = 3
+"""Under a client's condition the first request looks at so many times the items that are wanted: another request is
+dearer than to look at some that do not match."""
 
 _BOUND_BYTES = 1020
 """A sort key up to this size can be made a bound by one character more: DynamoDB's limit is 1,024."""
@@ -128,7 +131,7 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
 
 
 def most_requests(
-    wanted: int, shards: int, pieces: int, budget: int, per_page: int, *, is_filtered: bool
+    wanted: int, shards: int, pieces: int, budget: int, per_page: int, *, is_filtered: bool, is_searched: bool
 ) -> int:
     """How many requests `read` can send for so many items, where not everything in the range is in the list.
 
@@ -138,7 +141,8 @@ def most_requests(
     """
     if not wanted:
         return 0
-    limit, looked_at, rounds, few = _first_limit(wanted, is_filtered), 0, 0, 1
+    first = looked_at_first(wanted, is_filtered=is_filtered, is_searched=is_searched)
+    limit, looked_at, rounds, few = first, 0, 0, 1
     while looked_at < budget:
         looked_at += min(limit, per_page) * shards
         rounds += 1
@@ -147,13 +151,15 @@ def most_requests(
     return (rounds + (pieces - 1) * few) * shards + 2 * (shards - 1)
 
 
-def looked_at_first(wanted: int, *, is_filtered: bool) -> int:
-    """How many items of a shard the first request for so many items of the list looks at."""
-    return _first_limit(wanted, is_filtered) if wanted else 0
+def looked_at_first(wanted: int, *, is_filtered: bool, is_searched: bool) -> int:
+    """How many items of a shard the first request for so many items of the list looks at.
 
-
-def _first_limit(wanted: int, is_filtered: bool) -> int:
-    return max(wanted, _FILTERED_LIMIT) if is_filtered else wanted
+    `is_filtered`: not everything in the range is in the list. `is_searched`: since a client says a condition.
+    """
+    if not wanted or not is_filtered:
+        return wanted
+    likely = min(wanted * _SEARCHED, LARGEST_LIMIT) if is_searched else wanted
+    return max(wanted, likely, _FILTERED_LIMIT)
 
 
 def page_requests(neighbours: NeighbourList, extent: Extent) -> list[Query]:
@@ -259,8 +265,11 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
         # What lies behind the end is not looked at either.
         end = neighbours.sort_value(extent.until)
         until = Span(high=end) if extent.forward else Span(low=end)
-    filtered = _is_filtered(neighbours)
-    limit = wanted + len(neighbours.reading.singles)
+    limit = looked_at_first(
+        wanted + len(neighbours.reading.singles),
+        is_filtered=_is_filtered(neighbours),
+        is_searched=neighbours.is_searched,
+    )
     pieces = neighbours.reading.pieces
     queries: deque[Query] = deque()
     for piece in pieces if extent.forward else pieces[::-1]:
@@ -276,7 +285,7 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
             filter=neighbours.store_filter,
             projection=list_projection(neighbours, extent.attributes),
             forward=extent.forward,
-            limit=max(limit, _FILTERED_LIMIT) if filtered else limit,
+            limit=limit,
             start=start if has_start else None,
         )
         queries.append(query)

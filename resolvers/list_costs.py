@@ -164,13 +164,16 @@ class ListCost:
             self._context.limits.read_budget,
             self._per_page,
             is_filtered=self._is_filtered,
+            is_searched=self._said.where is not None,
         )
 
     def _looked_at(self) -> float:
         """How many items of each shard the page is likely to look at."""
         if self._looks_on:
             known = self._statistics.looked_at(self._kind)
-            first = looked_at_first(self._wanted, is_filtered=self._is_filtered)
+            first = looked_at_first(
+                self._wanted, is_filtered=self._is_filtered, is_searched=self._said.where is not None
+            )
             return first if known is None else known
         length = self._statistics.length(self._kind)
         return self._wanted if length is None else min(self._wanted, length)
