@@ -154,10 +154,13 @@ def field_reader(record: RecordType, field: Field) -> Callable[[Mapping[str, Val
         return _enum_reader(field, name, general)
     decoded = decoder(field.type)
 
+    from_keys = record.value_in_keys
+
     def read_decoded(item: Mapping[str, Value]) -> Any:
         stored = item.get(name)
         if stored is None:
-            return general(item, field)
+            found = from_keys(item, field)
+            return general(item, field) if found is None else found
         try:
             return decoded(stored)
         except ValueError:

@@ -263,6 +263,12 @@ class KeyText:
         return _parsed(text, self.format)
 
     @cached_property
+    def _is_moment(self) -> bool:
+        """Whether it is a time as it is usually written."""
+        is_usual = not self.format and self.declared is None and not self.is_number
+        return self.type.kind == "datetime" and is_usual
+
+    @cached_property
     def _regex(self) -> re.Pattern[str]:
         return re.compile(self.pattern)
 
@@ -270,6 +276,9 @@ class KeyText:
         """Whether the text can be one of this placeholder's: it is exactly as a value renders."""
         if self.takes_any_text:
             return bool(text)
+        if self._is_moment:
+            # It keeps the text that it is made of.
+            return Moment.is_one(text)
         if not text or not self._regex.fullmatch(text):
             return False
         if self.lossy:

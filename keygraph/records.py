@@ -241,7 +241,7 @@ class RecordType:
         None where there is none. Raises CorruptItem where what stands there does not fit, or where a field that
         is not optional has none.
         """
-        if field.name in self._read_from_keys and (found := self._value_in_keys(item, field)) is not None:
+        if field.name in self._read_from_keys and (found := self.value_in_keys(item, field)) is not None:
             return found
         stored = cast(Value, at_path(item, field.attribute))
         try:
@@ -251,7 +251,7 @@ class RecordType:
             raise CorruptItem(
                 f"{self.name}.{field.name} of an item is no {field.type.name}: it is {error}"
             ) from None
-        value = self._value_in_keys(item, field)
+        value = self.value_in_keys(item, field)
         if value is None and field.has_default:
             value = field.default
         if value is None and not field.optional:
@@ -273,7 +273,8 @@ class RecordType:
         """Whether the field's attribute is a key, whose text says more than the field, or says it in text."""
         return field.name in self._read_from_keys
 
-    def _value_in_keys(self, item: Mapping[str, Value], field: Field) -> Any:
+    def value_in_keys(self, item: Mapping[str, Value], field: Field) -> Any:
+        """The value of a field from a key that it stands in; None where there is none."""
         for read, value in self._key_readers.get(field.name, ()):
             text = read(item)
             if text is not None:
@@ -362,7 +363,7 @@ class RecordType:
             field = self.fields[name]
             is_missing = name in self._read_from_keys or at_path(item, field.attribute) is None
             if is_missing and len(field.attribute) == 1:
-                value = self._value_in_keys(item, field)
+                value = self.value_in_keys(item, field)
                 if value is not None:
                     whole[field.attribute[0]] = encode(field.type, value)
         for end in self.ends.values():

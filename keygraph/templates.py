@@ -228,16 +228,18 @@ class Template:
         before, after = self._around
         start, behind = len(before), len(after)
         least = start + behind
+        text_of = self.slots[0].text
 
         def read_only(key: str) -> tuple[str | None, ...] | None:
             if len(key) > least and key.startswith(before) and key.endswith(after):
-                return (key[start : len(key) - behind],)
+                text = key[start : len(key) - behind]
+                return (text,) if text_of.accepts(text) else None
             return None
 
         def read_last(key: str) -> tuple[str | None, ...] | None:
             return (key[start:],) if len(key) > start and key.startswith(before) else None
 
-        return read_only if after else read_last
+        return read_last if text_of.takes_any_text and not after else read_only
 
     def _read(self, key: str) -> tuple[str | None, ...] | None:
         # The same key is asked for several fields of one item, one after the other.
@@ -249,10 +251,8 @@ class Template:
 
     @cached_property
     def _around(self) -> tuple[str, str] | None:
-        """What stands before and behind the only slot, where that takes any text: most keys are so, and are read
-        without a pattern. None for others."""
-        if len(self.slots) != 1 or not self.slots[0].text.takes_any_text:
-            return None
+        """What stands before and behind the only slot: most keys have one, and are read without a pattern. None for
+        others."""
         match self.tokens:
             case (Slot(),):
                 return "", ""
@@ -267,7 +267,7 @@ class Template:
     @property
     def says_any_text(self) -> bool:
         """Whether its only slot takes any text, and every text in it can be read back."""
-        return self._around is not None
+        return self._around is not None and self.slots[0].text.takes_any_text
 
     @property
     def has_optional(self) -> bool:

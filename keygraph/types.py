@@ -73,6 +73,15 @@ class Moment(datetime):
         """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
         return _moment_of(text)
 
+    @staticmethod
+    def is_one(text: str) -> bool:
+        """Whether the text is a moment's."""
+        try:
+            _moment_of(text)
+        except ValueError:
+            return False
+        return True
+
 
 @lru_cache(maxsize=4096)
 def _moment_of(text: str) -> Moment:
