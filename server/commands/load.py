@@ -14,11 +14,11 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from keygraph.bulk import BATCH_ITEMS, write_batches
+from keygraph.checked_items import WriteRules
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing
 from keygraph.graph import Graph
 from keygraph.interchange import Interchange, LineFormat
 from keygraph.items import Item
-from keygraph.rendering import refuse_unwritable
 from keygraph.store import BatchGet, DescribeTable, Store
 from keygraph.types import plain
 from server.commands.checkpoint import Checkpoint, Reached
@@ -129,9 +129,11 @@ class _Reading:
     skips_refused: bool
     refused: int = 0
     interchange: Interchange = field(init=False)
+    rules: WriteRules = field(init=False)
 
     def __post_init__(self) -> None:
         self.interchange = Interchange(self.graph)
+        self.rules = WriteRules(self.graph.table)
 
     def batches(self, before: Reached) -> Generator[Batch, None, None]:
         """The batches behind what was reached before. Raises CommandError at an item that is refused."""
@@ -191,8 +193,7 @@ class _Reading:
         if self.graph.recognise(item) is None:
             raise ValueError(f"no declared type accepts this item: {self.graph.why_refused(item)}")
         # What the store would refuse is refused here, where its line is known; with it a whole batch would fail.
-        refuse_unwritable(item, self.graph.table)
-        return item
+        return self.rules.checked(item)
 
 
 def _first(entries: Iterator[Entry], count: int) -> Iterator[bytes]:
