@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from keygraph._rules import PARTITION_KEY_BYTES, SORT_KEY_BYTES, checked_key_bytes
+from keygraph._rules import LOCAL_ENTRY_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES, checked_key_bytes
 from keygraph._sqlite_items import content_of
 from keygraph.checked_items import WriteRules
 from keygraph.errors import BadUserInput
@@ -56,6 +56,11 @@ class Keyed:
     def is_global(self) -> bool:
         """Whether it is a global index: read with eventual consistency, and nothing beside what it projects."""
         return self.index is not None and not self.index.local
+
+    @cached_property
+    def overhead(self) -> int:
+        """What a row takes beside its attributes, in bytes, when it is written."""
+        return LOCAL_ENTRY_BYTES if self.index is not None and self.index.local else 0
 
     def stored(self, at: int, value: object) -> bytes:
         """The value of one column. Raises BadUserInput for what cannot be a key there."""

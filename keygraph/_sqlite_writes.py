@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
-from keygraph._rules import BATCH_WRITE_ITEMS, LOCAL_ENTRY_BYTES
+from keygraph._rules import BATCH_WRITE_ITEMS
 from keygraph._sqlite_items import content_of, is_same, stored_item, whole
 from keygraph._sqlite_layout import SEVERAL, Keyed, Layout, Row, StoredKey
 from keygraph.capacity import write_units
@@ -20,10 +20,24 @@ _IndexRows: TypeAlias = Sequence[Row | None]
 """An item's row in each index, in the order of the layout; None where it is not in it."""
 
 
-def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> Written:
-    """Puts and deletes everything. To be called inside a transaction that writes.
+@dataclass(frozen=True, slots=True)
+class BatchChanges:
+    """What a BatchWrite comes to: nothing of it has been written."""
 
-    Raises BadUserInput for an item that DynamoDB refuses; nothing has been written then.
+    tables: Sequence[_Changes]
+    answer: Written
+
+    def make(self, connection: sqlite3.Connection) -> Written:
+        """Writes it, inside a transaction that is given up where this fails: then a part of it may be written."""
+        for each in self.tables:
+            each.make(connection)
+        return self.answer
+
+
+def batch_changes(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> BatchChanges:
+    """What to put and to delete. To be called inside a transaction that writes.
+
+    Raises BadUserInput for an item that DynamoDB refuses.
     """
     wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
     for item in request.puts:
@@ -33,12 +47,17 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
         wanted[in_table.key] = (in_table, in_indexes)
     for key in request.deletes:
         wanted[layout.items.stored_position(key)] = None
-    changes = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
+    tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
     found = _stored_rows(connection, layout.items, wanted)
-    units = sum([_change_item(layout, changes, key, found.get(key), rows) for key, rows in wanted.items()])
-    for each in changes:
-        each.make(connection)
-    return Written(Cost(requests=-(-len(wanted) // BATCH_WRITE_ITEMS), write_units=float(units)))
+    units = 0
+    for key, rows in wanted.items():
+        old = found.get(key)
+        if old is None and rows is not None:
+            units += _put_new(tables, *rows)
+        else:
+            units += _change_item(layout, tables, key, old, rows)
+    requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
+    return BatchChanges(tables, Written(Cost(requests=requests, write_units=float(units))))
 
 
 def _rows(layout: Layout, item: CheckedItem) -> tuple[Row, _IndexRows]:
@@ -98,6 +117,18 @@ class _Changes:
             connection.executemany(self.keyed.insert, self.put)
 
 
+def _put_new(tables: Sequence[_Changes], new: Row, rows: _IndexRows) -> int:
+    """Notes an item of which there is none yet, as nearly all are that are loaded. Returns its write units."""
+    in_table, *in_indexes = tables
+    in_table.put_row(new)
+    units = write_units(new.size)
+    for changes, row in zip(in_indexes, rows, strict=True):
+        if row is not None:
+            changes.put_row(row)
+            units += write_units(row.size + changes.keyed.overhead)
+    return units
+
+
 def _change_item(
     layout: Layout,
     changes: Sequence[_Changes],
@@ -126,7 +157,7 @@ def _change_index(changes: _Changes, before: Row | None, after: Row | None) -> i
 
     It costs nothing where they are equal, one write where only other attributes change, two where a key does.
     """
-    overhead = 0 if changes.keyed.is_global else LOCAL_ENTRY_BYTES
+    overhead = changes.keyed.overhead
     if before is not None and after is not None and before.key == after.key:
         if is_same(before.content, after.content):
             return 0

@@ -121,7 +121,7 @@ def read_number(text: str) -> Decimal:
 
 
 _ZERO = Decimal(0)
-_known_number = lru_cache(4096)(read_number)
+known_number = lru_cache(4096)(read_number)
 """`read_number`, which need not be read again where it was read lately: quantities, prices and versions repeat."""
 _READERS: dict[str, Callable[[Any], Value]] = {
     "S": str,
@@ -155,7 +155,7 @@ def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
 def answered_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
     """The item of the typed form as DynamoDB has just written it, whose form nobody but it has had in hand."""
     return {
-        name: value["S"] if "S" in value else _known_number(value["N"]) if "N" in value else from_typed(value)
+        name: value["S"] if "S" in value else known_number(value["N"]) if "N" in value else from_typed(value)
         for name, value in typed.items()
     }
 
