@@ -27,7 +27,7 @@ from typing import Any
 from bench.measuring import filled_store
 from bench.plots import lines_plot
 from examples import commerce
-from keygraph.bulk import BATCH_ITEMS, write_batches
+from keygraph.bulk import BATCH_ITEMS, write_in_turns
 from keygraph.conditions import Eq
 from keygraph.interchange import Interchange
 from keygraph.items import Item
@@ -95,7 +95,7 @@ async def fill(path: Path, size: int) -> None:
     """Makes the file with a table of so many items."""
     async with open_sqlite(path, GRAPH.table) as store:
         await store.send(CreateTable())
-        await write_batches(store, _batches(size), lambda _: None)
+        await write_in_turns(store, _batches(size), lambda _: None)
 
 
 def _batches(size: int) -> Iterator[tuple[list[Item], None]]:

@@ -68,19 +68,19 @@ def refuse_unstorable(value: Value, level: int = 0) -> None:
         raise BadUserInput(f"The item is nested more than {_NESTED_LEVELS} levels deep.")
     if isinstance(value, dict):
         for name in value:
-            # A character is four bytes at most, so most names need not be encoded.
-            if not name or len(name) * 4 > _NAME_BYTES:
-                _refuse_name(name)
+            refuse_name(name)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for member in inner:
         if isinstance(member, dict | list):
             refuse_unstorable(member, level + 1)
 
 
-def _refuse_name(name: str) -> None:
+def refuse_name(name: str) -> None:
+    """Raises BadUserInput for an attribute's name that DynamoDB refuses."""
     if not name:
         raise BadUserInput("The item has a value without a name.")
-    if len(name.encode(errors="replace")) > _NAME_BYTES:
+    # A character is four bytes at most, so most names need not be encoded.
+    if len(name) * 4 > _NAME_BYTES and len(name.encode(errors="replace")) > _NAME_BYTES:
         raise BadUserInput(f"The item has a name of more than {_NAME_BYTES:,} bytes.")
 
 

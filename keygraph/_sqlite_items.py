@@ -40,10 +40,16 @@ def content_of(item: Item) -> bytes:
 
 def _stored(value: Value) -> object:
     if type(value) is Decimal:
-        text = str(value)
-        if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
-            return int(text)
+        return _stored_number(str(value))
     return value if value is None or value is True or value is False else to_typed(value)
+
+
+@lru_cache(maxsize=4096)
+def _stored_number(text: str) -> object:
+    """What stands for a number. It is written and never changed: quantities, prices and versions repeat."""
+    if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
+        return int(text)
+    return to_typed(Decimal(text))
 
 
 def _base64_text(value: object) -> str:

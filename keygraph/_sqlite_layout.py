@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from keygraph._rules import PARTITION_KEY_BYTES, SORT_KEY_BYTES, checked_key_bytes
+from keygraph._rules import LOCAL_ENTRY_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES, checked_key_bytes
 from keygraph._sqlite_items import content_of
+from keygraph.checked_items import WriteRules
 from keygraph.errors import BadUserInput
 from keygraph.items import Item, item_size
 from keygraph.ordering import key_value
 from keygraph.table import Index, KeyAttribute, Position, Table
 
 StoredKey = tuple[bytes, ...]
+SEVERAL = 50
+"""How many keys one statement looks for."""
 
 
 class Row(NamedTuple):
@@ -54,6 +57,11 @@ class Keyed:
         """Whether it is a global index: read with eventual consistency, and nothing beside what it projects."""
         return self.index is not None and not self.index.local
 
+    @cached_property
+    def overhead(self) -> int:
+        """What a row takes beside its attributes, in bytes, when it is written."""
+        return LOCAL_ENTRY_BYTES if self.index is not None and self.index.local else 0
+
     def stored(self, at: int, value: object) -> bytes:
         """The value of one column. Raises BadUserInput for what cannot be a key there."""
         is_sort_key = at == 1 and self.own == 2
@@ -74,19 +82,29 @@ class Keyed:
             key_value(stored, attribute) for stored, attribute in zip(key, self.attributes, strict=True)
         )
 
-    def row(self, item: Item, whole: Row) -> Row | None:
+    def row(self, item: Item, keys: Mapping[str, bytes], whole: Row) -> Row | None:
         """The item's row in this index, or None where it lacks a key of it: the index is sparse.
 
-        `whole` is its row in the table. Raises BadUserInput for an index key of another type, empty or too large:
-        DynamoDB refuses such an item.
+        `keys` are the stored forms of its keys by name, `whole` is its row in the table.
         """
-        if any(attribute.name not in item for attribute in self.attributes[: self.own]):
-            return None
-        key = self.stored_position(tuple(item[attribute.name] for attribute in self.attributes))
+        for name in self.own_names:
+            if name not in keys:
+                return None
+        key = tuple([keys[name] for name in self.names])
         if self.projected is None:
             return Row(key, whole.size, whole.content)
         part = {name: value for name, value in item.items() if name in self.projected}
         return Row(key, item_size(part), content_of(part))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of `attributes`."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def own_names(self) -> tuple[str, ...]:
+        """Of its own keys."""
+        return self.names[: self.own]
 
     @cached_property
     def insert(self) -> str:
@@ -100,6 +118,14 @@ class Keyed:
     @cached_property
     def get(self) -> str:
         return f"SELECT size, item FROM {self.name} WHERE {self._is_key}"
+
+    @cached_property
+    def get_several(self) -> str:
+        """Gives the rows of `SEVERAL` keys, of those that there are."""
+        marks = ", ".join([f"({', '.join('?' for _ in self.columns)})"] * SEVERAL)
+        # CROSS JOIN keeps the order of the two: each key is looked for once.
+        joined = " AND ".join(f"{column} = column{at}" for at, column in enumerate(self.columns, 1))
+        return f"SELECT {', '.join(self.columns)}, size, item FROM (VALUES {marks}) CROSS JOIN {self.name} ON {joined}"
 
     @cached_property
     def create(self) -> str:
@@ -121,6 +147,11 @@ class Layout:
     table: Table
     items: Keyed
     indexes: Mapping[str, Keyed]
+
+    @cached_property
+    def rules(self) -> WriteRules:
+        """What its items must be like."""
+        return WriteRules(self.table)
 
     def keyed(self, index: str | None) -> Keyed:
         """What a read with that index name reads. Raises BadUserInput where there is no such index."""

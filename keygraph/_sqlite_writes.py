@@ -3,76 +3,98 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import TypeAlias
+from itertools import chain
+from typing import Any, TypeAlias
 
-import orjson
-
-from keygraph._rules import (
-    BATCH_WRITE_ITEMS,
-    LOCAL_ENTRY_BYTES,
-    refuse_index_keys,
-    refuse_large,
-    refuse_unstorable,
-)
+from keygraph._rules import BATCH_WRITE_ITEMS
 from keygraph._sqlite_items import content_of, is_same, stored_item, whole
-from keygraph._sqlite_layout import Keyed, Layout, Row, StoredKey
+from keygraph._sqlite_layout import SEVERAL, Keyed, Layout, Row, StoredKey
 from keygraph.capacity import write_units
-from keygraph.errors import BadUserInput
-from keygraph.items import Item, item_size
+from keygraph.checked_items import CheckedItem
+from keygraph.ordering import key_bytes
 from keygraph.store import BatchWrite, Cost, Written
 
 _IndexRows: TypeAlias = Sequence[Row | None]
 """An item's row in each index, in the order of the layout; None where it is not in it."""
 
 
-def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> Written:
-    """Puts and deletes everything. To be called inside a transaction that writes.
+@dataclass(frozen=True, slots=True)
+class BatchChanges:
+    """What a BatchWrite comes to: nothing of it has been written."""
 
-    Raises BadUserInput for an item that DynamoDB refuses; nothing has been written then.
+    tables: Sequence[_Changes]
+    answer: Written
+
+    def make(self, connection: sqlite3.Connection) -> Written:
+        """Writes it, inside a transaction that is given up where this fails: then a part of it may be written."""
+        for each in self.tables:
+            each.make(connection)
+        return self.answer
+
+
+def batch_changes(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> BatchChanges:
+    """What to put and to delete. To be called inside a transaction that writes.
+
+    Raises BadUserInput for an item that DynamoDB refuses.
     """
     wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
     for item in request.puts:
-        in_table, in_indexes = _rows(layout, item)
+        in_table, in_indexes = _rows(layout, layout.rules.checked(item))
         # Taken out first, since a dict keeps the place of a key that is set again.
         wanted.pop(in_table.key, None)
         wanted[in_table.key] = (in_table, in_indexes)
     for key in request.deletes:
         wanted[layout.items.stored_position(key)] = None
-    changes = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
-    units = sum(_change_item(connection, layout, changes, key, rows) for key, rows in wanted.items())
-    for each in changes:
-        each.make(connection)
-    return Written(Cost(requests=-(-len(wanted) // BATCH_WRITE_ITEMS), write_units=float(units)))
+    tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
+    found = _stored_rows(connection, layout.items, wanted)
+    units = 0
+    for key, rows in wanted.items():
+        old = found.get(key)
+        if old is None and rows is not None:
+            units += _put_new(tables, *rows)
+        else:
+            units += _change_item(layout, tables, key, old, rows)
+    requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
+    return BatchChanges(tables, Written(Cost(requests=requests, write_units=float(units))))
 
 
-def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
-    """What is kept of a new item. Raises BadUserInput where DynamoDB would refuse it."""
-    refuse_unstorable(item)
-    try:
-        key = layout.items.stored_position(tuple(item[key.name] for key in layout.items.attributes))
-        for keyed in layout.indexes.values():
-            # Where it has all of them, they are checked as they are stored.
-            if keyed.index is not None and any(each.name not in item for each in keyed.index.keys):
-                refuse_index_keys(item, keyed.index)
-        # The content first: writing it finds values that have no size.
-        content = content_of(item)
-        in_table = Row(key, item_size(item), content)
-        in_indexes = _index_rows(layout, item, in_table)
-    except KeyError as error:
-        raise BadUserInput(f"The item lacks the key {error.args[0]}.") from None
-    except orjson.JSONEncodeError:
-        raise BadUserInput("The item holds text that is no valid Unicode.") from None
-    except ValueError as error:
-        raise BadUserInput(f"The item holds {error}.") from None
-    refuse_large(item, in_table.size, layout.table)
-    return in_table, in_indexes
+def _rows(layout: Layout, item: CheckedItem) -> tuple[Row, _IndexRows]:
+    """What is kept of a new item."""
+    keys = item.keys_stored
+    in_table = Row(tuple([keys[name] for name in layout.items.names]), item.size, content_of(item))
+    return in_table, [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
 
 
-def _index_rows(layout: Layout, item: Item, in_table: Row) -> _IndexRows:
-    return [keyed.row(item, in_table) for keyed in layout.indexes.values()]
+def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
+    """The rows in the indexes that belong to one in the table."""
+    item = whole(stored_item(in_table.content))
+    keys = {
+        name: key_bytes(item[name])  # type: ignore[arg-type]  # it was checked when it was written
+        for keyed in layout.indexes.values()
+        for name in keyed.names
+        if name in item
+    }
+    return [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
+
+
+def _stored_rows(
+    connection: sqlite3.Connection, keyed: Keyed, keys: Iterable[StoredKey]
+) -> dict[StoredKey, Row]:
+    """The rows of these keys, of those that there are."""
+    wanted = list(keys)
+    found: dict[StoredKey, Row] = {}
+    several = len(wanted) - len(wanted) % SEVERAL
+    for at in range(0, several, SEVERAL):
+        values = list(chain.from_iterable(wanted[at : at + SEVERAL]))
+        for *key, size, content in connection.execute(keyed.get_several, values):
+            found[tuple(key)] = Row(tuple(key), size, content)
+    for one in wanted[several:]:
+        row = connection.execute(keyed.get, one).fetchone()
+        if row is not None:
+            found[one] = Row(one, *row)
+    return found
 
 
 @dataclass(slots=True)
@@ -81,7 +103,7 @@ class _Changes:
 
     keyed: Keyed
     deleted: list[StoredKey] = field(default_factory=list)
-    put: list[tuple[object, ...]] = field(default_factory=list)
+    put: list[tuple[Any, ...]] = field(default_factory=list)
 
     def put_row(self, row: Row) -> None:
         self.put.append((*row.key, row.size, row.content))
@@ -90,25 +112,35 @@ class _Changes:
         if self.deleted:
             connection.executemany(self.keyed.delete, self.deleted)
         if self.put:
-            # In the order of the keys, so that neighbours are written together.
-            self.put.sort(key=itemgetter(slice(len(self.keyed.columns))))
+            # In the order of the keys, of which no two are the same, so that neighbours are written together.
+            self.put.sort()
             connection.executemany(self.keyed.insert, self.put)
 
 
+def _put_new(tables: Sequence[_Changes], new: Row, rows: _IndexRows) -> int:
+    """Notes an item of which there is none yet, as nearly all are that are loaded. Returns its write units."""
+    in_table, *in_indexes = tables
+    in_table.put_row(new)
+    units = write_units(new.size)
+    for changes, row in zip(in_indexes, rows, strict=True):
+        if row is not None:
+            changes.put_row(row)
+            units += write_units(row.size + changes.keyed.overhead)
+    return units
+
+
 def _change_item(
-    connection: sqlite3.Connection,
     layout: Layout,
     changes: Sequence[_Changes],
     key: StoredKey,
+    old: Row | None,
     wanted: tuple[Row, _IndexRows] | None,
 ) -> int:
     """Notes how the item comes to these rows, or goes for None. Returns what that costs in write units."""
-    old = connection.execute(layout.items.get, key).fetchone()
     before: _IndexRows = [None] * len(layout.indexes)
     if old is not None and layout.indexes:
-        row = Row(key, *old)
-        before = _index_rows(layout, whole(stored_item(row.content)), row)
-    size = 0 if old is None else old[0]
+        before = _index_rows_before(layout, old)
+    size = 0 if old is None else old.size
     in_table, *in_indexes = changes
     if wanted is None:
         after: _IndexRows = [None] * len(layout.indexes)
@@ -125,7 +157,7 @@ def _change_index(changes: _Changes, before: Row | None, after: Row | None) -> i
 
     It costs nothing where they are equal, one write where only other attributes change, two where a key does.
     """
-    overhead = 0 if changes.keyed.is_global else LOCAL_ENTRY_BYTES
+    overhead = changes.keyed.overhead
     if before is not None and after is not None and before.key == after.key:
         if is_same(before.content, after.content):
             return 0

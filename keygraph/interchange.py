@@ -21,7 +21,16 @@ import orjson
 
 from keygraph.conditions import Path
 from keygraph.graph import Graph
-from keygraph.items import Item, Value, from_typed, number, number_text, read_number, typed_item, untyped_item
+from keygraph.items import (
+    Item,
+    Value,
+    from_typed,
+    known_number,
+    number,
+    number_text,
+    typed_item,
+    untyped_item,
+)
 from keygraph.records import RecordType
 from keygraph.types import FieldType
 
@@ -48,8 +57,9 @@ class Interchange:
         if format_ == "typed":
             raise ValueError("it is no item in DynamoDB's typed form")
         # The keys come first, since they and the type attribute tell which type's fields are meant.
-        item = _restored_members(found, self._key_forms, ())
-        return _restored_members(item, self._forms_of(item), ())
+        item = _restored_members(found, self._key_forms, ()) if self._key_forms else found
+        forms = self._forms_of(item)
+        return _restored_members(item, forms, ()) if forms else item
 
     def _typed_part(self, found: dict[str, Any]) -> dict[str, Any] | None:
         """The typed item in an object; None where it is a plain one, whose key is never a map."""
@@ -189,8 +199,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(
-    parse_float=read_number,
-    parse_int=read_number,
+    parse_float=known_number,
+    parse_int=known_number,
     parse_constant=_refuse_constant,
     object_pairs_hook=_unique,
 )

@@ -5,7 +5,7 @@ A `Wire` is one call of boto's client: `client.query(**wire.body)`. Rendering re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,11 +18,9 @@ from keygraph._rules import (
     checked_key_bytes,
     refuse_crossed_bounds,
     refuse_filtered,
-    refuse_index_keys,
-    refuse_large,
     refuse_segment,
-    refuse_unstorable,
 )
+from keygraph.checked_items import write_rules
 from keygraph.conditions import Path
 from keygraph.errors import BadUserInput
 from keygraph.expressions import (
@@ -33,7 +31,7 @@ from keygraph.expressions import (
     projection_text,
     simplified,
 )
-from keygraph.items import Item, TypedValue, item_size, to_typed, typed_item
+from keygraph.items import TypedValue, to_typed, typed_item
 from keygraph.store import (
     BatchGet,
     BatchWrite,
@@ -51,7 +49,6 @@ from keygraph.store import (
 )
 from keygraph.table import Index, Key, KeyAttribute, Position, Table
 
-_KEY_LIMITS = (PARTITION_KEY_BYTES, SORT_KEY_BYTES)
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _Member = TypeVar("_Member")
 
@@ -211,57 +208,17 @@ def _refuse_unprojected(projection: Iterable[Path], keyed: Table | Index, table:
 def _batch_write(request: BatchWrite, table: Table) -> tuple[Wire, ...]:
     """Deletes come after puts, so a key that is in both is deleted."""
     actions: dict[Key, dict[str, Any]] = {}
+    rules = write_rules(table)
     for item in request.puts:
-        actions[_check_keys(table, item)] = {"PutRequest": {"Item": _checked_item(table, item)}}
+        # What is wrong with any of them is refused before a part of the batch is written.
+        checked = rules.checked(item)
+        actions[table.key_of(checked)] = {"PutRequest": {"Item": typed_item(checked)}}
     for key in request.deletes:
         actions[key] = {"DeleteRequest": {"Key": typed_key(table, None, key)}}
     return tuple(
         Wire("BatchWriteItem", {"RequestItems": {table.name: chunk}, **_CAPACITY})
         for chunk in _chunks(list(actions.values()), BATCH_WRITE_ITEMS)
     )
-
-
-def _check_keys(table: Table, item: Item) -> Key:
-    """The item's table key. What is wrong with an index key is refused too, before a part of a batch is written."""
-    try:
-        key = table.key_of(item)
-    except KeyError as error:
-        raise BadUserInput(f"The item lacks the key {error.args[0]}.") from None
-    for attribute, value, limit in zip(table.keys, key, _KEY_LIMITS, strict=False):
-        checked_key_bytes(attribute, value, limit)
-    for index in table.indexes:
-        refuse_index_keys(item, index)
-    return key
-
-
-def refuse_unwritable(item: Item, table: Table) -> None:
-    """Raises BadUserInput for an item that no BatchWrite takes. Nothing is rendered: a load asks it of every item."""
-    _check_keys(table, item)
-    _check_item(table, item, lambda: _refuse_unheld(item))
-
-
-def _refuse_unheld(item: Item) -> None:
-    for value in item.values():
-        # A text that is none is found by its size.
-        if type(value) is not str:
-            to_typed(value)
-
-
-def _checked_item(table: Table, item: Item) -> dict[str, TypedValue]:
-    return _check_item(table, item, lambda: typed_item(item))
-
-
-def _check_item(table: Table, item: Item, said: Callable[[], _Member]) -> _Member:
-    """What `said` makes of the item. Raises BadUserInput where DynamoDB would refuse it, but for its keys."""
-    refuse_unstorable(item)
-    try:
-        typed, size = said(), item_size(item)
-    except UnicodeEncodeError:
-        raise BadUserInput("The item holds text that is no valid Unicode.") from None
-    except ValueError as error:
-        raise BadUserInput(f"The item holds {error}.") from None
-    refuse_large(item, size, table)
-    return typed
 
 
 def typed_key(table: Table, index: str | None, values: Position) -> dict[str, TypedValue]:

@@ -21,7 +21,7 @@ from typing import cast
 from keygraph._sqlite_catalogue import Catalogue, prepare_file
 from keygraph._sqlite_layout import Layout
 from keygraph._sqlite_reads import Allowance, TooMuch, batch_get, count, query, scan, segment_hash
-from keygraph._sqlite_writes import batch_write
+from keygraph._sqlite_writes import batch_changes
 from keygraph.errors import Unavailable
 from keygraph.store import (
     Answer,
@@ -263,16 +263,22 @@ class SQLiteStore:
 
     def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
         """The answer to one write, or why it was refused: then nothing of it was written."""
+        if isinstance(request, BatchWrite):
+            try:
+                changes = batch_changes(connection, self._catalogue.layout(connection), request)
+            except sqlite3.Error:
+                raise
+            except Exception as error:
+                return error
+            # No savepoint: SQLite would keep a copy of every page that is changed behind it.
+            return changes.make(connection)
         connection.execute("SAVEPOINT request")
+        answer: object = None
         try:
-            answer: object = None
-            match request:
-                case BatchWrite():
-                    answer = batch_write(connection, self._catalogue.layout(connection), request)
-                case CreateTable():
-                    self._catalogue.create(connection)
-                case DeleteTable():
-                    self._catalogue.delete(connection)
+            if isinstance(request, CreateTable):
+                self._catalogue.create(connection)
+            else:
+                self._catalogue.delete(connection)
         except sqlite3.Error:
             raise
         except Exception as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,12 +13,12 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from keygraph.bulk import BATCH_ITEMS, write_batches
+from keygraph.bulk import BATCH_ITEMS, write_batches, write_in_turns
+from keygraph.checked_items import WriteRules
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing
 from keygraph.graph import Graph
 from keygraph.interchange import Interchange, LineFormat
 from keygraph.items import Item
-from keygraph.rendering import refuse_unwritable
 from keygraph.store import BatchGet, DescribeTable, Store
 from keygraph.types import plain
 from server.commands.checkpoint import Checkpoint, Reached
@@ -40,6 +40,7 @@ _DEADLINE = 60.0
 _INTERRUPTED = 130
 
 Batch: TypeAlias = tuple[list[Item], Reached]
+_Write: TypeAlias = Callable[[Store, Iterable[Batch], Callable[[Reached], None]], Awaitable[None]]
 
 
 class LoadFormat(Enum):
@@ -129,9 +130,11 @@ class _Reading:
     skips_refused: bool
     refused: int = 0
     interchange: Interchange = field(init=False)
+    rules: WriteRules = field(init=False)
 
     def __post_init__(self) -> None:
         self.interchange = Interchange(self.graph)
+        self.rules = WriteRules(self.graph.table)
 
     def batches(self, before: Reached) -> Generator[Batch, None, None]:
         """The batches behind what was reached before. Raises CommandError at an item that is refused."""
@@ -191,8 +194,7 @@ class _Reading:
         if self.graph.recognise(item) is None:
             raise ValueError(f"no declared type accepts this item: {self.graph.why_refused(item)}")
         # What the store would refuse is refused here, where its line is known; with it a whole batch would fail.
-        refuse_unwritable(item, self.graph.table)
-        return item
+        return self.rules.checked(item)
 
 
 def _first(entries: Iterator[Entry], count: int) -> Iterator[bytes]:
@@ -252,7 +254,8 @@ class _Job:
             if resume:
                 await self._take_up(store)
             with progress("Loading", self._reading.source.total) as advance:
-                await self._write(store, advance)
+                write = write_batches if settings.sqlite_file is None else write_in_turns
+                await self._write(write, store, advance)
 
     async def _take_up(self, store: Store) -> None:
         """Goes back to where the load was interrupted. Raises CommandError where the table lacks what was loaded."""
@@ -267,7 +270,7 @@ class _Job:
                 raise _changed("the table does not hold what was loaded before")
         self.before = self.reached = found
 
-    async def _write(self, store: Store, advance: Advance) -> None:
+    async def _write(self, write: _Write, store: Store, advance: Advance) -> None:
         def written(reached: Reached) -> None:
             self.reached = reached
             advance(reached.items, self._reading.source.position)
@@ -276,7 +279,7 @@ class _Job:
 
         try:
             with closing(self._reading.batches(self.before)) as batches:
-                await write_batches(store, batches, written)
+                await write(store, batches, written)
         except _CannotGoOn:
             raise
         except (CommandError, KeygraphError) as error:

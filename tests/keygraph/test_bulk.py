@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.bulk import whole_table, write_batches
+from keygraph.bulk import whole_table, write_batches, write_in_turns
 from keygraph.errors import Unavailable
 from keygraph.items import Item
 from keygraph.store import BatchWrite, Query, TracingStore
@@ -57,6 +57,23 @@ async def test_several_batches_are_under_way_and_no_more() -> None:
     assert marks == [0, 1, 2, 3, 4, 5]
 
 
+async def test_batches_in_turns_are_written_as_one(make_store: MakeStore) -> None:
+    """A load into a file would write its pages again for every few items, or leave an item that was replaced."""
+    tracing = TracingStore(await make_store(table))
+    marks: list[int] = []
+    batches = [([thing(n % 4, str(n))], n) for n in range(5)]
+    await write_in_turns(tracing, batches, marks.append, together=3)
+    written = [len(request.puts) for request in tracing.requests if isinstance(request, BatchWrite)]
+    assert written == [3, 2]
+    assert marks == [0, 1, 2, 3, 4]
+    assert sorted([item async for item in whole_table(tracing)], key=lambda item: str(item["PK"])) == [
+        thing(0, "4"),
+        thing(1, "1"),
+        thing(2, "2"),
+        thing(3, "3"),
+    ]
+
+
 async def test_of_equal_keys_the_last_one_stays() -> None:
     """A file in which an item stands twice would leave now the one, now the other in the table."""
     store = SlowFirst()
@@ -77,6 +94,12 @@ async def test_what_went_before_an_error_of_the_source_is_written() -> None:
         await write_batches(store, batches(), marks.append)
     assert marks == [0, 1]
     assert sorted(store.order) == ["first", "second"]
+
+    store, marks = SlowFirst(), list[int]()
+    with pytest.raises(LookupError):
+        await write_in_turns(store, batches(), marks.append, together=1)
+    assert marks == [0, 1]
+    assert store.order == ["first", "second"]
 
 
 async def test_no_mark_behind_what_failed() -> None:

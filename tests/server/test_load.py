@@ -331,7 +331,7 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
 
         await write_batches(store, given, stop)
 
-    monkeypatch.setattr("server.commands.load.write_batches", interrupted)
+    monkeypatch.setattr("server.commands.load.write_in_turns", interrupted)
 
 
 def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
