@@ -143,8 +143,9 @@ class Shelves:
             self.lists.setdefault(("GSI1", (item["GSI1PK"], "")), []).append(item)
 
     async def send(self, request: Request[Answer], /) -> Answer:
+        asked: Any = request
         answer: Any
-        match request:
+        match asked:
             case Query(partition, index, range=span, limit=limit):
                 prefix = "" if index else str(cast(Any, span).value).partition("#")[0]
                 found = self.lists[index, (partition, prefix)]
@@ -154,7 +155,7 @@ class Shelves:
             case BatchGet(keys):
                 answer = Batch([self.by_key.get(key) for key in keys], Cost(1, 1.0))
             case _:
-                raise LookupError(f"{type(request).__name__} is not asked here")
+                raise LookupError(f"{type(asked).__name__} is not asked here")
         return cast(Answer, answer)
 
     async def close(self) -> None:

@@ -197,9 +197,9 @@ def _bare(served: StrawberryField) -> Callable[..., Any]:
     if served.base_resolver is None:
         attribute = attrgetter(served.python_name)
         return lambda source, info: attribute(source)
-    resolve = served.base_resolver.wrapped_func
+    resolve: Any = served.base_resolver.wrapped_func
     if any(parameter.name == "info" for parameter in served.base_resolver.signature.parameters.values()):
-        return cast("Callable[..., Any]", resolve)
+        return cast(Callable[..., Any], resolve)
     return lambda source, info, **given: resolve(source, **given)
 
 
