@@ -27,7 +27,11 @@ from resolvers.meanings import (
     Attribute,
     Cursor,
     Edges,
+    FarNode,
     GlobalId,
+    NodeAt,
+    NodeById,
+    NodeByKey,
     Nodes,
     PageInfo,
     Stored,
@@ -83,6 +87,8 @@ def _writer(plan: ObjectPlan, field: FieldPlan) -> Write:
     nullable = field.type.of_type if is_non_null_type(field.type) else field.type
     if isinstance(field.meaning, Stored) and is_leaf_type(nullable):
         return _leaf_writer(plan, field, field.meaning.field, nullable)
+    if isinstance(field.meaning, NodeAt | FarNode | NodeByKey | NodeById):
+        return _node_writer(field)
     value_of, complete = _value_of(field), _completer(field, field.type)
     return lambda run, source, path: complete(run, value_of(source), (path, key))
 
@@ -146,6 +152,27 @@ def _serializer(type_: Any) -> Callable[[Any], Any]:
         return found
 
     return write_member
+
+
+def _node_writer(field: FieldPlan) -> Write:
+    """What writes a field that gives one node: after the leaves there are most of these."""
+    key = field.key
+    missing = None if field.is_nullable else _null_message(field)
+
+    def write(run: Completion, visit: Visit, path: Path | None) -> Any:
+        found = visit.found[field]
+        if type(found) is Visit:
+            if found.error is not None:
+                raise found.error
+            if not found.is_missing:
+                return run.object(found.plan, found, (path, key))
+        elif found is not None:
+            raise found
+        if missing is not None:
+            raise TypeError(missing)
+        return None
+
+    return write
 
 
 def _null_message(field: FieldPlan) -> str:
