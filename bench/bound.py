@@ -31,7 +31,7 @@ It refuses what it cannot walk: cursors, methods that give nodes, indexes that p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -39,29 +39,14 @@ from typing import Any, TypeAlias, cast
 
 from graphql import (
     FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
     GraphQLField,
-    GraphQLIncludeDirective,
     GraphQLObjectType,
-    GraphQLSchema,
-    GraphQLSkipDirective,
-    InlineFragmentNode,
-    OperationDefinitionNode,
     SelectionSetNode,
     get_named_type,
-    is_abstract_type,
-    parse,
 )
-from graphql.execution.values import (
-    VariableValues,
-    get_argument_values,
-    get_directive_values,
-    get_variable_values,
-)
-from strawberry.schema.schema_converter import GraphQLCoreConverter
-from strawberry.types.arguments import convert_arguments
 
+from bench.bound_document import WalkedDocument
+from bench.bound_items import Items
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, bind
 from keygraph.members import End
@@ -69,9 +54,8 @@ from keygraph.names import camel
 from keygraph.paths import AccessPath
 from keygraph.ranges import Span
 from keygraph.records import RecordType
-from keygraph.table import Key, KeyValue, Table
+from keygraph.table import Key, KeyValue
 from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
-from resolvers.definitions import ServedField, given_arguments
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import condition, key_value, narrowings, required_texts
 from resolvers.meanings import (
@@ -122,46 +106,6 @@ class Bound:
     @property
     def round_trips(self) -> int:
         return len(self.levels)
-
-
-class Items:
-    """The items of a table: by their keys, and by the partitions of the table and of its indexes."""
-
-    def __init__(self, table: Table, items: Iterable[Item]) -> None:
-        self.table = table
-        self._by_key = {table.key_of(item): item for item in items}
-        self._partitions: dict[tuple[str | None, KeyValue], list[Item]] = {}
-        for item in self._by_key.values():
-            for index in (None, *(index.name for index in table.indexes)):
-                keys = table.keyed(index)
-                names = [key.name for key in keys.keys]
-                if all(name in item for name in names):
-                    partition = cast(KeyValue, item[names[0]])
-                    self._partitions.setdefault((index, partition), []).append(item)
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self._by_key.values())
-
-    def get(self, key: Key) -> Item | None:
-        return self._by_key.get(key)
-
-    def keys_beside(self, key: Key) -> list[Key]:
-        """The keys of the items in the partition of one, in their order."""
-        return sorted(self.table.key_of(item) for item in self._partitions.get((None, key[0]), ()))
-
-    def of(self, neighbours: NeighbourList) -> list[Item]:
-        """The items of a list in the order of its sort key."""
-        found = [
-            item
-            for partition in neighbours.partitions
-            for item in self._partitions.get((neighbours.index_name, partition), ())
-            if neighbours.covers(item)
-        ]
-        places = {id(item): neighbours.place_of(item) for item in found}
-        # Equal sort keys of an index come in the order of the table's keys on the embedded engine.
-        return sorted(
-            found, key=lambda item: (neighbours.order_of(places[id(item)]), places[id(item)].position)
-        )
 
 
 def bound(
@@ -222,20 +166,8 @@ class _Walk:
         self, schema: GraphSchema, items: Items, document: str, variables: Mapping[str, Any]
     ) -> None:
         self._graph = schema.graph
-        self._schema: GraphQLSchema = schema._schema
-        self._converter = schema.schema_converter
+        self._document = WalkedDocument(schema, document, variables)
         self._items = items
-        definitions = parse(document).definitions
-        [self._operation] = (each for each in definitions if isinstance(each, OperationDefinitionNode))
-        self._fragments = {
-            each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)
-        }
-        values = get_variable_values(
-            self._schema, self._operation.variable_definitions or (), dict(variables)
-        )
-        if not isinstance(values, VariableValues):
-            raise ValueError(f"the variables do not fit: {values}")
-        self._variables = values
         self._at_hand: dict[Key, Item | None] = {}
         """What has come: items, and keys under which there is none."""
         self._ranges: dict[_Range, int] = {}
@@ -282,56 +214,11 @@ class _Walk:
         beside = [key in wanted for key in self._items.keys_beside(node)]
         return max(1, sum(now and not before for before, now in pairwise([False, *beside])))
 
-    # --- The document ---------------------------------------------------------------------------------
-
-    def _fields(
-        self, type_: GraphQLObjectType, selected: SelectionSetNode | None
-    ) -> Iterator[tuple[FieldNode, GraphQLField, Meaning]]:
-        """The fields that are selected of an object; equal ones come several times, which costs nothing here."""
-        for each in selected.selections if selected else ():
-            skip = get_directive_values(GraphQLSkipDirective, each, self._variables)
-            include = get_directive_values(GraphQLIncludeDirective, each, self._variables)
-            if (skip and skip["if"]) or (include and not include["if"]):
-                continue
-            match each:
-                case FieldNode():
-                    definition = self._schema.get_field(type_, each.name.value)
-                    meaning = _meaning(definition)
-                    if definition is not None and meaning is not None:
-                        yield each, definition, meaning
-                case InlineFragmentNode():
-                    condition = each.type_condition
-                    if condition is None or self._applies(condition.name.value, type_):
-                        yield from self._fields(type_, each.selection_set)
-                case FragmentSpreadNode():
-                    fragment = self._fragments[each.name.value]
-                    if self._applies(fragment.type_condition.name.value, type_):
-                        yield from self._fields(type_, fragment.selection_set)
-
-    def _applies(self, name: str, type_: GraphQLObjectType) -> bool:
-        wanted = self._schema.get_type(name)
-        if is_abstract_type(wanted):
-            return self._schema.is_sub_type(cast(Any, wanted), type_)
-        return wanted is type_
-
-    def _given(self, node: FieldNode, definition: GraphQLField) -> Mapping[str, Any]:
-        values = get_argument_values(definition, node, self._variables)
-        served: ServedField = definition.extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
-        converter = self._converter
-        return given_arguments(
-            convert_arguments(values, served.arguments, converter.scalar_registry, converter.config)
-        )
-
-    def _type(self, name: str) -> GraphQLObjectType:
-        return cast(GraphQLObjectType, self._schema.get_type(name))
-
     # --- Objects --------------------------------------------------------------------------------------
 
     def _root(self) -> None:
-        for node, definition, meaning in self._fields(
-            cast(GraphQLObjectType, self._schema.query_type), self._operation.selection_set
-        ):
-            given = self._given(node, definition)
+        for node, definition, meaning in self._document.root_fields():
+            given = self._document.given(node, definition)
             match meaning:
                 case NodeByKey(record):
                     values = {}
@@ -364,7 +251,7 @@ class _Walk:
             self._get(keys, partial(self._recognised, records, identity, node))
             return
         selected = node.selection_set
-        found = _Object(self._type(record.name), record, identity)
+        found = _Object(self._document.type(record.name), record, identity)
         if record.is_virtual:
             self._told_by_key(found, selected)
             return
@@ -388,7 +275,7 @@ class _Walk:
     def _recognised(self, records: Sequence[RecordType], identity: tuple[str, ...], node: FieldNode) -> None:
         for item in self._of_type(self._graph.table_keys(records[0], identity), records)[:1]:
             record = cast(RecordType, self._graph.recognise(item))
-            found = _Object(self._type(record.name), record, identity)
+            found = _Object(self._document.type(record.name), record, identity)
             self._told_by_key(found, node.selection_set)
             self._told_by_item(found, item, node.selection_set)
 
@@ -399,7 +286,7 @@ class _Walk:
     def _needs_item(self, found: _Object, selected: SelectionSetNode | None) -> bool:
         """Whether something is selected that the key does not tell."""
         told = found.record.key_fields
-        for _, _, meaning in self._fields(found.type, selected):
+        for _, _, meaning in self._document.fields(found.type, selected):
             match meaning:
                 case Stored(stored) if stored.name not in told:
                     return True
@@ -412,7 +299,7 @@ class _Walk:
     def _told_by_key(self, found: _Object, selected: SelectionSetNode | None) -> None:
         """Goes on with what the object's key tells: its lists, and the ends that stand in it."""
         record = found.record
-        for node, definition, meaning in self._fields(found.type, selected):
+        for node, definition, meaning in self._document.fields(found.type, selected):
             match meaning:
                 case ListOf(path) | OnlyOf(path):
                     self._list(path, found.identity, node, definition)
@@ -425,7 +312,7 @@ class _Walk:
     def _told_by_item(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
         """Goes on with what stands in the object's item alone: ends that are attributes."""
         record = found.record
-        for node, _, meaning in self._fields(found.type, selected):
+        for node, _, meaning in self._document.fields(found.type, selected):
             match meaning:
                 case NodeAt(end) if end.name not in record.key_fields:
                     self._end(end, record.end_identity(item, end), node)
@@ -434,7 +321,7 @@ class _Walk:
                     self._end(end, record.end_identity(item, end), node)
                 case FarNode(path) if path.far_end is None:
                     # The node is the item itself.
-                    own = _Object(self._type(record.name), record, found.identity)
+                    own = _Object(self._document.type(record.name), record, found.identity)
                     self._whole(own, item, node.selection_set)
                 case Called(method) if method.nodes:
                     raise ValueError(f"the bound does not call {record.name}.{method.name}")
@@ -457,7 +344,7 @@ class _Walk:
         node: FieldNode,
         definition: GraphQLField,
     ) -> None:
-        given = self._given(node, definition)
+        given = self._document.given(node, definition)
         if given.get("after") is not None or given.get("before") is not None:
             raise ValueError("the bound knows no cursors")
         if not path.tells_all:
@@ -481,15 +368,17 @@ class _Walk:
         size = DEFAULT_PAGE_SIZE if size is None else size
         forward = from_end == (given.get("direction") is SortDirection.DESC)
         shown, has_page, has_total, looks_on = [], False, False, False
-        for inner, inner_definition, meaning in self._fields(type_, node.selection_set):
+        for inner, inner_definition, meaning in self._document.fields(type_, node.selection_set):
             match meaning:
                 case Edges() | Nodes():
                     has_page = True
                     shown.append((inner, inner_definition, meaning))
                 case PageInfo():
                     has_page = True
-                    info = self._type("PageInfo")
-                    names = {each.name.value for each, _, _ in self._fields(info, inner.selection_set)}
+                    info = self._document.type("PageInfo")
+                    names = {
+                        each.name.value for each, _, _ in self._document.fields(info, inner.selection_set)
+                    }
                     looks_on |= ("hasPreviousPage" if from_end else "hasNextPage") in names
                 case TotalCount():
                     has_total = True
@@ -616,8 +505,3 @@ class _Walk:
             return
         self._level.keys |= dict.fromkeys(missing)
         self._level.later.append(go_on)
-
-
-def _meaning(definition: GraphQLField | None) -> Meaning | None:
-    served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
-    return served.meaning if isinstance(served, ServedField) else None

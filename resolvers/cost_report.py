@@ -76,18 +76,25 @@ def spent_by_place(sent: Iterable[Sent]) -> dict[str, Spent]:
     return found
 
 
-def cost_report(estimate: CostEstimate, sent: Sequence[Sent]) -> dict[str, Any]:
-    """The `cost` of an answer: estimated and actual, in total and by place, and every request in its order."""
+def cost_report(
+    estimate: CostEstimate | None, sent: Sequence[Sent], elsewhere: Iterable[str]
+) -> dict[str, Any]:
+    """The `cost` of an answer: estimated and actual, in total and by place, and every request in its order.
+
+    `elsewhere` are the root's fields that graphql-core's own execution answers; an operation of which it answers all
+    has no estimate.
+    """
     places: dict[str, dict[str, Any]] = {}
-    for place, expected in estimate.by_place().items():
+    for place, expected in estimate.by_place().items() if estimate else ():
         places[place] = {"estimate": shown_estimate(expected), "actual": None}
     for place, actual in spent_by_place(sent).items():
         places.setdefault(place, {"estimate": None})["actual"] = actual.shown
     return {
-        "estimate": shown_estimate(estimate.total),
+        "estimate": shown_estimate(estimate.total) if estimate else None,
         "actual": spent(sent).shown,
         "byPath": places,
         "requests": [_shown_request(each) for each in sorted(sent, key=_order)],
+        "elsewhere": list(elsewhere),
     }
 
 

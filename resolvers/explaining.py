@@ -35,6 +35,8 @@ class Explanation:
     estimate: CostEstimate
     stand_ins: Mapping[str, Any]
     """What was taken for variables of which no value was given."""
+    elsewhere: Sequence[str]
+    """The root's fields that graphql-core's own execution answers: they have no steps, and are not estimated."""
 
 
 def explained_steps(

@@ -333,6 +333,11 @@ class Plan:
             each for each in self.root.fields if each.meaning is None and each.definition is not None
         )
 
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """The keys of the root's fields that graphql-core's own execution answers."""
+        return tuple(each.key for each in self.foreign)
+
     @cached_property
     def objects(self) -> tuple[ObjectPlan, ...]:
         """Every object of the plan once."""

@@ -97,7 +97,7 @@ class Service:
         try:
             operation = _operation(read, operation_name)
             if not is_query(operation):
-                return await self._elsewhere(read, operation, variables)
+                return await self._elsewhere(read, operation, variables, with_cost=with_cost)
             run = self._planned(read, operation, variables)
         except _Refused as refused:
             return {"errors": refused.errors}
@@ -111,7 +111,9 @@ class Service:
         else:
             answer = await self._run(run, read, variables)
         if with_cost:
-            answer.setdefault("extensions", {})["cost"] = cost_report(estimate, run.context.meter.sent)
+            answer.setdefault("extensions", {})["cost"] = cost_report(
+                estimate, run.context.meter.sent, run.plan.elsewhere
+            )
         return answer
 
     def explain(
@@ -125,13 +127,15 @@ class Service:
         try:
             operation = _operation(read, operation_name)
             if not is_query(operation):
-                raise BadUserInput(f"a {operation.operation.value} has no plan: explain a query")
+                raise BadUserInput(
+                    f"a {operation.operation.value} has no plan, graphql-core's own execution answers it: explain a query"
+                )
             taken = stand_ins(self._core, operation, given)
             run = self._planned(read, operation, given | taken)
         except _Refused as refused:
             raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
         steps = explained_steps(run.plan, run.context, run.arguments, taken)
-        return Explanation(steps, self._estimate(run), taken)
+        return Explanation(steps, self._estimate(run), taken, run.plan.elsewhere)
 
     def _planned(
         self, read: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
@@ -210,6 +214,8 @@ class Service:
         document: Document,
         operation: OperationDefinitionNode,
         variables: Mapping[str, Any] | None,
+        *,
+        with_cost: bool = False,
     ) -> dict[str, Any]:
         """What graphql-core's own execution answers: introspection, and what somebody added to the root."""
         if operation.operation == OperationType.SUBSCRIPTION:
@@ -231,7 +237,11 @@ class Service:
         shown = [public_error(error) for error in result.errors or ()]
         if result.data is None and shown and all("path" not in error for error in shown):
             return {"errors": shown}  # variables that do not fit: nothing was executed
-        return {"data": result.data, **({"errors": shown} if shown else {})}
+        answered: dict[str, Any] = {"data": result.data, **({"errors": shown} if shown else {})}
+        if with_cost:
+            told = cost_report(None, context.meter.sent, result.data or ())
+            answered["extensions"] = {"cost": told}
+        return answered
 
 
 class _Refused(Exception):

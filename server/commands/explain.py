@@ -153,8 +153,10 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
     typer.echo()
     if explanation.steps:
         console.print(steps_text(explanation.steps, console.width), end="", soft_wrap=True)
-    else:
+    elif not explanation.elsewhere:
         console.print("Nothing of the table.")
+    for name in explanation.elsewhere:
+        console.print(f"{name}: answered by graphql-core's own execution [not estimated]", markup=False)
     if explanation.stand_ins:
         taken = ", ".join(
             f"${name}" if value == f"${name}" else f"${name} (taken to be {json.dumps(value, default=str)})"
@@ -194,6 +196,7 @@ def _as_json(report: _Report) -> dict[str, Any]:
     found: dict[str, Any] = {
         "plan": steps_json(explanation.steps),
         "standIns": explanation.stand_ins,
+        "elsewhere": list(explanation.elsewhere),
         **_estimated(explanation),
         "actual": None,
         "requests": None,

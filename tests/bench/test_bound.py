@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench.bound import Items, RoundTrip, bound
+from bench.bound import RoundTrip, bound
+from bench.bound_items import Items
 from bench.measuring import measured
 from bench.operations import OPERATIONS
 from bench.pages import with_part

@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from graphql import (
@@ -32,74 +30,21 @@ from graphql.execution.values import get_directive_values
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 from strawberry.types.arguments import convert_arguments
 
-from keygraph.conditions import holds
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place, bind
 from keygraph.members import End
 from keygraph.names import camel
-from keygraph.paths import AccessPath, Argument
-from keygraph.records import Keys, RecordType
-from keygraph.store import Scan, Store, pages
+from keygraph.paths import AccessPath
+from keygraph.records import RecordType
 from keygraph.table import Key
 from resolvers import meanings
-from resolvers.connections import SortDirection
-from resolvers.cursors import cursor, read_cursor
 from resolvers.definitions import ServedField, given_arguments
 from resolvers.errors import public_error
 from resolvers.global_ids import global_id, read_global_id
-from resolvers.inputs import condition, narrowings, required_texts
 from resolvers.schema import GraphSchema
 from resolvers.sources import source_of_instance
-
-DEFAULT_SIZE = 20
-LARGEST_SIZE = 100
-
-
-async def everything_in(store: Store) -> list[Item]:
-    """Every item of the table."""
-    return [item async for page in pages(store, Scan()) for item in page.items]
-
-
-@dataclass(eq=False)
-class Thing:
-    """A node, an edge or a record: its type, the texts of its key, and its item where it was looked up."""
-
-    record: RecordType
-    identity: tuple[str, ...]
-    item: Item | None = None
-    others: tuple[RecordType, ...] = ()
-    """Of which other types a node with this key can be."""
-
-
-@dataclass(eq=False)
-class Entry:
-    """An edge of a connection, or of an only neighbour."""
-
-    thing: Thing
-    cursor: str
-
-
-@dataclass(eq=False)
-class Info:
-    has_next_page: bool
-    has_previous_page: bool
-    start_cursor: str | None
-    end_cursor: str | None
-
-
-@dataclass(eq=False)
-class List:
-    """A connection: the whole list, and what of it was asked for."""
-
-    path: AccessPath
-    neighbours: NeighbourList
-    whole: list[tuple[tuple[Any, ...], Item]]
-    """Where each item stands (sort key, shard, the table's key), in the client's direction."""
-    given: Mapping[str, Any]
-    page: list[Entry]
-    info: Info
+from tests.resolvers.naive_lists import Entry, List, NaiveLists, Thing
 
 
 class Naive:
@@ -116,13 +61,8 @@ class Naive:
         self.schema = schema
         self.refused = refused
         self.graph: Graph = schema.graph
-        self.secret = secret
         self.by_key = {self.graph.table.key_of(item): item for item in items}
-        self.by_keys: dict[Keys, list[Item]] = {}
-        """The items of each record type as each of its keys shows them: an index may not say what type they are."""
-        for record in self.graph.types.values():
-            for keys in record.keys.values():
-                self.by_keys[keys] = [item for item in items if self.graph.recognise(item, keys) is record]
+        self.lists = NaiveLists(self.graph, items, secret)
 
     async def execute(
         self, document: DocumentNode, variables: Mapping[str, Any] | None = None
@@ -170,9 +110,9 @@ class Naive:
             case meanings.Called(method):
                 return self._called(method, thing, info, given)
             case meanings.ListOf(path):
-                return self._list(path, thing, given)
+                return self.lists.list_of(path, thing, given)
             case meanings.OnlyOf(path):
-                page = self._list(path, thing, given).page
+                page = self.lists.list_of(path, thing, given).page
                 return page[0] if page and path.far_end else page[0].thing if page else None
             case meanings.Edges():
                 return source.page
@@ -320,109 +260,6 @@ class Naive:
         except Exception as error:
             return error
 
-    # --- Lists ----------------------------------------------------------------------------------------
-
-    def _list(self, path: AccessPath, owner: Thing | None, given: Mapping[str, Any]) -> List:
-        graph, secret = self.graph, self.secret
-        identity = owner.identity if owner else None
-        required = required_texts(graph, path, given)
-        size, from_end = (1, False) if path.is_one else _size(given)
-        to = None if path.is_one else self._named(path, given.get("to"))
-        # This refuses what makes no key, and is what cursors are sealed for; it decides nothing here.
-        neighbours = bind(
-            graph,
-            path,
-            identity,
-            required,
-            narrowings(graph, path, given),
-            condition(self.graph, path, given.get("where")),
-        )
-        places = {
-            name: read_cursor(secret, neighbours, name, given[name])
-            for name in ("after", "before")
-            if given.get(name) is not None
-        }
-        fixed = dict(path.texts_of_owner(identity)) if identity is not None else {}
-        fixed |= {argument.slot.name: required.get(argument.name) for argument in path.required}
-        whole = [
-            (_position(neighbours, item), item)
-            for item in self.by_keys[path.keys]
-            if self._is_in(path, fixed, given, item)
-            and (to is None or path.record.end_identity(item, path.record.ends[path.far_end or ""]) in to)
-        ]
-        descending = given.get("direction") is SortDirection.DESC
-        whole.sort(key=lambda pair: pair[0], reverse=descending)
-        low, high = _between(neighbours, whole, places.get("after"), places.get("before"), descending)
-        inside = whole[low:high]
-        kept = inside[max(0, len(inside) - size) :] if from_end else inside[:size]
-        page = [
-            Entry(
-                Thing(path.record, path.record.identity_of(item), item),
-                cursor(secret, neighbours, neighbours.place_of(item)),
-            )
-            for _, item in kept
-        ]
-        is_more = len(inside) > size
-        # Whoever asks for nothing behind a cursor is told of the cursor's own edge.
-        is_before = "after" in places and (low > 0 or size == 0)
-        is_behind = "before" in places and (high < len(whole) or size == 0)
-        info = Info(
-            is_behind if from_end else is_more,
-            is_more if from_end else is_before,
-            page[0].cursor if page else None,
-            page[-1].cursor if page else None,
-        )
-        return List(path, neighbours, whole, given, page, info)
-
-    def _named(self, path: AccessPath, ids: Sequence[str] | None) -> set[tuple[str, ...]] | None:
-        if ids is None:
-            return None
-        if len(ids) > 100:
-            raise BadUserInput("to: too many")
-        named = [read_global_id(self.graph, text) for text in ids]
-        if any(record not in path.nodes for record, _ in named):
-            raise BadUserInput("to: of another type")
-        if path.far_end is None:
-            return {identity for _, identity in named}
-        end = path.record.ends[path.far_end]
-        return {end.identity_of(record, identity) for record, identity in named}
-
-    def _is_in(
-        self, path: AccessPath, fixed: Mapping[str, str | None], given: Mapping[str, Any], item: Item
-    ) -> bool:
-        texts = path.keys.parse(item)
-        attributes = path.keys.attributes
-        if texts is None or not all(key.holds(item.get(key.name)) for key in attributes):
-            return False
-        own = {slot.name for slot in path.keys.slots}
-        if any(texts.get(name) != text for name, text in fixed.items() if name in own):
-            return False
-        if not all(self._is_said(path, argument, texts, given) for argument in path.ranged):
-            return False
-        where = condition(self.graph, path, given.get("where"))
-        return where is None or holds(where, path.record.completed(item))
-
-    def _is_said(
-        self, path: AccessPath, argument: Argument, texts: Mapping[str, str], given: Mapping[str, Any]
-    ) -> bool:
-        """Whether what the client says of an argument of the sort key is so."""
-        said = {
-            name: self.graph.text_of(path.record, argument.slot, value)
-            for name, value in (given.get(camel(argument.name)) or {}).items()
-            if value is not None
-        }
-        text = texts.get(argument.slot.name)
-        if not said or text is None:
-            return not said
-        comparable = Decimal if argument.type.kind in ("int", "long", "decimal", "float") else str
-        value = comparable(text)
-        return (
-            ("eq" not in said or text == said["eq"])
-            and ("from" not in said or comparable(said["from"]) <= value)
-            and ("to" not in said or value <= comparable(said["to"]))
-            and ("beginsWith" not in said or text.startswith(said["beginsWith"]))
-        )
-
 
 def _begun(answer: Any) -> Any:
     """The answer; one that is awaited is so whatever becomes of its siblings."""
@@ -431,50 +268,6 @@ def _begun(answer: Any) -> Any:
     task = asyncio.ensure_future(answer)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
-
-
-def _size(given: Mapping[str, Any]) -> tuple[int, bool]:
-    first, last = given.get("first"), given.get("last")
-    if first is not None and last is not None:
-        raise BadUserInput("first and last")
-    size = first if last is None else last
-    size = DEFAULT_SIZE if size is None else size
-    if not 0 <= size <= LARGEST_SIZE:
-        raise BadUserInput("too many")
-    return size, last is not None
-
-
-def _position(neighbours: NeighbourList, item: Item) -> tuple[Any, ...]:
-    """Where an item stands: its sort key, its shard, and what tells equal ones apart."""
-    place = neighbours.place_of(item)
-    return (*neighbours.order_of(place), *place.position)
-
-
-def _between(
-    neighbours: NeighbourList,
-    whole: list[tuple[tuple[Any, ...], Item]],
-    after: Place | None,
-    before: Place | None,
-    descending: bool,
-) -> tuple[int, int]:
-    """The numbers of the first item behind `after` and of the first one not before `before`.
-
-    A cursor whose own item is not in the list stands, as an `after`, where the item stood, and as a `before` behind
-    all that share its sort key: among equal keys DynamoDB says no order.
-    """
-    positions = [position for position, _ in whole]
-    low, high = 0, len(whole)
-    if after is not None:
-        there = (*neighbours.order_of(after), *after.position)
-        low = sum(here >= there if descending else here <= there for here in positions)
-    if before is not None:
-        there = (*neighbours.order_of(before), *before.position)
-        if there in positions:
-            high = positions.index(there)
-        else:
-            order = there[:2]
-            high = sum(here[:2] >= order if descending else here[:2] <= order for here in positions)
-    return low, high
 
 
 # --- Selections ---------------------------------------------------------------------------------------

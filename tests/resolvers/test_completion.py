@@ -344,3 +344,20 @@ async def test_values_that_do_not_fit(make_store: MakeStore, name: str, texts: A
         answer = await made.service.execute(f'{{ thing(thingId: "{name}") {{ {asked} }} }}')
         assert answer["data"] == {"thing": {asked: value}}
         assert told(answer) == ([] if value is not None else [(f"thing.{asked}", "INTERNAL")])
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{ team(teamId: "t1") { teamId ... @defer { motto } } }',
+        '{ team(teamId: "t1") { squares @stream(initialCount: 1) } }',
+        "{ now ... @defer { later(number: 1) } }",
+    ],
+)
+async def test_parts_of_an_answer_cannot_be_put_off(teams: World, document: str) -> None:
+    """A client that waits for the rest of an answer would wait for ever: no directive is passed over in silence."""
+    teams.forget()
+    answer = await teams.service.execute(document)
+    assert "data" not in answer
+    assert {error["extensions"]["code"] for error in answer["errors"]} == {"GRAPHQL_VALIDATION_FAILED"}
+    assert not teams.operations

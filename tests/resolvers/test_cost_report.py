@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+import strawberry
+
+from keygraph.errors import BadUserInput
+from resolvers import Service, build_schema
 from resolvers.cost_report import Spent
 from resolvers.global_ids import global_id
 from tests.conftest import on_exact_engines
-from tests.resolvers.worlds import World
+from tests.resolvers.worlds import SECRET, World
 
 DOCUMENT = """{
   user(userId: "12345") {
@@ -91,3 +96,39 @@ def test_waiting_is_counted_once_for_requests_at_one_time() -> None:
     """Ten requests at the same time would be told to have taken ten times as long."""
     spent = Spent(times=[(0.0, 0.010), (0.005, 0.015), (0.002, 0.003), (0.100, 0.120)])
     assert spent.waited == pytest.approx(35)
+
+
+@on_exact_engines
+async def test_what_graphql_core_answers_is_said(shop: World) -> None:
+    """Whoever looks for what is slow would not know which fields run on another execution, outside the plan."""
+
+    @strawberry.type
+    class Query:
+        @strawberry.field
+        async def now(self) -> str:
+            return "noon"
+
+    @strawberry.type
+    class Mutation:
+        @strawberry.mutation
+        def write(self, number: int) -> int | None:
+            if number < 0:
+                raise BadUserInput("negative")
+            return number
+
+    schema = build_schema(shop.graph, query=Query, mutation=Mutation)
+    service = Service(schema, shop.tracer, secret=SECRET)
+
+    async def told(document: str) -> Any:
+        return (await service.execute(document, with_cost=True))["extensions"]["cost"]
+
+    cost = await told(
+        '{ b: now user(userId: "12345") { name } __type(name: "User") { name } ...F } fragment F on Query { a: now }'
+    )
+    assert (cost["elsewhere"], list(cost["byPath"])) == (["b", "__type", "a"], ["user"])
+    assert (await told('{ user(userId: "12345") { __typename name } __typename }'))["elsewhere"] == []
+    cost = await told("mutation { x: write(number: 1) y: write(number: -1) }")
+    assert (cost["elsewhere"], cost["estimate"], cost["byPath"]) == (["x", "y"], None, {})
+    assert (cost["actual"]["requests"], cost["requests"]) == (0, [])
+    with pytest.raises(BadUserInput, match="a mutation has no plan, graphql-core's own execution answers it"):
+        service.explain("mutation { write(number: 1) }")

@@ -110,3 +110,44 @@ def test_what_cannot_be_explained_is_one_line(words: list[str], told: str) -> No
     assert result.stderr.startswith(f"keygraph: {told}")
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
+
+
+MODEL = """
+import strawberry
+from examples.commerce import graph
+
+@strawberry.type
+class Query:
+    @strawberry.field
+    def now(self) -> str:
+        return "noon"
+
+def schema():
+    from resolvers import build_schema
+    return build_schema(graph, query=Query)
+"""
+
+
+def test_what_graphql_core_answers_is_said(store: str) -> None:
+    """A field that somebody added would look as if it cost nothing, and be searched for in vain among the steps."""
+    Path("shop_with_time.py").write_text(MODEL, "utf-8")
+    query = '{ t: now __schema { queryType { name } } user(userId: "12345") { name } __typename }'
+    words = ("explain", query, "--model", "shop_with_time:schema", "--store", store)
+    lines = [line.rstrip() for line in run(*words).stdout.splitlines()]
+    assert lines[2].startswith("user: get node User")
+    assert lines[5:7] == [
+        "t: answered by graphql-core's own execution [not estimated]",
+        "__schema: answered by graphql-core's own execution [not estimated]",
+    ]
+    assert not any(line.startswith("__typename") for line in lines)
+    planned = json.loads(run(*words, "--json").stdout)
+    assert (planned["elsewhere"], [step["place"] for step in planned["plan"]]) == (
+        ["t", "__schema"],
+        ["user"],
+    )
+    ran = json.loads(run(*words, "--json", "--run").stdout)
+    assert (ran["elsewhere"], ran["errors"]) == (["t", "__schema"], [])
+    alone = run("explain", "{ now }", "--model", "shop_with_time:schema").stdout
+    assert "now: answered by graphql-core's own execution [not estimated]" in alone
+    assert "Nothing of the table." not in alone
+    assert "Nothing of the table." in run("explain", "{ __typename }").stdout

@@ -1,0 +1,106 @@
+"""The document of an operation as the bound walks it: what is selected, with its arguments and its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from graphql import (
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLField,
+    GraphQLIncludeDirective,
+    GraphQLObjectType,
+    GraphQLSchema,
+    GraphQLSkipDirective,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    SelectionSetNode,
+    is_abstract_type,
+    parse,
+)
+from graphql.execution.values import (
+    VariableValues,
+    get_argument_values,
+    get_directive_values,
+    get_variable_values,
+)
+from strawberry.schema.schema_converter import GraphQLCoreConverter
+from strawberry.types.arguments import convert_arguments
+
+from resolvers.definitions import ServedField, given_arguments
+from resolvers.meanings import (
+    Meaning,
+)
+from resolvers.schema import GraphSchema
+
+
+class WalkedDocument:
+    """The only operation of a document, with its variables. Raises ValueError where they do not fit."""
+
+    def __init__(self, schema: GraphSchema, document: str, variables: Mapping[str, Any]) -> None:
+        self._schema: GraphQLSchema = schema._schema
+        self._converter = schema.schema_converter
+        definitions = parse(document).definitions
+        [self._operation] = (each for each in definitions if isinstance(each, OperationDefinitionNode))
+        self._fragments = {
+            each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)
+        }
+        values = get_variable_values(
+            self._schema, self._operation.variable_definitions or (), dict(variables)
+        )
+        if not isinstance(values, VariableValues):
+            raise ValueError(f"the variables do not fit: {values}")
+        self._variables = values
+
+    def root_fields(self) -> Iterator[tuple[FieldNode, GraphQLField, Meaning]]:
+        """The fields of the root."""
+        root = cast(GraphQLObjectType, self._schema.query_type)
+        yield from self.fields(root, self._operation.selection_set)
+
+    def fields(
+        self, type_: GraphQLObjectType, selected: SelectionSetNode | None
+    ) -> Iterator[tuple[FieldNode, GraphQLField, Meaning]]:
+        """The fields that are selected of an object; equal ones come several times, which costs nothing here."""
+        for each in selected.selections if selected else ():
+            skip = get_directive_values(GraphQLSkipDirective, each, self._variables)
+            include = get_directive_values(GraphQLIncludeDirective, each, self._variables)
+            if (skip and skip["if"]) or (include and not include["if"]):
+                continue
+            match each:
+                case FieldNode():
+                    definition = self._schema.get_field(type_, each.name.value)
+                    meaning = _meaning(definition)
+                    if definition is not None and meaning is not None:
+                        yield each, definition, meaning
+                case InlineFragmentNode():
+                    condition = each.type_condition
+                    if condition is None or self._applies(condition.name.value, type_):
+                        yield from self.fields(type_, each.selection_set)
+                case FragmentSpreadNode():
+                    fragment = self._fragments[each.name.value]
+                    if self._applies(fragment.type_condition.name.value, type_):
+                        yield from self.fields(type_, fragment.selection_set)
+
+    def _applies(self, name: str, type_: GraphQLObjectType) -> bool:
+        wanted = self._schema.get_type(name)
+        if is_abstract_type(wanted):
+            return self._schema.is_sub_type(cast(Any, wanted), type_)
+        return wanted is type_
+
+    def given(self, node: FieldNode, definition: GraphQLField) -> Mapping[str, Any]:
+        values = get_argument_values(definition, node, self._variables)
+        served: ServedField = definition.extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
+        converter = self._converter
+        return given_arguments(
+            convert_arguments(values, served.arguments, converter.scalar_registry, converter.config)
+        )
+
+    def type(self, name: str) -> GraphQLObjectType:
+        return cast(GraphQLObjectType, self._schema.get_type(name))
+
+
+def _meaning(definition: GraphQLField | None) -> Meaning | None:
+    served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
+    return served.meaning if isinstance(served, ServedField) else None

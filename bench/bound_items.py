@@ -1,0 +1,50 @@
+"""The items of a table as the bound looks at them: nothing is requested here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from keygraph.items import Item
+from keygraph.listing import NeighbourList
+from keygraph.table import Key, KeyValue, Table
+
+
+class Items:
+    """The items of a table: by their keys, and by the partitions of the table and of its indexes."""
+
+    def __init__(self, table: Table, items: Iterable[Item]) -> None:
+        self.table = table
+        self._by_key = {table.key_of(item): item for item in items}
+        self._partitions: dict[tuple[str | None, KeyValue], list[Item]] = {}
+        for item in self._by_key.values():
+            for index in (None, *(index.name for index in table.indexes)):
+                keys = table.keyed(index)
+                names = [key.name for key in keys.keys]
+                if all(name in item for name in names):
+                    partition = cast(KeyValue, item[names[0]])
+                    self._partitions.setdefault((index, partition), []).append(item)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._by_key.values())
+
+    def get(self, key: Key) -> Item | None:
+        return self._by_key.get(key)
+
+    def keys_beside(self, key: Key) -> list[Key]:
+        """The keys of the items in the partition of one, in their order."""
+        return sorted(self.table.key_of(item) for item in self._partitions.get((None, key[0]), ()))
+
+    def of(self, neighbours: NeighbourList) -> list[Item]:
+        """The items of a list in the order of its sort key."""
+        found = [
+            item
+            for partition in neighbours.partitions
+            for item in self._partitions.get((neighbours.index_name, partition), ())
+            if neighbours.covers(item)
+        ]
+        places = {id(item): neighbours.place_of(item) for item in found}
+        # Equal sort keys of an index come in the order of the table's keys on the embedded engine.
+        return sorted(
+            found, key=lambda item: (neighbours.order_of(places[id(item)]), places[id(item)].position)
+        )
