@@ -8,7 +8,7 @@ what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -71,6 +71,8 @@ def slot_reader(keys: Keys, name: str) -> Callable[[Mapping[str, Value]], str | 
     is_plain = all(attribute.type == "S" for attribute in keys.attributes) and len(set(names)) == len(names)
     if not is_plain or any(template.has_optional for template in keys.templates):
         return lambda item: (keys.parse(item) or {}).get(name)
+    if len(keys.parts) == 2 and len(names) == 1:
+        return _beside_literal(keys)
     parts = [(attribute.name, template.read) for attribute, template in keys.parts]
     place = names.index(name)
 
@@ -83,6 +85,42 @@ def slot_reader(keys: Keys, name: str) -> Callable[[Mapping[str, Value]], str | 
                 return None
             found += texts
         return found[place]
+
+    return read
+
+
+def _beside_literal(keys: Keys) -> Callable[[Mapping[str, Value]], str | None]:
+    """What reads the only slot of two keys, of which the other is one text."""
+    (one, template), (other, other_template) = ((each.name, template) for each, template in keys.parts)
+    if not template.slots:
+        one, template, other, other_template = other, other_template, one, template
+    read_slot, literal = template.read, other_template.render({})
+
+    def read(item: Mapping[str, Value]) -> str | None:
+        text = item.get(one)
+        if type(text) is not str or item.get(other) != literal:
+            return None
+        texts = read_slot(text)
+        return None if texts is None else texts[0]
+
+    return read
+
+
+def end_reader(sources: Sequence[tuple[int, Callable[[str], str] | None]]) -> Callable[[Texts], Texts | None]:
+    """What makes an end's identity of the texts in a key; None for none.
+
+    Each part is the text at a number, written anew where there is something that does so.
+    """
+    if len(sources) == 1 and sources[0][1] is None:
+        only = sources[0][0]
+        return lambda texts: (texts[only],) if texts[only] else None
+
+    def read(texts: Texts) -> Texts | None:
+        found = [
+            texts[number] if rewritten is None or not texts[number] else rewritten(texts[number])
+            for number, rewritten in sources
+        ]
+        return tuple(found) if any(found) else None
 
     return read
 
@@ -136,20 +174,28 @@ _AS_THEY_ARE: Mapping[Kind, type] = {
 """The kinds of fields whose values are what an attribute holds."""
 
 
+def plain_attribute(record: RecordType, field: Field) -> tuple[str, type] | None:
+    """The attribute whose value is the field's, where it is of this Python type; None where there is none."""
+    expected = _AS_THEY_ARE.get(field.type.kind)
+    if expected is None or field.type.written is not None or len(field.attribute) != 1:
+        return None
+    return None if record.reads_from_key(field) else (field.attribute[0], expected)
+
+
 def field_reader(record: RecordType, field: Field) -> Callable[[Mapping[str, Value]], Any]:
     """What reads the value of a field from items, as `record.value` does."""
-    general = record.value
-    if len(field.attribute) != 1 or record.reads_from_key(field):
-        return lambda item: general(item, field)
-    [name] = field.attribute
-    expected = None if field.type.written is not None else _AS_THEY_ARE.get(field.type.kind)
-    if expected is not None:
+    general, plain = record.value, plain_attribute(record, field)
+    if plain is not None:
+        name, expected = plain
 
         def read(item: Mapping[str, Value]) -> Any:
             stored = item.get(name)
             return stored if type(stored) is expected else general(item, field)
 
         return read
+    if len(field.attribute) != 1 or record.reads_from_key(field):
+        return lambda item: general(item, field)
+    [name] = field.attribute
     if field.type.kind == "enum" and field.type.written is None:
         return _enum_reader(field, name, general)
     decoded = decoder(field.type)
@@ -186,5 +232,5 @@ def text_reader(slot: Slot) -> Callable[[str], Any]:
     """What gives the value of a text that stands in a key; None for an optional one that is absent, which is empty."""
     if slot.text.is_plain_text:
         return lambda text: text or None
-    value = slot.text.value
+    value = slot.text.reader
     return lambda text: value(text) if text else None

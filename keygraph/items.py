@@ -46,6 +46,7 @@ def number(value: str | int | Decimal) -> Decimal:
     return exact.normalize(_EXACT)
 
 
+@lru_cache(maxsize=4096)
 def number_text(value: Decimal) -> str:
     """The number as DynamoDB writes it: plain digits where they are short, else with an exponent."""
     text = str(value)

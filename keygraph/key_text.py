@@ -8,6 +8,7 @@ expression), whether their order is that of the values, and whether the text los
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -16,7 +17,16 @@ from typing import Any, cast
 
 from keygraph.formats import Format
 from keygraph.items import number, number_text
-from keygraph.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, encode, moment_text
+from keygraph.types import (
+    ISO_DATE,
+    ISO_DATETIME,
+    FieldType,
+    Moment,
+    encode,
+    is_moment,
+    moment_of,
+    moment_text,
+)
 
 _TEXT = r"(?s:.+?)"
 _PATTERNS: dict[str, str] = {
@@ -251,6 +261,11 @@ class KeyText:
             return _parsed(text, self.format).date()
         return date.fromisoformat(text)
 
+    @cached_property
+    def reader(self) -> Callable[[str], Any]:
+        """What gives the value of a text, as `value` does."""
+        return moment_of if self._is_moment else self.value
+
     def _member(self, text: str) -> Any:
         for member in cast(Any, self.type.python):
             if str(member.value) == text:
@@ -278,7 +293,7 @@ class KeyText:
             return bool(text)
         if self._is_moment:
             # It keeps the text that it is made of.
-            return Moment.is_one(text)
+            return is_moment(text)
         if not text or not self._regex.fullmatch(text):
             return False
         if self.lossy:

@@ -27,6 +27,14 @@ class Place(NamedTuple):
     position: Position
 
 
+class Located(NamedTuple):
+    """An item of a list: where it stands there, and the texts that identify it."""
+
+    place: Place
+    item: Item
+    identity: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class NeighbourList:
     """A list with its values."""
@@ -126,15 +134,33 @@ class NeighbourList:
 
     # --- What is in the list --------------------------------------------------------------------------
 
+    def identified(self, item: Item) -> tuple[str, ...] | None:
+        """The identity of an item that was read in the list's range; None where it is not in the list."""
+        identity = self.graph.identifier(self.path)(item)
+        return identity if identity is None or self._is_fitting(item) else None
+
+    def _is_fitting(self, item: Item) -> bool:
+        """Whether an item of the list's type is in the list, as far as the range does not say so."""
+        path = self.path
+        if (self.narrowed or path.reads_others) and not self._fixes(item):
+            return False
+        return self.condition is None or holds(self.condition, path.record.completed(item))
+
     def includes(self, item: Item) -> bool:
         """Whether an item that was read in the list's range is in the list."""
-        if self.graph.recognise(item, self.path.keys) is not self.path.record or not self._fixes(item):
-            return False
-        return self.condition is None or holds(self.condition, self.path.record.completed(item))
+        return self.identified(item) is not None
 
-    def included(self, items: Iterable[Item]) -> list[tuple[Place, Item]]:
-        """Those of the items, which were read in the list's range, that are in the list, with where they stand."""
-        return [(self.place_of(item), item) for item in items if self.includes(item)]
+    def included(self, items: Iterable[Item]) -> list[Located]:
+        """Those of the items, which were read in the list's range, that are in the list."""
+        identify, place_of = self.graph.identifier(self.path), self.place_of
+        found = [
+            Located(place_of(item), item, identity)
+            for item in items
+            if (identity := identify(item)) is not None
+        ]
+        if self.narrowed or self.path.reads_others or self.condition is not None:
+            return [located for located in found if self._is_fitting(located.item)]
+        return found
 
     def covers(self, item: Item) -> bool:
         """Whether an item that was read elsewhere stands in this list, every condition counted."""
@@ -148,18 +174,14 @@ class NeighbourList:
                 return False
         if self.filter is not None and not holds(self.filter, self.path.record.completed(item)):
             return False
-        if self.graph.recognise(item) is not self.path.record or not self._fixes(item):
-            return False
-        return self.condition is None or holds(self.condition, self.path.record.completed(item))
+        return self.graph.recognise(item) is self.path.record and self._is_fitting(item)
 
     def reads(self, sort: KeyValue) -> bool:
         """Whether items with that sort key are looked at."""
         return any(piece.contains(sort) for piece in self.reading.pieces)
 
     def _fixes(self, item: Item) -> bool:
-        """Whether the item's keys hold what the list fixes, where its range alone does not say so."""
-        if not self.path.reads_others and not self.narrowed:
-            return True
+        """Whether the item's keys hold what the list fixes, which its range alone does not say."""
         texts = self.path.keys.parse(item)
         if texts is None or any(texts.get(name, text) != text for name, text in self.values):
             return False
@@ -167,8 +189,7 @@ class NeighbourList:
 
     def place_of(self, item: Item) -> Place:
         """Where an item of the list stands. KeyError where it lacks a key."""
-        values: dict[str, Any] = item
-        position = tuple([values[name] for name in self.path.position])
+        position = self.path.position_of(item)
         return Place(self.partitions.index(position[0]), position)
 
     def sort_value(self, place: Place) -> KeyValue:

@@ -10,6 +10,7 @@ from typing import cast
 from keygraph.conditions import Condition, Eq, Exists, Not, Or
 from keygraph.counterparts import Correspondence, Counterpart, correspondences
 from keygraph.formats import Format
+from keygraph.item_readers import IdentityReader
 from keygraph.items import Item, Value
 from keygraph.key_text import KeyText
 from keygraph.names import CASES, plural, snake
@@ -165,6 +166,13 @@ class Model:
 
         `keys` says what the item was read from, if not from the table: an index may lack the type attribute.
         """
+        told = self.identified(item, keys)
+        return None if told is None else told[0]
+
+    def identified(
+        self, item: Mapping[str, Value], keys: Keys | None = None
+    ) -> tuple[RecordType, tuple[str, ...]] | None:
+        """The type that the item is of, and the texts that identify it; None where no declared type accepts it."""
         attribute = self.type_attribute
         if keys is not None and keys.index_name in self._untyped:
             candidates = self._types_by_key
@@ -174,9 +182,38 @@ class Model:
                 return None
             candidates = self.types_by_value.get(value, [])
         for record in candidates:
-            if record.read_identity(item) is not None:
-                return record
+            identity = record.read_identity(item)
+            if identity is not None:
+                return record, identity
         return None
+
+    def identifier(self, path: AccessPath) -> IdentityReader:
+        """What reads the identity of an item that a path has read; None where it is none of the path's type."""
+        found = self._identifiers.get(path)
+        if found is None:
+            found = self._identifiers[path] = self._make_identifier(path)
+        return found
+
+    @cached_property
+    def _identifiers(self) -> dict[AccessPath, IdentityReader]:
+        return {}
+
+    def _make_identifier(self, path: AccessPath) -> IdentityReader:
+        record, attribute, value = path.record, self.type_attribute, self.type_value(path.record)
+        is_told = attribute is not None and value is not None and path.keys.index_name not in self._untyped
+        if is_told and self.types_by_value[value] == [record]:
+            read, name = record.read_identity, cast(str, attribute)
+
+            def identity_of_told(item: Mapping[str, Value]) -> tuple[str, ...] | None:
+                return read(item) if item.get(name) == value else None
+
+            return identity_of_told
+
+        def identity_of_any(item: Mapping[str, Value]) -> tuple[str, ...] | None:
+            told = self.identified(item, path.keys)
+            return None if told is None or told[0] is not record else told[1]
+
+        return identity_of_any
 
     @cached_property
     def _untyped(self) -> frozenset[str]:

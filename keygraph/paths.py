@@ -7,13 +7,17 @@ and required arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
+from typing import cast
 
 from keygraph.declaration import ListOptions
+from keygraph.items import Item
 from keygraph.records import Keys, RecordType
+from keygraph.table import KeyValue, Position
 from keygraph.templates import FieldPath, Slot, Template
 from keygraph.types import FieldType
 from keygraph.unions import taking
@@ -207,6 +211,14 @@ class AccessPath:
     def position(self) -> tuple[str, ...]:
         """The attributes that say where an item stands in what is read."""
         return tuple(key.name for key in self.record.table.position(self.keys.index_name))
+
+    @cached_property
+    def position_of(self) -> Callable[[Item], Position]:
+        """What says where an item stands in what is read. It raises KeyError where the item lacks a key."""
+        if len(self.position) == 1:
+            [only] = self.position
+            return lambda item: (cast(KeyValue, item[only]),)
+        return itemgetter(*self.position)
 
     @cached_property
     def told(self) -> frozenset[str]:

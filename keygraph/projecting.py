@@ -27,6 +27,8 @@ def attributes_of(model: Model, record: RecordType, names: Iterable[str] | None)
     if model.type_attribute:
         attributes.add(model.type_attribute)
     for name in names:
+        if name in record.key_fields:
+            continue  # the key tells it
         if name in record.fields:
             attributes.add(record.fields[name].attribute[0])
         elif name in record.ends:

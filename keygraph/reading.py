@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place
+from keygraph.listing import Located, NeighbourList, Place
 from keygraph.paths import AccessPath
 from keygraph.projecting import list_projection
 from keygraph.ranges import Span, beginning_with
@@ -58,7 +58,7 @@ class Found:
     case; else it is None.
     """
 
-    items: list[tuple[Place, Item]]
+    items: list[Located]
     more: bool
     resume: Place | None
 
@@ -71,7 +71,7 @@ class _Stream:
     shard: int
     later: deque[Query] = field(default_factory=deque)
     """The pieces of the range that come after the one which is read."""
-    waiting: deque[tuple[Place, Item]] = field(default_factory=deque)
+    waiting: deque[Located] = field(default_factory=deque)
     frontier: Place | None = None
     """The last place that the store looked at, as far as is known: nothing of the list stands between it and what is
     read next."""
@@ -94,7 +94,7 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         if (stream := _stream(neighbours, extent, shard, wanted)) is not None
     ]
     least = 1 if _is_filtered(neighbours) else wanted
-    taken: list[tuple[Place, Item]] = []
+    taken: list[Located] = []
     looked_at = 0
     if len(streams) == 1 and extent.until is None:
         # What most lists are: one page, of which all that has come is taken.
@@ -123,10 +123,10 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         if not heads:
             break
         nearest = _nearest(neighbours, extent, heads)
-        place, item = nearest.waiting.popleft()
-        if _is_reached(neighbours, extent, place):
+        located = nearest.waiting.popleft()
+        if _is_reached(neighbours, extent, located.place):
             break
-        taken.append((place, item))
+        taken.append(located)
     return Found(taken[: extent.count], len(taken) > extent.count, None)
 
 
@@ -174,7 +174,7 @@ def page_requests(neighbours: NeighbourList, extent: Extent) -> list[Query]:
 
 async def read_to(
     store: Store, neighbours: NeighbourList, owner: tuple[str, ...], nodes: Sequence[tuple[str, ...]]
-) -> list[tuple[Place, Item]]:
+) -> list[Located]:
     """The edges of the list from its owner to these nodes (identities), in the order of the list.
 
     One BatchGet where the two ends make the whole table key, else one Query for each node.
@@ -204,10 +204,15 @@ def edge_keys(
     )
 
 
-def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[tuple[Place, Item]]:
+def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[Located]:
     """Those of some items that stand in the list, in its order."""
-    found = [(neighbours.place_of(item), item) for item in items if neighbours.covers(item)]
-    return sorted(found, key=lambda pair: neighbours.order_of(pair[0]))
+    identity_of = neighbours.path.record.identity_of
+    found = [
+        Located(neighbours.place_of(item), item, identity_of(item))
+        for item in items
+        if neighbours.covers(item)
+    ]
+    return sorted(found, key=lambda located: neighbours.order_of(located.place))
 
 
 def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]:
@@ -347,7 +352,7 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
     page = await store.send(stream.query if limit <= most else replace(stream.query, limit=most))
     found = neighbours.included(page.items)
     if stream.skipped_sort is not None:
-        found = [pair for pair in found if neighbours.sort_value(pair[0]) != stream.skipped_sort]
+        found = [each for each in found if neighbours.sort_value(each.place) != stream.skipped_sort]
     stream.waiting.extend(found)
     stream.is_fresh = page.last is None
     if page.last is not None:
@@ -382,7 +387,7 @@ def _out_of_budget(
     extent: Extent,
     streams: list[_Stream],
     starved: list[_Stream],
-    taken: list[tuple[Place, Item]],
+    taken: list[Located],
 ) -> Found:
     """What was found up to the place to which every shard has been read."""
     choose = min if extent.forward else max
@@ -393,10 +398,10 @@ def _out_of_budget(
         here, end = neighbours.order_of(nearest.waiting[0][0]), neighbours.order_of(resume)
         if here > end if extent.forward else here < end:
             break
-        place, item = nearest.waiting.popleft()
-        if _is_reached(neighbours, extent, place):
+        located = nearest.waiting.popleft()
+        if _is_reached(neighbours, extent, located.place):
             return Found(taken[: extent.count], len(taken) > extent.count, None)
-        taken.append((place, item))
+        taken.append(located)
         if nearest.frontier is not None and not (nearest.waiting or nearest.ended):
             resume = choose(resume, nearest.frontier, key=lambda place: neighbours.order_of(place))
     if len(taken) >= extent.count:

@@ -16,6 +16,7 @@ from keygraph.conditions import at_path
 from keygraph.errors import CorruptItem
 from keygraph.item_readers import (
     IdentityReader,
+    end_reader,
     field_reader,
     identity_reader,
     key_writer,
@@ -285,7 +286,7 @@ class RecordType:
     def _key_readers(self) -> dict[str, list[tuple[Callable[[Mapping[str, Value]], str | None], Any]]]:
         """For each field that stands in keys, what reads its text there, and what makes its value of that."""
         return {
-            name: [(slot_reader(keys, slot.name), slot.text.value) for keys, slot in places]
+            name: [(slot_reader(keys, slot.name), slot.text.reader) for keys, slot in places]
             for name, places in self._slots_of_fields.items()
         }
 
@@ -330,12 +331,12 @@ class RecordType:
 
     def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...] | None:
         """The identity of the node at an end that stands in the key, of an identity's texts; None for none."""
-        texts = tuple(identity)
-        found = [
-            texts[number] if rewritten is None or not texts[number] else rewritten(texts[number])
-            for number, rewritten in self._sources_of_ends[end.name]
-        ]
-        return tuple(found) if any(found) else None
+        return self._end_readers[end.name](tuple(identity))
+
+    @cached_property
+    def _end_readers(self) -> dict[str, Callable[[tuple[str, ...]], tuple[str, ...] | None]]:
+        """For each end that the key tells, what makes its identity of the key's texts."""
+        return {name: end_reader(sources) for name, sources in self._sources_of_ends.items()}
 
     @cached_property
     def _sources_of_ends(self) -> dict[str, list[tuple[int, Callable[[str], str] | None]]]:

@@ -71,20 +71,21 @@ class Moment(datetime):
     @classmethod
     def of_text(cls, text: str) -> Moment:
         """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
-        return _moment_of(text)
+        return moment_of(text)
 
-    @staticmethod
-    def is_one(text: str) -> bool:
-        """Whether the text is a moment's."""
-        try:
-            _moment_of(text)
-        except ValueError:
-            return False
-        return True
+
+def is_moment(text: str) -> bool:
+    """Whether the text is a moment's."""
+    try:
+        moment_of(text)
+    except ValueError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=4096)
-def _moment_of(text: str) -> Moment:
+def moment_of(text: str) -> Moment:
+    """The same as `Moment.of_text`."""
     # The same moments are asked for again and again: whether a key is one, and then what it says.
     if not _ISO_DATETIME.fullmatch(text):
         raise ValueError("not a date and time of ISO 8601")
@@ -276,10 +277,15 @@ def _decode_id(type_: FieldType, value: Value) -> str:
 
 
 def _decode_integer(type_: FieldType, value: Value) -> int:
-    exact = _expect(value, Decimal)
+    return _integer(_expect(value, Decimal), is_short=type_.kind == "int")
+
+
+@lru_cache(maxsize=4096)
+def _integer(exact: Decimal, *, is_short: bool) -> int:
+    # Quantities, versions and counts are mostly the same few.
     if exact != exact.to_integral_value():
         raise ValueError("a fraction")
-    if type_.kind == "int" and not INT_MIN <= exact <= INT_MAX:
+    if is_short and not INT_MIN <= exact <= INT_MAX:
         raise ValueError("an integer of more than 32 bits: declare the field as Long")
     return int(exact)
 

@@ -15,11 +15,10 @@ from keygraph import listing
 from keygraph.conditions import Condition
 from keygraph.errors import BadUserInput
 from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place
+from keygraph.listing import Located, NeighbourList, Place
 from keygraph.paths import AccessPath
 from keygraph.ranges import Narrowing
 from keygraph.reading import Extent, Found, edge_keys
-from keygraph.records import RecordType
 from keygraph.table import Key
 from resolvers.context import RequestContext
 from resolvers.cursors import cursor, read_cursor
@@ -181,7 +180,7 @@ class Connection:
 
     def _shown(self, found: Found, is_behind: bool = False) -> tuple[list[Edge], PageInfo]:
         """The page that was found."""
-        edges = [self._edge(place, item) for place, item in found.items]
+        edges = [self._edge(*located) for located in found.items]
         first = edges[0].place if edges else None
         last = found.resume or (edges[-1].place if edges else None)
         if self.window.from_end:
@@ -201,11 +200,11 @@ class Connection:
             return None
         return edge_keys(neighbours, self.to.owner, self.to.nodes)
 
-    def page_among(self, found: list[tuple[Place, Item]]) -> tuple[list[Edge], PageInfo]:
+    def page_among(self, found: list[Located]) -> tuple[list[Edge], PageInfo]:
         """The page of the edges that `to` names, which all were found."""
         window = self.window
         found = found if window.forward else [*reversed(found)]
-        places = [place for place, _ in found]
+        places = [each.place for each in found]
         start = _index_behind(self.neighbours, places, window.start, window.forward)
         end = _index_before(self.neighbours, places, window.end, window.forward)
         page = found[start:end][: window.size]
@@ -218,17 +217,13 @@ class Connection:
             return len(await self.context.neighbours.edges_to(self.to))
         return await self.context.neighbours.count(self.neighbours, self.context.limits.count_pages)
 
-    def _edge(self, place: Place, item: Item) -> Edge:
-        record = self.neighbours.path.record
-        return Edge(self, place, item, item_source(self.context, self.neighbours, record, item))
-
-
-def item_source(context: RequestContext, neighbours: NeighbourList, record: RecordType, item: Item) -> Source:
-    """The source of an item that a list has read; a whole node is not read again."""
-    source = Source(record, record.identity_of(item), item)
-    if record in context.looked_for and neighbours.path.tells_all:
-        context.nodes.prime(context.graph.table.key_of(item), item)
-    return source
+    def _edge(self, place: Place, item: Item, identity: tuple[str, ...]) -> Edge:
+        neighbours, context = self.neighbours, self.context
+        record = neighbours.path.record
+        if record in context.looked_for and neighbours.path.tells_all:
+            # A whole node is not read again.
+            context.nodes.prime(context.graph.table.key_of(item), item)
+        return Edge(self, place, item, Source(record, identity, item))
 
 
 def far_source(path: AccessPath, source: Source) -> Source | None:

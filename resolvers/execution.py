@@ -224,26 +224,32 @@ class Reading:
     ) -> None:
         for each in ends:
             started = []
+            end_of, below = self._end_of(each), cast(Below, each.below)
             for visit in visits:
                 try:
-                    source = self._end(each, visit)
+                    source = end_of(visit.source)
                 except Exception as error:
                     visit.found[each] = error
                     continue
-                found = visit.found[each] = None if source is None else self._visit(each, source)
-                if found is not None:
+                if source is None:
+                    visit.found[each] = None
+                else:
+                    found = visit.found[each] = Visit(below.of(source.record.name), source)
                     started.append(found)
             self._start_mixed(each, started, round_trip, place_below(place, each))
 
-    def _end(self, selected: FieldPlan, visit: Visit) -> Source | None:
+    def _end_of(self, selected: FieldPlan) -> Callable[[Source], Source | None]:
+        """What gives the node at an end of an object."""
         match selected.meaning:
             case FarNode(path):
-                return far_source(path, visit.source)
+                return partial(far_source, path)
             case NodeAt(end):
-                found = visit.source.end(end)
-                if found is None:
-                    return None
-                return checked(self._context, found, visit.source.record, end.name)
+
+                def checked_end(source: Source) -> Source | None:
+                    found = source.end(end)
+                    return None if found is None else checked(self._context, found, source.record, end.name)
+
+                return checked_end
         raise LookupError(f"{selected.name} is no end")
 
     # --- Methods --------------------------------------------------------------------------------------

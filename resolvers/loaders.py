@@ -18,7 +18,7 @@ from keygraph.conditions import Path
 from keygraph.counting import count
 from keygraph.errors import StoreError, TimedOut
 from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place
+from keygraph.listing import Located, NeighbourList
 from keygraph.reading import Extent, Found, read, read_to
 from keygraph.store import BatchGet, Store
 from keygraph.table import Key
@@ -36,6 +36,15 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     def __init__(self) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self._tasks: list[asyncio.Task[None]] = []
+
+    def load(self, key: KeyT) -> asyncio.Future[ValueT]:
+        """The future of a value, one for each key."""
+        # As aiodataloader's own, without the choices that are the same for every loader here.
+        future = self._cache.get(key)
+        if future is None:
+            future = self._cache[key] = self.loop.create_future()
+            self.do_resolve_reject(key, future)
+        return future
 
     async def load_all(self, keys: Sequence[KeyT]) -> Sequence[ValueT | Exception]:
         """The value of each key, or the exception that it fails with."""
@@ -239,8 +248,8 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
     async def count(self, neighbours: NeighbourList, most_pages: int) -> int | None:
         return cast("int | None", await self._get(CountOf(neighbours, most_pages)))
 
-    async def edges_to(self, edges: EdgesTo) -> list[tuple[Place, Item]]:
-        return cast("list[tuple[Place, Item]]", await self._get(edges))
+    async def edges_to(self, edges: EdgesTo) -> list[Located]:
+        return cast("list[Located]", await self._get(edges))
 
     async def _get(self, request: NeighbourRequest) -> Any:
         return await asyncio.shield(self.load(request))

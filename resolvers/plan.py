@@ -408,7 +408,7 @@ class Plan:
             each
             for plan in self.objects
             for each in plan.having(NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds)
-            if each.below
+            if not isinstance(each.meaning, FarNode) or each.meaning.path.far_end is not None
         )
         return frozenset(
             below.record for each in fields if each.below for below in each.below.plans if below.record

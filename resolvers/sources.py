@@ -56,12 +56,12 @@ class Source:
         if identity is None:
             return None
         try:
-            (record, *others), own = end.nodes(identity)
+            members, own = end.nodes(identity)
         except ValueError:
             raise CorruptItem(
                 f"{self.record.name}.{end.name} of an item is no key of {end.type_name}"
             ) from None
-        return Source(record, own, others=tuple(others))
+        return Source(members[0], own, None, members[1:])
 
     def instance(self, method: Method) -> Any:
         """What a method of the model is called on."""

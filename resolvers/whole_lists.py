@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place
+from keygraph.listing import Located, NeighbourList
 from keygraph.ranges import Span
 from keygraph.reading import Extent, Found
 
@@ -14,7 +13,7 @@ class WholeLists:
     """What one operation has read from end to end."""
 
     def __init__(self) -> None:
-        self._found: dict[Hashable, list[tuple[Span, Extent, list[tuple[Place, Item]]]]] = {}
+        self._found: dict[Hashable, list[tuple[Span, Extent, list[Located]]]] = {}
 
     def add(self, neighbours: NeighbourList, extent: Extent, found: Found) -> None:
         """Takes note of a page, if it is all that there is of its list."""
@@ -41,9 +40,7 @@ class WholeLists:
         items = self._items(neighbours, frozenset())
         return None if items is None else len(items)
 
-    def _items(
-        self, neighbours: NeighbourList, attributes: frozenset[str] | None
-    ) -> list[tuple[Place, Item]] | None:
+    def _items(self, neighbours: NeighbourList, attributes: frozenset[str] | None) -> list[Located] | None:
         for span, extent, items in self._found.get(_of(neighbours), ()):
             has_all = extent.attributes is None or (
                 attributes is not None and attributes <= extent.attributes
@@ -51,9 +48,10 @@ class WholeLists:
             if has_all and neighbours.span.within(span) == neighbours.span:
                 # What its filter is about need not be among the attributes: all of these have passed it.
                 return [
-                    (place, item)
-                    for place, item in items
-                    if neighbours.reads(neighbours.sort_value(place)) and neighbours.includes(item)
+                    each
+                    for each in items
+                    if neighbours.reads(neighbours.sort_value(each.place))
+                    and neighbours.identified(each.item) is not None
                 ]
         return None
 

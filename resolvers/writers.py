@@ -21,6 +21,7 @@ from graphql import (
     is_non_null_type,
 )
 
+from keygraph.item_readers import plain_attribute
 from keygraph.members import Field
 from keygraph.types import Kind
 from resolvers.meanings import (
@@ -156,7 +157,22 @@ def _leaf_writer(plan: ObjectPlan, field: FieldPlan, stored: Field, type_: Any) 
             return None
         return value if serialize is None else serialize(value)
 
-    return write
+    attribute = plain_attribute(record, stored)
+    return write if attribute is None or serialize is not None else _plain_writer(*attribute, write)
+
+
+def _plain_writer(name: str, expected: type, otherwise: Write) -> Write:
+    """What writes an attribute that the scalar takes as it is."""
+
+    def write_plain(run: Completion, visit: Visit, path: Path | None) -> Any:
+        item = visit.source.item
+        if item is not None:
+            value = item.get(name)
+            if type(value) is expected:
+                return value
+        return otherwise(run, visit, path)
+
+    return write_plain
 
 
 def _serializer(type_: Any) -> Callable[[Any], Any]:

@@ -293,7 +293,7 @@ async def paged(store: Store, neighbours: NeighbourList, case: Case) -> list[tup
     for _ in range(200):
         extent = Extent(case.size, case.forward, after, look_ahead=True, budget=case.budget)
         page = await read(store, neighbours, extent)
-        found += [tuple(map(str, (*place.position[1:], place.position[0]))) for place, _ in page.items]
+        found += [tuple(map(str, (*place.position[1:], place.position[0]))) for place, _, _ in page.items]
         if not page.more:
             return found
         reached = page.resume or page.items[-1][0]
@@ -412,7 +412,7 @@ async def asked(
     if size is None:
         found = await count(store, neighbours, 20)
     else:
-        found = [place.position[1] for place, _ in (await read(store, neighbours, Extent(size))).items]
+        found = [place.position[1] for place, _, _ in (await read(store, neighbours, Extent(size))).items]
     lines = []
     for request in store.requests:
         assert isinstance(request, Query | Count)
@@ -493,7 +493,7 @@ async def test_a_short_page_goes_on_behind_a_piece(diary: TracingStore) -> None:
     found, after = [], None
     for _ in range(20):
         page = await read(diary, neighbours, Extent(1, after=after, look_ahead=True, budget=1))
-        found += [place.position[1] for place, _ in page.items]
+        found += [place.position[1] for place, _, _ in page.items]
         after = page.resume or page.items[-1][0]
         if not page.more:
             break
