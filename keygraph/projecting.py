@@ -9,6 +9,7 @@ from functools import lru_cache
 from keygraph.conditions import Path, paths_of
 from keygraph.listing import NeighbourList
 from keygraph.model import Model
+from keygraph.paths import AccessPath
 from keygraph.records import RecordType
 
 MOST_ATTRIBUTES = 100
@@ -19,16 +20,19 @@ MOST_ATTRIBUTES = 100
 def attributes_of(model: Model, record: RecordType, names: Iterable[str] | None) -> frozenset[str] | None:
     """The attributes that tell these fields, ends and methods of an item, and what it is; None for all of them.
 
-    A field may stand in a key alone, so that the keys of the item are always among them.
+    A field may stand in a key of an index alone, which is among them then.
     """
     if names is None:
         return None
-    attributes = _key_attributes(record)
+    attributes = {key.name for key in record.table_keys.attributes}
     if model.type_attribute:
         attributes.add(model.type_attribute)
     for name in names:
         if name in record.key_fields:
             continue  # the key tells it
+        for keys in record.keys.values():
+            if any(slot.path[0] == name for slot in keys.slots):
+                attributes.update(key.name for key in keys.attributes)
         if name in record.fields:
             attributes.add(record.fields[name].attribute[0])
         elif name in record.ends:
@@ -71,9 +75,19 @@ class Attributes:
     """That of whatever is got by key; None for whole items."""
 
     @classmethod
-    def of(cls, model: Model, needed: Mapping[RecordType, Iterable[str] | None]) -> Attributes:
-        """Those that tell these fields, ends and methods of each type."""
+    def of(
+        cls,
+        model: Model,
+        needed: Mapping[RecordType, Iterable[str] | None],
+        found_by_key: Iterable[AccessPath] = (),
+    ) -> Attributes:
+        """Those that tell these fields, ends and methods of each type, and where an item stands in the lists of which
+        items are got by key."""
         attributes = {record: attributes_of(model, record, names) for record, names in needed.items()}
+        for path in found_by_key:
+            wanted = attributes.get(path.record)
+            if wanted is not None:
+                attributes[path.record] = wanted.union(path.position)
         return cls(attributes, items_projection(model, attributes))
 
 

@@ -399,7 +399,13 @@ class Plan:
     @cached_property
     def attributes(self) -> Attributes:
         """The attributes of the items that it asks for."""
-        return Attributes.of(self.graph, self.needed)
+        named = (
+            each.meaning.path
+            for plan in self.objects
+            for each in plan.having(ListOf)
+            if isinstance(each.meaning, ListOf) and _says_to(each)
+        )
+        return Attributes.of(self.graph, self.needed, named)
 
     @cached_property
     def looked_for(self) -> frozenset[RecordType]:
@@ -413,3 +419,8 @@ class Plan:
         return frozenset(
             below.record for each in fields if each.below for below in each.below.plans if below.record
         )
+
+
+def _says_to(selected: FieldPlan) -> bool:
+    """Whether the edges of a list to some nodes are asked for."""
+    return any(argument.name.value == "to" for node in selected.nodes for argument in node.arguments or ())
