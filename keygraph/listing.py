@@ -136,7 +136,7 @@ class NeighbourList:
 
     def identified(self, item: Item) -> tuple[str, ...] | None:
         """The identity of an item that was read in the list's range; None where it is not in the list."""
-        identity = self.graph.identifier(self.path)(item)
+        identity = self.graph.identifier(self.path.record, self.path.keys)(item)
         return identity if identity is None or self._is_fitting(item) else None
 
     def _is_fitting(self, item: Item) -> bool:
@@ -152,7 +152,8 @@ class NeighbourList:
 
     def included(self, items: Iterable[Item]) -> list[Located]:
         """Those of the items, which were read in the list's range, that are in the list."""
-        identify, place_of = self.graph.identifier(self.path), self.place_of
+        identify = self.graph.identifier(self.path.record, self.path.keys)
+        place_of = self.place_of
         found = [
             Located(place_of(item), item, identity)
             for item in items

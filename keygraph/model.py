@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import cast
@@ -187,20 +187,26 @@ class Model:
                 return record, identity
         return None
 
-    def identifier(self, path: AccessPath) -> IdentityReader:
-        """What reads the identity of an item that a path has read; None where it is none of the path's type."""
-        found = self._identifiers.get(path)
+    def is_of(self, item: Mapping[str, Value], records: Sequence[RecordType]) -> bool:
+        """Whether the item, which was read from the table, is of one of the types."""
+        if len(records) == 1:
+            return self.identifier(records[0], records[0].table_keys)(item) is not None
+        return self.recognise(item) in records
+
+    def identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
+        """What reads the identity of an item that was read by these keys; None where it is not of the type."""
+        found = self._identifiers.get((record, keys))
         if found is None:
-            found = self._identifiers[path] = self._make_identifier(path)
+            found = self._identifiers[record, keys] = self._make_identifier(record, keys)
         return found
 
     @cached_property
-    def _identifiers(self) -> dict[AccessPath, IdentityReader]:
+    def _identifiers(self) -> dict[tuple[RecordType, Keys], IdentityReader]:
         return {}
 
-    def _make_identifier(self, path: AccessPath) -> IdentityReader:
-        record, attribute, value = path.record, self.type_attribute, self.type_value(path.record)
-        is_told = attribute is not None and value is not None and path.keys.index_name not in self._untyped
+    def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
+        attribute, value = self.type_attribute, self.type_value(record)
+        is_told = attribute is not None and value is not None and keys.index_name not in self._untyped
         if is_told and self.types_by_value[value] == [record]:
             read, name = record.read_identity, cast(str, attribute)
 
@@ -210,7 +216,7 @@ class Model:
             return identity_of_told
 
         def identity_of_any(item: Mapping[str, Value]) -> tuple[str, ...] | None:
-            told = self.identified(item, path.keys)
+            told = self.identified(item, keys)
             return None if told is None or told[0] is not record else told[1]
 
         return identity_of_any

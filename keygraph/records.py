@@ -331,7 +331,11 @@ class RecordType:
 
     def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...] | None:
         """The identity of the node at an end that stands in the key, of an identity's texts; None for none."""
-        return self._end_readers[end.name](tuple(identity))
+        return self.end_reader(end)(tuple(identity))
+
+    def end_reader(self, end: End) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
+        """What gives the identity of the node at an end that stands in the key, as `identity_end` does."""
+        return self._end_readers[end.name]
 
     @cached_property
     def _end_readers(self) -> dict[str, Callable[[tuple[str, ...]], tuple[str, ...] | None]]:

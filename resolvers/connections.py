@@ -6,9 +6,10 @@ are one. Between two cursors that are crossed, `after` at or behind `before`, th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from keygraph import listing
@@ -231,6 +232,21 @@ def far_source(path: AccessPath, source: Source) -> Source | None:
     if path.far_end is None:
         return source
     return source.end(path.record.ends[path.far_end])
+
+
+def far_reader(path: AccessPath) -> Callable[[Source], Source | None]:
+    """What gives the node at the far end of the path's edges, as `far_source` does."""
+    end = None if path.far_end is None else path.record.ends[path.far_end]
+    if end is None or end.text is not None or end.name not in path.record.key_fields:
+        return partial(far_source, path)
+    read, (first, *more) = path.record.end_reader(end), end.members
+    others = tuple(more)
+
+    def far_of(source: Source) -> Source | None:
+        identity = read(source.identity)
+        return None if identity is None else Source(first, identity, None, others)
+
+    return far_of
 
 
 def _index_behind(

@@ -17,7 +17,7 @@ from typing import Any, cast
 from resolvers.arguments import Arguments
 from resolvers.connections import (
     Edge,
-    far_source,
+    far_reader,
 )
 from resolvers.context import RequestContext
 from resolvers.items_by_key import ItemsByKey, Wanted
@@ -50,6 +50,7 @@ class Reading:
         self._lists = ListReads(context, arguments, self._items, self._work, self._spread)
         self._together = ReadsTogether(context, self._items, self._work)
         self._after: dict[ObjectPlan, Callable[[list[Wanted]], None]] = {}
+        self._ends: dict[FieldPlan, Callable[[Source], Source | None]] = {}
 
     async def read(self) -> Visit:
         """The root, with everything that was found below it. To be called once."""
@@ -68,7 +69,7 @@ class Reading:
     def _take_apart(self) -> None:
         """Parts that know each other go at once when the run is over, not when the garbage collector comes by."""
         del self._items.gathering
-        del self._items, self._lists, self._together, self._after, self._work
+        del self._items, self._lists, self._together, self._after, self._ends, self._work
 
     # --- The root -------------------------------------------------------------------------------------
 
@@ -148,7 +149,11 @@ class Reading:
         then: Callable[[list[Wanted]], None],
     ) -> Wanted:
         source = visit.source
-        keys = self._context.graph.table_keys(source.record, source.identity)
+        write = source.record.write_key
+        if write is not None:
+            keys = [write(source.identity)]
+        else:
+            keys = self._context.graph.table_keys(source.record, source.identity)
         return Wanted(visit, (source.record, *source.others), keys, place, round_trip, forecast, then)
 
     def _start(
@@ -224,7 +229,10 @@ class Reading:
     ) -> None:
         for each in ends:
             started = []
-            end_of, below = self._end_of(each), cast(Below, each.below)
+            end_of = self._ends.get(each)
+            if end_of is None:
+                end_of = self._ends[each] = self._end_of(each)
+            below = cast(Below, each.below)
             for visit in visits:
                 try:
                     source = end_of(visit.source)
@@ -242,7 +250,7 @@ class Reading:
         """What gives the node at an end of an object."""
         match selected.meaning:
             case FarNode(path):
-                return partial(far_source, path)
+                return far_reader(path)
             case NodeAt(end):
 
                 def checked_end(source: Source) -> Source | None:

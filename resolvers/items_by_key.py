@@ -66,10 +66,10 @@ class ItemsByKey:
                 self._waiting.setdefault(key, []).append(each)
                 if key not in self._sent:
                     self.gathering.add(each.round_trip, key)
-            if each.left:
-                self.gathering.expect(each.forecast)
-            else:
+            if not each.left:
                 ready.append(each)
+            elif each.forecast:
+                self.gathering.expect(each.forecast)
         self._finish(ready)
 
     def _leave(self, round_trip: int, keys: list[Key]) -> None:
@@ -98,7 +98,8 @@ class ItemsByKey:
                 each.left -= 1
                 if not each.left:
                     each.round_trip = max(each.round_trip + 1, round_trip)
-                    self.gathering.arrived(each.forecast)
+                    if each.forecast:
+                        self.gathering.arrived(each.forecast)
                     ready.append(each)
         self._finish(ready)
 
@@ -128,16 +129,14 @@ class ItemsByKey:
     def _finish(self, ready: Sequence[Wanted]) -> None:
         """Goes on with what has been looked for."""
         groups: dict[Callable[[list[Wanted]], None], list[Wanted]] = {}
+        answer, is_of = self._context.nodes.answer, self._context.graph.is_of
         for each in ready:
             for key in each.keys:
-                found = self._context.nodes.answer(key)
+                found = answer(key)
                 if isinstance(found, Exception):
                     each.error = found
-                elif found is not None and self._is_of(found, each.records):
+                elif found is not None and (not each.records or is_of(found, each.records)):
                     each.item = found
             groups.setdefault(each.then, []).append(each)
         for then, group in groups.items():
             then(group)
-
-    def _is_of(self, item: Item, records: tuple[RecordType, ...]) -> bool:
-        return not records or self._context.graph.recognise(item) in records
