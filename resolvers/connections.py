@@ -58,11 +58,6 @@ class Edge:
     def cursor(self) -> str:
         return cursor(self.connection.context.secret, self.connection.neighbours, self.place)
 
-    @property
-    def node(self) -> Source | None:
-        """What stands at the far end, or the item itself; its item may not have been read."""
-        return far_source(self.connection.neighbours.path, self.source)
-
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:

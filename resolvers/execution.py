@@ -34,7 +34,7 @@ from resolvers.plan import Below, FieldPlan, ObjectPlan, Plan
 from resolvers.roots import named_at_root
 from resolvers.sources import Source, checked, source_of_instance
 from resolvers.together import ReadsTogether
-from resolvers.visits import BegunList, Visit, place_below
+from resolvers.visits import BegunList, ListVisit, Visit, place_below
 from resolvers.work import Work
 
 
@@ -316,15 +316,23 @@ class Reading:
             plan = cast(Below, each.below).only
             visits = found.found[each] = [Visit(plan, edge.source, edge, error=edge.error) for edge in edges]
             self._start(plan, [visit for visit in visits if visit.error is None], round_trip, place)
-        for each in needs.nodes:
+        if needs.nodes:
+            self._spread_nodes(begun, found, sound, round_trip)
+
+    def _spread_nodes(self, begun: BegunList, found: ListVisit, edges: list[Edge], round_trip: int) -> None:
+        """Starts the nodes behind the edges of a page."""
+        far_of = far_reader(begun.needs.path)
+        for each in begun.needs.nodes:
             visits = found.found[each] = []
-            for edge in sound:
+            below, is_sound = cast(Below, each.below), True
+            for edge in edges:
                 try:
-                    source = edge.node
+                    source = far_of(edge.source)
                 except Exception as error:
-                    visits.append(Visit(cast(Below, each.below).any, edge.source, error=error))
+                    is_sound = False
+                    visits.append(Visit(below.any, edge.source, error=error))
                     continue
                 if source is not None:
-                    visits.append(self._visit(each, source))
-            sound_visits = [visit for visit in visits if visit.error is None]
-            self._start_mixed(each, sound_visits, round_trip, place)
+                    visits.append(Visit(below.of(source.record.name), source))
+            sound_visits = visits if is_sound else [visit for visit in visits if visit.error is None]
+            self._start_mixed(each, sound_visits, round_trip, begun.place)
