@@ -17,8 +17,9 @@ from tests.server.library import MODEL
 
 @pytest.fixture(autouse=True)
 def collection_as_before() -> Iterator[None]:
-    """Leaves the collector of the tests' own process as it was."""
+    """Leaves the collector of the tests' own process as it was; another test may have started an application in it."""
     thresholds = gc.get_threshold()
+    gc.unfreeze()
     yield
     gc.unfreeze()
     gc.set_threshold(*thresholds)
