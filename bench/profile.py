@@ -76,7 +76,7 @@ async def profiled(store: Store, query: Query) -> pstats.Stats:
 def by_module(stats: pstats.Stats) -> Counter[str]:
     """The seconds that each module took itself, with the C functions that it called."""
     found: Counter[str] = Counter()
-    for (file, _, _), (_, _, own, _, callers) in stats.stats.items():  # type: ignore[attr-defined]
+    for (file, _, _), (_, _, own, _, callers) in stats.stats.items():  # type: ignore[attr-defined]  # not in its stubs
         if file != "~":
             found[Path(file).stem] += own
             continue
@@ -93,7 +93,7 @@ def table(query: Query, stats: pstats.Stats) -> str:
     parts: Counter[str] = Counter()
     for module, seconds in modules.items():
         parts[part_of.get(module, "the rest")] += seconds
-    calls = stats.total_calls / OPERATIONS  # type: ignore[attr-defined]
+    calls = stats.total_calls / OPERATIONS  # type: ignore[attr-defined]  # not in its stubs
     rows = [f"| {part} | {seconds / whole:.0%} |" for part, seconds in parts.most_common()]
     lines = [f"| {query.name}: {calls:,.0f} calls an operation | share |", "| --- | ---: |", *rows]
     return "\n".join(lines)

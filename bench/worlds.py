@@ -56,26 +56,27 @@ def _shop(shapes: Sequence[tuple[int, int, int]]) -> Iterator[Item]:
         yield from _customer(number, shape)
 
 
-def _time(number: int) -> str:
+def minute(number: int) -> str:
     """Times that ascend with the number, a minute apart."""
-    day, minute = divmod(number, 1440)
+    day, of_day = divmod(number, 1440)
     month, day = divmod(day, 28)
-    return f"2025-{month + 1:02d}-{day + 1:02d}T{minute // 60:02d}:{minute % 60:02d}:00Z"
+    return f"2025-{month + 1:02d}-{day + 1:02d}T{of_day // 60:02d}:{of_day % 60:02d}:00Z"
 
 
-def _item(
+def shop_item(
     kind: str, partition: str, sort: str = "", index: tuple[str, str] | None = None, **more: Any
 ) -> Item:
+    """An item of the shop; without a sort key that of a node."""
     item = {"PK": partition, "SK": sort or partition, "Type": kind, **more}
     return item if index is None else {**item, "GSI1PK": index[0], "GSI1SK": index[1]}
 
 
 def _edge(kind: str, one: str, other: str, **more: Any) -> Item:
-    return _item(kind, one, other, (other, one), **more)
+    return shop_item(kind, one, other, (other, one), **more)
 
 
 def _category(name: str) -> Item:
-    return _item("Category", f"CATEGORY#{name}", categoryId=name, name=name.title(), description=name)
+    return shop_item("Category", f"CATEGORY#{name}", categoryId=name, name=name.title(), description=name)
 
 
 def _categories() -> Iterator[Item]:
@@ -87,7 +88,7 @@ def _categories() -> Iterator[Item]:
         below = [(parent, f"{parent}.{number}") for parent in level for number in range(3)]
         for parent, child in below:
             yield _category(child)
-            yield _item(
+            yield shop_item(
                 "CategoryChild",
                 f"CATEGORY#{parent}",
                 f"CHILD#{child}",
@@ -95,16 +96,16 @@ def _categories() -> Iterator[Item]:
                 parentCategoryId=parent,
                 childCategoryId=child,
                 childName=child.title(),
-                CreatedAt=_time(0),
+                CreatedAt=minute(0),
             )
         level = [child for _, child in below]
 
 
 def _user(user: str, number: int) -> Item:
-    return _item(
+    return shop_item(
         "User",
         f"USER#{user}",
-        index=("USER", _time(number)),
+        index=("USER", minute(number)),
         userId=user,
         name=user.title(),
         email=f"{user}@example.com",
@@ -120,11 +121,11 @@ def _customer(number: int, shape: tuple[int, int, int]) -> Iterator[Item]:
     for line in range(orders * lines):
         product = f"{user}-{line:05d}"
         key = f"PRODUCT#{product}"
-        yield _item(
+        yield shop_item(
             "Product",
             key,
             # The shapes' products do not meet in the list of all.
-            index=("PRODUCT", _time(number * 2_000 + line)),
+            index=("PRODUCT", minute(number * 2_000 + line)),
             productId=product,
             name=f"Product {line}",
             price=Decimal(line) / 4,
@@ -141,11 +142,11 @@ def _customer(number: int, shape: tuple[int, int, int]) -> Iterator[Item]:
                 f"TAG#{word}-{user}",
                 productId=product,
                 tagName=f"{word}-{user}",
-                CreatedAt=_time(line),
+                CreatedAt=minute(line),
             )
     for order in range(orders):
-        name, placed = f"{user}-{order:03d}", _time(order)
-        yield _item(
+        name, placed = f"{user}-{order:03d}", minute(order)
+        yield shop_item(
             "Order",
             f"ORDER#{name}",
             index=(f"USER#{user}", f"ORDER#{placed}"),
@@ -167,7 +168,7 @@ def _customer(number: int, shape: tuple[int, int, int]) -> Iterator[Item]:
                 unitPrice=Decimal(1),
                 totalPrice=Decimal(1),
             )
-        yield _item(
+        yield shop_item(
             "UserActivity",
             f"USER#{user}#SHARD{order % 5}",
             f"ACTIVITY#{1_735_700_000_000 + order:013d}",
@@ -182,7 +183,7 @@ def _customer(number: int, shape: tuple[int, int, int]) -> Iterator[Item]:
 
 def _review(user: str, review: str, product: str, time: str) -> Iterator[Item]:
     key = f"REVIEW#{review}"
-    yield _item(
+    yield shop_item(
         "Review",
         key,
         reviewId=review,

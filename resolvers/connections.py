@@ -326,7 +326,7 @@ def list_kind(path: AccessPath, said: ListArguments) -> ListKind:
     return ListKind(path, bool(said.ranged), said.where is not None)
 
 
-class ListForm:
+class AskedList:
     """A list of a run without its owner: what its arguments and what is selected of it say, the same for all owners."""
 
     def __init__(self, context: RequestContext, needs: NeighbourNeeds, given: Mapping[str, Any]) -> None:

@@ -13,9 +13,9 @@ from keygraph.reading import in_list
 from keygraph.table import Key
 from resolvers.arguments import Arguments
 from resolvers.connections import (
+    AskedList,
     Connection,
     Edge,
-    ListForm,
     PageInfo,
     share_reads,
 )
@@ -45,7 +45,7 @@ class ListReads:
         self._items = items
         self._work = work
         self._spread = spread
-        self._forms: dict[FieldPlan, ListForm | Exception] = {}
+        self._forms: dict[FieldPlan, AskedList | Exception] = {}
 
     def begin_all(
         self, lists: Sequence[FieldPlan], visits: Sequence[Visit], place: str
@@ -143,12 +143,12 @@ class ListReads:
         if begun.found is not None and begun.needs.has_total:
             self._read(self._read_total(begun.connection, begun.found), 0, begun.origin(round_trip))
 
-    def _form(self, selected: FieldPlan, needs: NeighbourNeeds) -> ListForm:
+    def _form(self, selected: FieldPlan, needs: NeighbourNeeds) -> AskedList:
         """What is the same for all the owners of a list."""
         found = self._forms.get(selected)
         if found is None:
             try:
-                found = ListForm(self._context, needs, self._arguments.of(selected))
+                found = AskedList(self._context, needs, self._arguments.of(selected))
             except Exception as error:
                 found = error
             self._forms[selected] = found

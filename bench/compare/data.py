@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
 
+from bench.worlds import minute, shop_item
 from keygraph.items import Item
 
 USERS = 100
@@ -52,7 +52,7 @@ def category_of(name: str, size: int) -> Iterator[Item]:
     for number in range(size):
         product = _product_id(number)
         good = f"PRODUCT#{product}"
-        yield _item("ProductCategory", good, key, (key, good), productId=product, categoryId=name)
+        yield shop_item("ProductCategory", good, key, (key, good), productId=product, categoryId=name)
 
 
 def lines(name: str, width: int, levels: int) -> Iterator[Item]:
@@ -69,44 +69,44 @@ def lines(name: str, width: int, levels: int) -> Iterator[Item]:
 
 def _user(number: int) -> Item:
     user = user_id(number)
-    return _item(
+    return shop_item(
         "User",
         f"USER#{user}",
-        index=("USER", _time(number)),
+        index=("USER", minute(number)),
         userId=user,
         name=f"Customer {number}",
         email=f"customer{number}@example.com",
         userType="customer" if number % 7 else "seller",
-        UpdatedAt=_time(number + 5000),
+        UpdatedAt=minute(number + 5000),
     )
 
 
 def _product(number: int) -> Iterator[Item]:
     product, shelf = _product_id(number), _leaves()[number * 7 % BRANCHES**LEVELS]
     key, above = f"PRODUCT#{product}", f"CATEGORY#{shelf}"
-    yield _item(
+    yield shop_item(
         "Product",
         key,
-        index=("PRODUCT", _time(number)),
+        index=("PRODUCT", minute(number)),
         productId=product,
         name=f"Product {number}",
         price=_price(number),
         description=f"What there is to say about product {number}, which is as long as such texts are. " * 3,
         sellerId=user_id(number * 7 % USERS),
     )
-    yield _item("ProductCategory", key, above, (above, key), productId=product, categoryId=shelf)
+    yield shop_item("ProductCategory", key, above, (above, key), productId=product, categoryId=shelf)
 
 
 def _order(customer: int, number: int) -> Iterator[Item]:
     serial = customer * ORDERS + number
-    order, user, placed = f"O{serial:06d}", user_id(customer), _time(10_000 + serial)
+    order, user, placed = f"O{serial:06d}", user_id(customer), minute(10_000 + serial)
     key, total = f"ORDER#{order}", Decimal(0)
     for place in range(ITEMS):
         bought = (serial * ITEMS + place) % PRODUCTS
         good, quantity = f"PRODUCT#{_product_id(bought)}", place % 3 + 1
         cost = _price(bought) * quantity
         total += cost
-        yield _item(
+        yield shop_item(
             "OrderItem",
             key,
             good,
@@ -117,7 +117,7 @@ def _order(customer: int, number: int) -> Iterator[Item]:
             unitPrice=_price(bought),
             totalPrice=cost,
         )
-    yield _item(
+    yield shop_item(
         "Order",
         key,
         index=(f"USER#{user}", f"ORDER#{placed}"),
@@ -126,7 +126,7 @@ def _order(customer: int, number: int) -> Iterator[Item]:
         total=total,
         status=STATUSES[serial % len(STATUSES)],
         orderDate=placed,
-        UpdatedAt=_time(20_000 + serial),
+        UpdatedAt=minute(20_000 + serial),
     )
 
 
@@ -140,11 +140,11 @@ def _categories(name: str, levels: int) -> Iterator[Item]:
 
 def _category(name: str) -> Item:
     key = f"CATEGORY#{name}"
-    return _item("Category", key, categoryId=name, name=name.title(), description=f"All of {name}")
+    return shop_item("Category", key, categoryId=name, name=name.title(), description=f"All of {name}")
 
 
 def _below(parent: str, child: str) -> Item:
-    return _item(
+    return shop_item(
         "CategoryChild",
         f"CATEGORY#{parent}",
         f"CHILD#{child}",
@@ -152,7 +152,7 @@ def _below(parent: str, child: str) -> Item:
         parentCategoryId=parent,
         childCategoryId=child,
         childName=child.title(),
-        CreatedAt=_time(0),
+        CreatedAt=minute(0),
     )
 
 
@@ -170,17 +170,3 @@ def _product_id(number: int) -> str:
 def _price(number: int) -> Decimal:
     """From 5 to 205, in no order, and never a round number: stores write those in ways of their own."""
     return Decimal(number * 7919 % 200 + 5) + Decimal("0.99")
-
-
-def _time(number: int) -> str:
-    """Times that ascend with the number, a minute apart."""
-    day, minute = divmod(number, 1440)
-    month, day = divmod(day, 28)
-    return f"2025-{month + 1:02d}-{day + 1:02d}T{minute // 60:02d}:{minute % 60:02d}:00Z"
-
-
-def _item(
-    kind: str, partition: str, sort: str = "", index: tuple[str, str] | None = None, **more: Any
-) -> Item:
-    item = {"PK": partition, "SK": sort or partition, "Type": kind, **more}
-    return item if index is None else {**item, "GSI1PK": index[0], "GSI1SK": index[1]}
