@@ -67,7 +67,7 @@ def key_request(
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
     """How the path is read where nothing narrows its range: a Query for each shard."""
     neighbours = shown_list(graph, path)
-    filter_, index = neighbours.siblings_filter, path.keys.index_name
+    filter_, index = neighbours.store_filter, path.keys.index_name
     queries = [
         Query(neighbours.partitions[0], index, piece.range, filter_) for piece in neighbours.reading.pieces
     ]

@@ -16,7 +16,7 @@ from keygraph.graph import Graph
 from keygraph.items import Item
 from keygraph.paths import AccessPath
 from keygraph.ranges import Narrowing, Span, said, sort_span, undecided
-from keygraph.siblings import Reading, filled, without_siblings
+from keygraph.siblings import Reading, filled, reading_alone, without_siblings
 from keygraph.table import KeyValue, Position
 
 
@@ -28,26 +28,18 @@ class Place(NamedTuple):
 
 
 class Located(NamedTuple):
-    """An item of a list: where it stands there, and the texts that identify it."""
+    """An item of a list, and the texts that identify it."""
 
-    place: Place
     item: Item
     identity: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class NeighbourList:
-    """A list with its values."""
+class ListShape:
+    """What is the same for a list's owners: an access path, and what a reader says of it."""
 
     graph: Graph
     path: AccessPath
-    partitions: tuple[KeyValue, ...]
-    """The partition key of each shard."""
-    prefix: str
-    """What every sort key of the list begins with."""
-    span: Span
-    values: tuple[tuple[str, str | None], ...]
-    """What the list itself fixes: the texts of the owner's key and of the required arguments, by slot."""
     filter: Condition | None = None
     """What the store decides."""
     narrowed: tuple[tuple[str, Narrowing], ...] = ()
@@ -59,14 +51,67 @@ class NeighbourList:
     is_shown: bool = False
     """Whether it has placeholders where its owner's key will be (`keygraph.shown_lists`)."""
 
-    def __hash__(self) -> int:
-        return self.hashed
-
     @cached_property
-    def hashed(self) -> int:
-        """Its hash."""
+    def filter_with_type(self) -> Condition | None:
+        """What the store decides where it decides the type too, by which the items of no type are left out."""
+        type_condition = self.graph.type_condition(self.path)
+        return _joined([part for part in (type_condition, self.filter) if part is not None])
+
+
+class NeighbourList:
+    """A list with its values. Equal ones are the same list."""
+
+    __slots__ = (
+        "_hash",
+        "_reading",
+        "graph",
+        "partitions",
+        "path",
+        "prefix",
+        "shape",
+        "span",
+        "values",
+    )
+
+    def __init__(
+        self,
+        shape: ListShape,
+        partitions: tuple[KeyValue, ...],
+        prefix: str,
+        span: Span,
+        values: tuple[tuple[str, str | None], ...],
+        reading: Reading | None = None,
+    ) -> None:
+        """`partitions` are the partition keys of the shards; `prefix` is what every sort key of the list begins with;
+        `values` is what the list itself fixes: the texts of the owner's key and of the required arguments, by slot.
+        `reading` is what is read, where somebody knows it.
+        """
+        self.shape = shape
+        self.graph = shape.graph
+        self.path = shape.path
+        self.partitions = partitions
+        self.prefix = prefix
+        self.span = span
+        self.values = values
+        self._reading = reading
         # What tells most lists of one operation apart. They are asked for it often.
-        return hash((id(self.path), self.partitions, self.span.low))
+        self._hash = hash((id(shape.path), partitions, span.low))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, NeighbourList)
+            and self._hash == other._hash
+            and self._compared == other._compared
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def _compared(self) -> tuple[object, ...]:
+        return self.shape, self.partitions, self.prefix, self.span, self.values
 
     @property
     def index_name(self) -> str | None:
@@ -77,43 +122,58 @@ class NeighbourList:
         return len(self.path.keys.attributes) == 2
 
     @property
+    def filter(self) -> Condition | None:
+        """What the store decides."""
+        return self.shape.filter
+
+    @property
+    def condition(self) -> Condition | None:
+        """What is decided here, on whole items."""
+        return self.shape.condition
+
+    @property
+    def narrowed(self) -> tuple[tuple[str, Narrowing], ...]:
+        """What is said of the sort key that the order of the keys does not decide alone."""
+        return self.shape.narrowed
+
+    @property
     def is_searched(self) -> bool:
         """Whether a client says a condition on its items."""
-        return self.filter is not None or self.condition is not None
+        return self.shape.filter is not None or self.shape.condition is not None
 
     # --- Siblings -------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def reading(self) -> Reading:
         """What of the range is read, and which siblings with it."""
+        found = self._reading
+        if found is None:
+            found = self._reading = self._made_reading()
+        return found
+
+    def _made_reading(self) -> Reading:
         if not self.graph.siblings(self.path):
-            return Reading((self.span,), apart=(self.span,))
+            return reading_alone(self.span)
         return without_siblings(
-            self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.is_shown
+            self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.shape.is_shown
         )
 
     @property
     def texts(self) -> dict[str, str | None]:
         """The texts that every key of the list has, by slot."""
-        return {**dict(self.values), **dict(self.said)}
+        return {**dict(self.values), **dict(self.shape.said)}
 
-    @cached_property
-    def siblings_filter(self) -> Condition | None:
-        """The filter that leaves siblings out, where any number of them may be read and it can."""
-        return self.graph.type_condition(self.path) if self.reading.others else None
-
-    @cached_property
+    @property
     def store_filter(self) -> Condition | None:
-        """All that the store filters by."""
-        return _joined([part for part in (self.siblings_filter, self.filter) if part is not None])
+        """All that the store filters by: the type too, where any number of siblings may be read."""
+        return self.shape.filter_with_type if self.reading.others else self.shape.filter
 
-    @cached_property
+    @property
     def count_filter(self) -> Condition | None:
         """What a count is filtered by: the type too, of which items that no type accepts have none."""
-        type_condition = self.graph.type_condition(self.path)
-        return _joined([part for part in (type_condition, self.filter) if part is not None])
+        return self.shape.filter_with_type
 
-    @cached_property
+    @property
     def counted(self) -> tuple[Span, ...] | None:
         """The parts of the range of which the store's own count is the list's; None where items are recognised here.
 
@@ -153,15 +213,15 @@ class NeighbourList:
     def included(self, items: Iterable[Item]) -> list[Located]:
         """Those of the items, which were read in the list's range, that are in the list."""
         identify = self.graph.identifier(self.path.record, self.path.keys)
-        place_of = self.place_of
-        found = [
-            Located(place_of(item), item, identity)
-            for item in items
-            if (identity := identify(item)) is not None
-        ]
+        found = [Located(item, identity) for item in items if (identity := identify(item)) is not None]
         if self.narrowed or self.path.reads_others or self.condition is not None:
             return [located for located in found if self._is_fitting(located.item)]
         return found
+
+    def sort_of(self, item: Item) -> KeyValue:
+        """The sort key of an item of the list; empty where there is none. KeyError where it lacks it."""
+        keys = self.path.keys.attributes
+        return cast(KeyValue, item[keys[1].name]) if len(keys) == 2 else ""
 
     def covers(self, item: Item) -> bool:
         """Whether an item that was read elsewhere stands in this list, every condition counted."""
@@ -221,6 +281,10 @@ class NeighbourList:
         return Place(number, (self.partitions[number], *own, *others))
 
 
+_SPANS_KEPT = 64
+"""How many ranges of the sort key a form keeps."""
+
+
 class ListForm:
     """A path with what a reader says of it, which is the same for all owners; bound to an owner it is a list."""
 
@@ -233,20 +297,20 @@ class ListForm:
         where: Condition | None = None,
     ) -> None:
         """`required` are the texts of the arguments by name."""
-        self._graph = graph
         self._path = path
         self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
         self._ranged = ranged or {}
-        self._filter, self._condition = split_condition(where, path, graph)
-        self._narrowed = undecided(path, self._ranged)
-        self._said = said(path, self._ranged)
+        filter_, condition = split_condition(where, path, graph)
+        narrowed = undecided(path, self._ranged)
+        self._shape = ListShape(graph, path, filter_, narrowed, said(path, self._ranged), condition)
         shards = [slot for slot in path.keys.partition.slots if slot.is_shard]
         self._shards = [
             {slot.name: slot.text.render(shard) for slot in shards} for shard in range(path.keys.shards or 1)
         ]
         # What the range is made of besides the prefix; it is the same for most owners.
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
-        self._spans: dict[tuple[str | None, ...], Span] = {}
+        self._spans: dict[tuple[str | None, ...], tuple[Span, Reading | None]] = {}
+        self._is_alone = not graph.siblings(path)
 
     def of(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner (its identity).
@@ -257,25 +321,24 @@ class ListForm:
         texts = self._texts if owner is None else {**path.texts_of_owner(owner), **self._texts}
         prefix = path.prefix.render(texts) or ""
         place = (prefix, *[texts.get(name) for name in self._in_range])
-        span = self._spans.get(place)
-        if span is None:
-            span = self._spans[place] = sort_span(path, prefix, texts, self._ranged)
+        known = self._spans.get(place)
+        if known is None:
+            span = sort_span(path, prefix, texts, self._ranged)
+            known = span, reading_alone(span) if self._is_alone else None
+            if len(self._spans) < _SPANS_KEPT:
+                self._spans[place] = known
         return NeighbourList(
-            self._graph,
-            path,
+            self._shape,
             tuple([self._partition({**texts, **shard} if shard else texts) for shard in self._shards]),
             prefix,
-            span,
+            known[0],
             tuple(sorted(texts.items())),
-            self._filter,
-            self._narrowed,
-            self._said,
-            self._condition,
+            known[1],
         )
 
     def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
         keys = self._path.keys
-        return keys.attributes[0].value(self._graph.render(self._path.record, keys, 0, texts))
+        return keys.attributes[0].value(self._shape.graph.render(self._path.record, keys, 0, texts))
 
 
 def bind(

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from keygraph.items import Item
 from keygraph.listing import Located, NeighbourList, Place
@@ -124,7 +125,7 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
             break
         nearest = _nearest(neighbours, extent, heads)
         located = nearest.waiting.popleft()
-        if _is_reached(neighbours, extent, located.place):
+        if _is_reached(neighbours, extent, located.item):
             break
         taken.append(located)
     return Found(taken[: extent.count], len(taken) > extent.count, None)
@@ -207,12 +208,8 @@ def edge_keys(
 def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[Located]:
     """Those of some items that stand in the list, in its order."""
     identity_of = neighbours.path.record.identity_of
-    found = [
-        Located(neighbours.place_of(item), item, identity_of(item))
-        for item in items
-        if neighbours.covers(item)
-    ]
-    return sorted(found, key=lambda located: neighbours.order_of(located.place))
+    found = [Located(item, identity_of(item)) for item in items if neighbours.covers(item)]
+    return sorted(found, key=lambda located: neighbours.order_of(neighbours.place_of(located.item)))
 
 
 def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]:
@@ -252,6 +249,30 @@ def _is_filtered(neighbours: NeighbourList) -> bool:
 
 def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
     """The stream of a shard; None where nothing of it is wanted."""
+    filter_, projection = neighbours.store_filter, list_projection(neighbours, extent.attributes)
+    limit = looked_at_first(
+        wanted + len(neighbours.reading.singles),
+        is_filtered=_is_filtered(neighbours),
+        is_searched=neighbours.is_searched,
+    )
+    pieces = neighbours.reading.pieces
+    if extent.after is None and extent.until is None:
+        partition, index, forward = neighbours.partitions[shard], neighbours.index_name, extent.forward
+        all_of_it = deque(
+            [
+                Query(partition, index, piece.range, filter_, projection, forward, limit)
+                for piece in (pieces if forward else pieces[::-1])
+                if not piece.is_empty
+            ]
+        )
+        return _Stream(all_of_it.popleft(), shard, all_of_it) if all_of_it else None
+    return _stream_between(neighbours, extent, shard, limit)
+
+
+def _stream_between(neighbours: NeighbourList, extent: Extent, shard: int, limit: int) -> _Stream | None:
+    """The stream of what stands in a shard between the places that are given."""
+    pieces = neighbours.reading.pieces
+    filter_, projection = neighbours.store_filter, list_projection(neighbours, extent.attributes)
     bounds, start, skipped = Span(), None, None
     if extent.after is not None and neighbours.has_sort_key:
         sort = neighbours.sort_value(extent.after)
@@ -270,12 +291,6 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
         # What lies behind the end is not looked at either.
         end = neighbours.sort_value(extent.until)
         until = Span(high=end) if extent.forward else Span(low=end)
-    limit = looked_at_first(
-        wanted + len(neighbours.reading.singles),
-        is_filtered=_is_filtered(neighbours),
-        is_searched=neighbours.is_searched,
-    )
-    pieces = neighbours.reading.pieces
     queries: deque[Query] = deque()
     for piece in pieces if extent.forward else pieces[::-1]:
         wanted_part = piece if extent.until is None else piece.within(until)
@@ -287,8 +302,8 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
             partition=neighbours.partitions[shard],
             index=neighbours.index_name,
             range=(wanted_part if has_start or extent.after is None else wanted_part.within(bounds)).range,
-            filter=neighbours.store_filter,
-            projection=list_projection(neighbours, extent.attributes),
+            filter=filter_,
+            projection=projection,
             forward=extent.forward,
             limit=limit,
             start=start if has_start else None,
@@ -352,7 +367,7 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
     page = await store.send(stream.query if limit <= most else replace(stream.query, limit=most))
     found = neighbours.included(page.items)
     if stream.skipped_sort is not None:
-        found = [each for each in found if neighbours.sort_value(each.place) != stream.skipped_sort]
+        found = [each for each in found if neighbours.sort_of(each.item) != stream.skipped_sort]
     stream.waiting.extend(found)
     stream.is_fresh = page.last is None
     if page.last is not None:
@@ -360,7 +375,7 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
         stream.query = replace(stream.query, start=page.last, limit=max(limit, min(limit * 2, LARGEST_LIMIT)))
     elif stream.later:
         if stream.waiting:
-            stream.frontier = stream.waiting[-1][0]
+            stream.frontier = neighbours.place_of(stream.waiting[-1].item)
         stream.query = stream.later.popleft()
     else:
         stream.ended = True
@@ -368,14 +383,21 @@ async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most:
 
 
 def _nearest(neighbours: NeighbourList, extent: Extent, heads: list[_Stream]) -> _Stream:
+    if len(heads) == 1:
+        return heads[0]
     choose = min if extent.forward else max
-    return choose(heads, key=lambda stream: neighbours.order_of(stream.waiting[0][0]))
+    return choose(heads, key=lambda stream: _order_of_first(neighbours, stream))
 
 
-def _is_reached(neighbours: NeighbourList, extent: Extent, place: Place) -> bool:
+def _order_of_first(neighbours: NeighbourList, stream: _Stream) -> tuple[Any, int]:
+    return neighbours.order_of(neighbours.place_of(stream.waiting[0].item))
+
+
+def _is_reached(neighbours: NeighbourList, extent: Extent, item: Item) -> bool:
     """Whether the reading has come to the place before which it ends."""
     if extent.until is None:
         return False
+    place = neighbours.place_of(item)
     if place == extent.until:
         return True
     here, there = neighbours.order_of(place), neighbours.order_of(extent.until)
@@ -395,11 +417,11 @@ def _out_of_budget(
     resume = choose(frontiers, key=lambda place: neighbours.order_of(place))
     while len(taken) <= extent.count and (heads := [stream for stream in streams if stream.waiting]):
         nearest = _nearest(neighbours, extent, heads)
-        here, end = neighbours.order_of(nearest.waiting[0][0]), neighbours.order_of(resume)
+        here, end = _order_of_first(neighbours, nearest), neighbours.order_of(resume)
         if here > end if extent.forward else here < end:
             break
         located = nearest.waiting.popleft()
-        if _is_reached(neighbours, extent, located.place):
+        if _is_reached(neighbours, extent, located.item):
             return Found(taken[: extent.count], len(taken) > extent.count, None)
         taken.append(located)
         if nearest.frontier is not None and not (nearest.waiting or nearest.ended):

@@ -315,6 +315,10 @@ class RecordType:
         number, value_of = self._values_of_identity[field]
         return value_of(identity[number])
 
+    def place_in_identity(self, field: str) -> tuple[int, Callable[[str], Any]]:
+        """Which text of an identity tells a key field, and what makes its value of that."""
+        return self._values_of_identity[field]
+
     @cached_property
     def _values_of_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
         """For each key field which text of the identity tells it, and what makes it of that."""

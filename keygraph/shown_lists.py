@@ -11,7 +11,7 @@ from functools import lru_cache
 from keygraph.conditions import Condition
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
-from keygraph.listing import NeighbourList, split_condition
+from keygraph.listing import ListShape, NeighbourList, split_condition
 from keygraph.paths import AccessPath
 from keygraph.ranges import Narrowing, Span, beginning_with, said, sort_span, undecided
 from keygraph.records import RecordType
@@ -72,18 +72,21 @@ def _shown(
     fixed = {name: text for name, text in texts.items() if name in known}
     prefix = _text(path.prefix, texts)
     filter_, condition = split_condition(where, path, graph)
-    return NeighbourList(
+    shape = ListShape(
         graph,
         path,
-        (_text(path.keys.partition, texts),),
-        prefix,
-        _span(path, prefix, fixed, ranged or {}),
-        tuple(sorted(fixed.items())),
         filter_,
         undecided(path, ranged or {}),
         said(path, ranged or {}),
         condition,
         is_shown=True,
+    )
+    return NeighbourList(
+        shape,
+        (_text(path.keys.partition, texts),),
+        prefix,
+        _span(path, prefix, fixed, ranged or {}),
+        tuple(sorted(fixed.items())),
     )
 
 

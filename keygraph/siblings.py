@@ -49,6 +49,11 @@ class Reading:
     """The parts of the range that are left where it is split around singles too; None where others are left in it."""
 
 
+def reading_alone(span: Span) -> Reading:
+    """What is read where no siblings can stand in the range."""
+    return Reading((span,), apart=(span,))
+
+
 @dataclass(frozen=True, slots=True)
 class _Gap:
     """A part of the range without siblings' heads, and what stands between it and the one before."""

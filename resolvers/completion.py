@@ -2,7 +2,8 @@
 
 Everything is there by now, so that nothing waits here: values are completed as the GraphQL specification says
 (6.4.3), and a null where none may be goes up to the nearest field that may be null (6.4.4). How a field is written is
-prepared once for each plan, so that an answer is written in a loop (`resolvers.writers`).
+prepared once for each plan: for all objects at once (`resolvers.columns`), and, where an answer has something to
+report, for one after the other (`resolvers.writers`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from graphql import GraphQLError
 
+from resolvers.columns import Columns, columns, rows
 from resolvers.context import Limits
 from resolvers.errors import warning
 from resolvers.plan import FieldPlan, ObjectPlan, Plan
@@ -28,16 +30,39 @@ class Completion:
         """What the answer says beside its data: see `resolvers.errors`."""
         self._limits = limits
         self._writers: dict[ObjectPlan, tuple[FieldWriter, ...]] = plan.writers
+        self._columns: dict[ObjectPlan, Columns] = plan.columns
         self._foreign: Mapping[str, Any] = {}
 
     def root(self, visit: Visit, foreign: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """The data of the answer; None where a null went up to the root. `foreign` has what others have answered
         for the root's fields that are not the graph's."""
         self._foreign = foreign or {}
+        found = self._at_once(visit)
+        if found is not None:
+            return found
         try:
             return self.object(visit.plan, visit, None)
         except NullError:
             return None
+
+    def _at_once(self, visit: Visit) -> dict[str, Any] | None:
+        """The data where nothing is to be reported; None where something is."""
+        try:
+            [data] = rows(self, visit.plan, [visit])
+        except Exception:
+            data = None
+        if self.errors or self.warnings:
+            self.errors.clear()
+            self.warnings.clear()
+            return None
+        return data
+
+    def columns_of(self, plan: ObjectPlan) -> Columns:
+        """How objects of a plan are written."""
+        found = self._columns.get(plan)
+        if found is None:
+            found = self._columns[plan] = columns(plan)
+        return found
 
     def object(self, plan: ObjectPlan, source: Any, path: Path | None) -> dict[str, Any]:
         """What was selected of an object. Raises NullError where a field is null that may not be."""

@@ -12,11 +12,10 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from keygraph import listing
 from keygraph.conditions import Condition
 from keygraph.errors import BadUserInput
 from keygraph.items import Item
-from keygraph.listing import Located, NeighbourList, Place
+from keygraph.listing import ListForm, Located, NeighbourList, Place
 from keygraph.paths import AccessPath
 from keygraph.ranges import Narrowing
 from keygraph.reading import Extent, Found, edge_keys
@@ -31,6 +30,8 @@ from resolvers.plan import NeighbourNeeds
 from resolvers.sources import Source
 
 DEFAULT_PAGE_SIZE = 20
+_CURSORS = frozenset({"startCursor", "endCursor"})
+"""What of pageInfo asks for the places of a page's ends."""
 MOST_IDS = 100
 """How many nodes `to` may name."""
 
@@ -42,17 +43,25 @@ class SortDirection(Enum):
     DESC = "DESC"
 
 
-@dataclass(slots=True)
-class Edge:
-    """An item of a list, and where it stands there."""
+class Edge(Source):
+    """An item of a list, as a record type's, and where it stands there."""
 
-    connection: Connection
-    place: Place
-    item: Item
-    source: Source
-    """The item as a record type's."""
-    error: Exception | None = None
-    """What reading the whole item gave instead, where the index has only a part of it."""
+    __slots__ = ("connection", "error", "listed")
+
+    def __init__(self, connection: Connection, item: Item, identity: tuple[str, ...]) -> None:
+        self.record = connection.neighbours.path.record
+        self.identity = identity
+        self.item = item
+        self.others = ()
+        self.connection = connection
+        self.listed = item
+        """What was read in the list, which is a part of the item where the index has no more."""
+        self.error: Exception | None = None
+        """What reading the whole item gave instead."""
+
+    @property
+    def place(self) -> Place:
+        return self.connection.neighbours.place_of(self.listed)
 
     @property
     def cursor(self) -> str:
@@ -155,7 +164,8 @@ class Connection:
         """Whether the list has anything on the side from which the page was read."""
         if self.window.size == 0 or self._is_crossed():
             return True  # the cursor's own item
-        nearest = found.items[0][0] if found.items else found.resume or self.window.end
+        first = self.neighbours.place_of(found.items[0].item) if found.items else None
+        nearest = first or found.resume or self.window.end
         extent = Extent(
             0,
             forward=not self.window.forward,
@@ -176,9 +186,16 @@ class Connection:
 
     def _shown(self, found: Found, is_behind: bool = False) -> tuple[list[Edge], PageInfo]:
         """The page that was found."""
-        edges = [self._edge(*located) for located in found.items]
-        first = edges[0].place if edges else None
-        last = found.resume or (edges[-1].place if edges else None)
+        edges = [Edge(self, item, identity) for item, identity in found.items]
+        path, context = self.neighbours.path, self.context
+        if path.tells_all and path.record in context.looked_for:
+            # A whole node is not read again.
+            for edge in edges:
+                context.nodes.prime(context.graph.table.key_of(edge.listed), edge.listed)
+        first = last = None
+        if self.looks & _CURSORS:
+            first = edges[0].place if edges else None
+            last = found.resume or (edges[-1].place if edges else None)
         if self.window.from_end:
             edges.reverse()
             return edges, PageInfo(self, is_behind, found.more, last, first)
@@ -200,7 +217,7 @@ class Connection:
         """The page of the edges that `to` names, which all were found."""
         window = self.window
         found = found if window.forward else [*reversed(found)]
-        places = [each.place for each in found]
+        places = [self.neighbours.place_of(each.item) for each in found]
         start = _index_behind(self.neighbours, places, window.start, window.forward)
         end = _index_before(self.neighbours, places, window.end, window.forward)
         page = found[start:end][: window.size]
@@ -212,14 +229,6 @@ class Connection:
         if self.to is not None:
             return len(await self.context.neighbours.edges_to(self.to))
         return await self.context.neighbours.count(self.neighbours, self.context.limits.count_pages)
-
-    def _edge(self, place: Place, item: Item, identity: tuple[str, ...]) -> Edge:
-        neighbours, context = self.neighbours, self.context
-        record = neighbours.path.record
-        if record in context.looked_for and neighbours.path.tells_all:
-            # A whole node is not read again.
-            context.nodes.prime(context.graph.table.key_of(item), item)
-        return Edge(self, place, item, Source(record, identity, item))
 
 
 def far_source(path: AccessPath, source: Source) -> Source | None:
@@ -327,24 +336,23 @@ def list_kind(path: AccessPath, said: ListArguments) -> ListKind:
 
 
 class AskedList:
-    """A list of a run without its owner: what its arguments and what is selected of it say, the same for all owners."""
+    """A list without its owner: what its arguments and what is selected of it say. Nothing of it belongs to a run."""
 
     def __init__(self, context: RequestContext, needs: NeighbourNeeds, given: Mapping[str, Any]) -> None:
-        """`given` are its arguments. Raises BadUserInput."""
+        """`given` are its arguments, `context` that of any run of the plan. Raises BadUserInput."""
         self.said = list_arguments(context, needs.path, given)
         self.kind = list_kind(needs.path, self.said)
-        self._context = context
-        self._needs = needs
+        self.needs = needs
         said = self.said
-        self._bound = listing.ListForm(context.graph, needs.path, said.required, said.ranged, said.where)
+        self._form = ListForm(context.graph, needs.path, said.required, said.ranged, said.where)
         self._window = _Window(said.size, said.from_end, None, None, said.descending)
         self._extent = page_extent(context, needs, said)
 
-    def of(self, owner: Source | None) -> Connection:
-        """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
-        context, said, window, extent = self._context, self.said, self._window, self._extent
+    def of(self, context: RequestContext, owner: Source | None) -> Connection:
+        """The list of an owner (None: the root) in a run. Raises BadUserInput; reads nothing."""
+        said, window, extent = self.said, self._window, self._extent
         identity = owner.identity if owner else None
-        neighbours = self._bound.of(identity)
+        neighbours = self._form.of(identity)
         if said.after is not None or said.before is not None:
             places = {
                 name: read_cursor(context.secret, neighbours, name, text)
@@ -354,7 +362,7 @@ class AskedList:
             window = replace(window, after=places.get("after"), before=places.get("before"))
             extent = replace(extent, after=window.start, until=window.end)
         to = None if said.to is None else EdgesTo(neighbours, identity or (), said.to)
-        return Connection(context, neighbours, window, to, self._needs.looks, PageOf(neighbours, extent))
+        return Connection(context, neighbours, window, to, self.needs.looks, PageOf(neighbours, extent))
 
 
 def page_extent(context: RequestContext, needs: NeighbourNeeds, said: ListArguments) -> Extent:

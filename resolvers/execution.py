@@ -47,7 +47,7 @@ class Reading:
         self._arguments = arguments
         self._work = Work()
         self._items = ItemsByKey(context, self._work)
-        self._lists = ListReads(context, arguments, self._items, self._work, self._spread)
+        self._lists = ListReads(context, arguments, self._items, self._work, plan.lists, self._spread)
         self._together = ReadsTogether(context, self._items, self._work)
         self._after: dict[ObjectPlan, Callable[[list[Wanted]], None]] = {}
         self._ends: dict[FieldPlan, Callable[[Source], Source | None]] = {}
@@ -154,7 +154,8 @@ class Reading:
             keys = [write(source.identity)]
         else:
             keys = self._context.graph.table_keys(source.record, source.identity)
-        return Wanted(visit, (source.record, *source.others), keys, place, round_trip, forecast, then)
+        records = (source.record, *source.others)
+        return Wanted(visit, source.record, records, keys, place, round_trip, forecast, then)
 
     def _start(
         self,
@@ -306,7 +307,7 @@ class Reading:
         needs, found, place = begun.needs, begun.found, begun.place
         if found is None:
             plan = needs.items[0]
-            visits = [Visit(plan, edge.source, edge, error=edge.error) for edge in edges]
+            visits = [Visit(plan, edge, error=edge.error) for edge in edges]
             begun.visit.found[begun.selected] = visits[0] if visits else None
             self._start(plan, [visit for visit in visits if visit.error is None], round_trip, place)
             return
@@ -314,7 +315,7 @@ class Reading:
         sound = [edge for edge in edges if edge.error is None]
         for each in needs.edges:
             plan = cast(Below, each.below).only
-            visits = found.found[each] = [Visit(plan, edge.source, edge, error=edge.error) for edge in edges]
+            visits = found.found[each] = [Visit(plan, edge, error=edge.error) for edge in edges]
             self._start(plan, [visit for visit in visits if visit.error is None], round_trip, place)
         if needs.nodes:
             self._spread_nodes(begun, found, sound, round_trip)
@@ -327,10 +328,10 @@ class Reading:
             below, is_sound = cast(Below, each.below), True
             for edge in edges:
                 try:
-                    source = far_of(edge.source)
+                    source = far_of(edge)
                 except Exception as error:
                     is_sound = False
-                    visits.append(Visit(below.any, edge.source, error=error))
+                    visits.append(Visit(below.any, edge, error=error))
                     continue
                 if source is not None:
                     visits.append(Visit(below.of(source.record.name), source))

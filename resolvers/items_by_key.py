@@ -23,7 +23,10 @@ from resolvers.work import Work
 class Wanted:
     """An item that is looked for under some keys, and what goes on with it."""
 
-    subject: Visit | Edge
+    subject: Visit | Edge | None
+    """What the item is wanted for, if that is one thing."""
+    record: RecordType
+    """The type that it is taken to be of."""
     records: tuple[RecordType, ...]
     """The types that the item may be of; none where the key was read from an item of it."""
     keys: Sequence[Key]
@@ -57,7 +60,7 @@ class ItemsByKey:
         nodes, ready = self._context.nodes, []
         if wanted:
             # They are of one type: those of one plan, or the items of one list.
-            self._context.meter.wanted[wanted[0].subject.source.record] += len(wanted)
+            self._context.meter.wanted[wanted[0].record] += len(wanted)
         for each in wanted:
             for key in each.keys:
                 if key not in self._waiting and nodes.is_read(key):
@@ -80,7 +83,7 @@ class ItemsByKey:
         waiting = [self._waiting[key] for key in keys]
         places = {each.place: None for group in waiting for each in group}
         # What several places wait for counts at the first.
-        counted = Counter((group[0].place, group[0].subject.source.record) for group in waiting)
+        counted = Counter((group[0].place, group[0].record) for group in waiting)
         origin = Origin(tuple(places), round_trip, keys=counted)
         ORIGIN.set(origin)
         for answer in self._context.nodes.load_together(keys):
@@ -115,7 +118,7 @@ class ItemsByKey:
         self._context.nodes.prime(key, cast("Item | None", found))
         for each in self._waiting[key]:
             # It is not got by key, so that it says nothing of how many of those that are looked for are.
-            self._context.meter.wanted[each.subject.source.record] -= 1
+            self._context.meter.wanted[each.record] -= 1
         self._arrived([key], round_trip)
 
     def was_passed_over(self, key: Key, round_trip: int) -> None:

@@ -6,10 +6,8 @@ so it holds for some runs of the same size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from graphql import ListValueNode, ObjectValueNode, ValueNode, VariableNode
 
 from resolvers.arguments import Arguments
 from resolvers.meanings import ListOf, NodesByIds, OnlyOf
@@ -54,20 +52,6 @@ def _sized_by(plan: Plan) -> tuple[str, ...]:
             name: None
             for each in plan.objects
             for field in each.having(ListOf, OnlyOf, NodesByIds)
-            for node in field.nodes
-            for argument in node.arguments or ()
-            for name in _variables_in(argument.value)
+            for name in field.variables
         }
     )
-
-
-def _variables_in(value: ValueNode) -> Iterator[str]:
-    match value:
-        case VariableNode(name=name):
-            yield name.value
-        case ListValueNode(values=values):
-            for inner in values:
-                yield from _variables_in(inner)
-        case ObjectValueNode(fields=fields):
-            for member in fields:
-                yield from _variables_in(member.value)

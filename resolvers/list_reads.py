@@ -37,15 +37,18 @@ class ListReads:
         arguments: Arguments,
         items: ItemsByKey,
         work: Work,
+        lists_of_plan: dict[FieldPlan, AskedList],
         spread: Callable[[BegunList, list[Edge], int], None],
     ) -> None:
-        """`spread` goes on with the edges of a page, in a round trip."""
+        """`lists_of_plan` are those that are the same in every run; `spread` goes on with the edges of a page, in a
+        round trip."""
         self._context = context
         self._arguments = arguments
         self._items = items
         self._work = work
         self._spread = spread
-        self._forms: dict[FieldPlan, AskedList | Exception] = {}
+        self._lists_of_plan = lists_of_plan
+        self._lists: dict[FieldPlan, AskedList | Exception] = {}
 
     def begin_all(
         self, lists: Sequence[FieldPlan], visits: Sequence[Visit], place: str
@@ -70,14 +73,14 @@ class ListReads:
         """The list of an owner, of which nothing was read; None where its arguments cannot be used."""
         needs = neighbour_needs(selected)
         try:
-            form = self._form(selected, needs)
-            connection = form.of(owner)
+            asked = self._asked(selected, needs)
+            connection = asked.of(self._context, owner)
         except Exception as error:
             visit.found[selected] = error
             return None
         found = None if needs.path.is_one else ListVisit()
         visit.found[selected] = found
-        return BegunList(selected, needs, connection, visit, found, place_below(place, selected), form.kind)
+        return BegunList(selected, needs, connection, visit, found, place_below(place, selected), asked.kind)
 
     def _read_list(self, begun: BegunList, round_trip: int) -> None:
         """Reads the page of a list, and counts it, each where it is asked for."""
@@ -121,10 +124,10 @@ class ListReads:
         all_wanted: list[Wanted] = []
         # The edges come whole, and go on as if they had been.
         gets = begun.needs.gets >> 1 if begun.needs.wants_whole else begun.needs.gets
-        subject = Visit(begun.visit.plan, Source(neighbours.path.record, ()))
+        record = neighbours.path.record
         self._items.want(
             [
-                Wanted(subject, (), [key], begun.place, round_trip, gets << (round_trip + 1), arrived)
+                Wanted(None, record, (), [key], begun.place, round_trip, gets << (round_trip + 1), arrived)
                 for key in keys
             ]
         )
@@ -143,15 +146,18 @@ class ListReads:
         if begun.found is not None and begun.needs.has_total:
             self._read(self._read_total(begun.connection, begun.found), 0, begun.origin(round_trip))
 
-    def _form(self, selected: FieldPlan, needs: NeighbourNeeds) -> AskedList:
-        """What is the same for all the owners of a list."""
-        found = self._forms.get(selected)
+    def _asked(self, selected: FieldPlan, needs: NeighbourNeeds) -> AskedList:
+        """What is the same for all the owners of a list; where no variable has a part in it, for all runs of the plan."""
+        found = self._lists_of_plan.get(selected) or self._lists.get(selected)
         if found is None:
             try:
                 found = AskedList(self._context, needs, self._arguments.of(selected))
             except Exception as error:
                 found = error
-            self._forms[selected] = found
+            if not selected.variables and not isinstance(found, Exception):
+                self._lists_of_plan[selected] = found
+            else:
+                self._lists[selected] = found
         if isinstance(found, Exception):
             raise found
         return found
@@ -243,16 +249,18 @@ class ListReads:
             left -= len(wanted)
             for each in wanted:
                 edge = cast(Edge, each.subject)
-                edge.source.item, edge.error = each.item, each.error
+                edge.item, edge.error = each.item, each.error
                 latest = max(latest, each.round_trip)
             if not left:
-                self._spread(begun, [edge for edge in edges if edge.source.item or edge.error], latest)
+                self._spread(begun, [edge for edge in edges if edge.item or edge.error], latest)
 
         key_of = self._context.graph.table.key_of
         forecast = (begun.needs.gets >> 1) << (round_trip + 1)
         self._items.want(
             [
-                Wanted(edge, (), [key_of(edge.item)], begun.place, round_trip, forecast, arrived)
+                Wanted(
+                    edge, edge.record, (), [key_of(edge.listed)], begun.place, round_trip, forecast, arrived
+                )
                 for edge in edges
             ]
         )

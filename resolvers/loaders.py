@@ -146,7 +146,7 @@ class PageOf:
 
     def __hash__(self) -> int:
         # Most lists of an operation are asked for one part each.
-        return self.neighbours.hashed
+        return hash(self.neighbours)
 
 
 @dataclass(frozen=True)

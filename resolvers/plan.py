@@ -20,7 +20,11 @@ from graphql import (
     GraphQLField,
     GraphQLObjectType,
     GraphQLOutputType,
+    ListValueNode,
+    ObjectValueNode,
     OperationDefinitionNode,
+    ValueNode,
+    VariableNode,
     is_non_null_type,
 )
 
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
     from resolvers.planning import Planner
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class FieldPlan:
     """One field of the answer."""
 
@@ -78,6 +82,30 @@ class FieldPlan:
     @property
     def is_nullable(self) -> bool:
         return self.definition is not None and not is_non_null_type(self.definition.type)
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """The variables in its arguments."""
+        return tuple(
+            {
+                name: None
+                for node in self.nodes
+                for argument in node.arguments or ()
+                for name in _variables_in(argument.value)
+            }
+        )
+
+
+def _variables_in(value: ValueNode) -> Iterator[str]:
+    match value:
+        case VariableNode(name=name):
+            yield name.value
+        case ListValueNode(values=values):
+            for inner in values:
+                yield from _variables_in(inner)
+        case ObjectValueNode(fields=fields):
+            for member in fields:
+                yield from _variables_in(member.value)
 
 
 @dataclass(eq=False)
@@ -324,7 +352,11 @@ class Plan:
     fragments: Mapping[str, FragmentDefinitionNode]
     graph: Graph
     writers: dict[ObjectPlan, Any] = field(default_factory=dict)
-    """How the objects are written, as `resolvers.writers` has prepared it so far."""
+    """How the objects are written one by one, as `resolvers.writers` has prepared it so far."""
+    lists: dict[FieldPlan, Any] = field(default_factory=dict)
+    """Its lists in which no variable has a part, without their owners, as runs have asked for them so far."""
+    columns: dict[ObjectPlan, Any] = field(default_factory=dict)
+    """How they are written all at once, as `resolvers.columns` has."""
 
     @cached_property
     def foreign(self) -> tuple[FieldPlan, ...]:

@@ -18,8 +18,6 @@ class Visit:
 
     plan: ObjectPlan
     source: Source
-    edge: Edge | None = None
-    """Where it stands in a list, if it is an edge."""
     is_missing: bool = False
     """Whether it is a node that was looked for and does not exist."""
     error: Exception | None = None

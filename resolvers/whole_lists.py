@@ -50,7 +50,7 @@ class WholeLists:
                 return [
                     each
                     for each in items
-                    if neighbours.reads(neighbours.sort_value(each.place))
+                    if neighbours.reads(neighbours.sort_of(each.item))
                     and neighbours.identified(each.item) is not None
                 ]
         return None

@@ -67,7 +67,7 @@ class FieldWriter(NamedTuple):
 
 def writers(plan: ObjectPlan) -> tuple[FieldWriter, ...]:
     """How the fields of an object are written, in the order of the answer."""
-    return tuple(FieldWriter(field.key, _writer(plan, field), field) for field in plan.fields)
+    return tuple(FieldWriter(field.key, writer(plan, field), field) for field in plan.fields)
 
 
 def path_list(path: Path | None) -> list[str | int]:
@@ -80,7 +80,8 @@ def path_list(path: Path | None) -> list[str | int]:
     return keys[::-1]
 
 
-def _writer(plan: ObjectPlan, field: FieldPlan) -> Write:
+def writer(plan: ObjectPlan, field: FieldPlan) -> Write:
+    """What writes a field of one object."""
     if field.definition is None:
         name = plan.of.name
         return lambda run, source, path: name
@@ -91,12 +92,12 @@ def _writer(plan: ObjectPlan, field: FieldPlan) -> Write:
     if isinstance(field.meaning, Stored) and is_leaf_type(nullable):
         return _leaf_writer(plan, field, field.meaning.field, nullable)
     value_of, complete = _value_of(field), _completer(field, field.type)
-    if isinstance(field.meaning, _LEADS_ON):
+    if isinstance(field.meaning, LEADS_ON):
         return _object_writer(field, complete)
     return lambda run, source, path: complete(run, value_of(source), (path, key))
 
 
-_LEADS_ON = (NodeAt, FarNode, ListOf, OnlyOf, NodeByKey, NodeById)
+LEADS_ON = (NodeAt, FarNode, ListOf, OnlyOf, NodeByKey, NodeById)
 """What gives one object."""
 
 
@@ -127,14 +128,18 @@ _WRITTEN_AS_READ: Mapping[Kind, object] = {
 """The kinds of fields whose values, once read, are what the scalar writes."""
 
 
+def is_written_as_read(field: Field, type_: Any) -> bool:
+    """Whether the field's values, once read, are what its type writes."""
+    return _WRITTEN_AS_READ.get(field.type.kind) is type_
+
+
 def _leaf_writer(plan: ObjectPlan, field: FieldPlan, stored: Field, type_: Any) -> Write:
     """What writes a stored field that is one value: with as few steps as there can be, for there are most of these."""
     record, name = plan.record, stored.name
     if record is None:
         raise LookupError(f"{plan.of.name} has no items")
     missing = None if field.is_nullable else _null_message(field)
-    is_written = _WRITTEN_AS_READ.get(stored.type.kind) is type_
-    serialize = None if is_written else _serializer(type_)
+    serialize = None if is_written_as_read(stored, type_) else serializer(type_)
     if name in record.key_fields:
 
         def write_of_key(run: Completion, visit: Visit, path: Path | None) -> Any:
@@ -175,7 +180,7 @@ def _plain_writer(name: str, expected: type, otherwise: Write) -> Write:
     return write_plain
 
 
-def _serializer(type_: Any) -> Callable[[Any], Any]:
+def serializer(type_: Any) -> Callable[[Any], Any]:
     """What writes a value of the type; a member of an enum is written once."""
     serialize: Callable[[Any], Any] = type_.serialize
     if not is_enum_type(type_):
@@ -286,7 +291,7 @@ def _value_of(field: FieldPlan) -> Callable[[Any], Any]:
         case GlobalId():
             return lambda visit: visit.source.id
         case Cursor():
-            return lambda visit: visit.edge.cursor
+            return lambda visit: visit.source.cursor
         case Attribute(name):
             return lambda value: getattr(value, name)
         case Edges():
