@@ -322,7 +322,14 @@ class Reading:
 
     def _spread_nodes(self, begun: BegunList, found: ListVisit, edges: list[Edge], round_trip: int) -> None:
         """Starts the nodes behind the edges of a page."""
-        far_of = far_reader(begun.needs.path)
+        path = begun.needs.path
+        if path.far_end is None:
+            for each in begun.needs.nodes:
+                plan = cast(Below, each.below).of(path.record.name)
+                visits = found.found[each] = [Visit(plan, edge) for edge in edges]
+                self._start(plan, visits, round_trip, begun.place)
+            return
+        far_of = far_reader(path)
         for each in begun.needs.nodes:
             visits = found.found[each] = []
             below, is_sound = cast(Below, each.below), True

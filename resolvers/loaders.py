@@ -34,12 +34,15 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     """A dataloader whose waiters cannot harm each other."""
 
     def __init__(self) -> None:
-        super().__init__(loop=asyncio.get_running_loop())
+        # As aiodataloader's own, without looking at what is the same for every loader here.
+        self.loop = asyncio.get_running_loop()
+        self._cache = {}
+        self._queue = []
         self._tasks: list[asyncio.Task[None]] = []
 
     def load(self, key: KeyT) -> asyncio.Future[ValueT]:
         """The future of a value, one for each key."""
-        # As aiodataloader's own, without the choices that are the same for every loader here.
+        # As aiodataloader's own, with as little.
         future = self._cache.get(key)
         if future is None:
             future = self._cache[key] = self.loop.create_future()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from keygraph.errors import StoreError
 from keygraph.paths import AccessPath
@@ -50,8 +51,7 @@ class Origin:
     """How many items were found of lists that are read together, and whether these are all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """One request, with what came of it. Times are seconds since the operation began."""
 
     request: Request[object]
@@ -68,8 +68,6 @@ class Sent:
     is_last: bool
     """Whether the range ends here."""
 
-
-_READS = (Query, Count, BatchGet)
 
 ORIGIN: ContextVar[Origin | None] = ContextVar("keygraph-origin", default=None)
 
@@ -109,32 +107,24 @@ class MeteredStore:
         return self.budget is not None and self.read_units > self.budget
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        if self.is_exceeded:
+        if self.budget is not None and self.read_units > self.budget:
             raise CostExceeded("the operation has used up what it may cost")
         origin = ORIGIN.get()
         round_trip = origin.round_trip if origin else 1
         began = time.perf_counter()
         answer = await self.store.send(request)
         ended = time.perf_counter()
-        if origin is not None:
+        if origin is not None and origin.round_trip <= round_trip:
             # What is asked for when this has come is one round trip later.
-            origin.round_trip = max(origin.round_trip, round_trip + 1)
-        if isinstance(request, _READS):
-            cost, items, passed, is_last = _seen(answer)
+            origin.round_trip = round_trip + 1
+        seen = _seen(answer)
+        if seen is not None:
+            cost, items, passed, is_last = seen
             self.read_units += cost.read_units
+            places = origin.places if origin else ()
+            began, ended = began - self.began, ended - self.began
             self.sent.append(
-                Sent(
-                    request,
-                    origin,
-                    origin.places if origin else (),
-                    round_trip,
-                    began - self.began,
-                    ended - self.began,
-                    cost,
-                    items,
-                    passed,
-                    is_last,
-                )
+                Sent(request, origin, places, round_trip, began, ended, cost, items, passed, is_last)
             )
         return answer
 
@@ -142,13 +132,13 @@ class MeteredStore:
         await self.store.close()
 
 
-def _seen(answer: object) -> tuple[Cost, int, int, bool]:
-    match answer:
-        case Page(items=items, scanned=scanned, last=last, cost=cost):
-            return cost, scanned, len(items), last is None
-        case Counted(count=count, scanned=scanned, last=last, cost=cost):
-            return cost, scanned, count, last is None
-        case Batch(items=found, cost=cost):
-            there = sum(item is not None for item in found)
-            return cost, there, there, True
-    return Cost(), 0, 0, True
+def _seen(answer: object) -> tuple[Cost, int, int, bool] | None:
+    """What an answer to a read says of itself; None for other answers."""
+    if isinstance(answer, Page):
+        return answer.cost, answer.scanned, len(answer.items), answer.last is None
+    if isinstance(answer, Counted):
+        return answer.cost, answer.scanned, answer.count, answer.last is None
+    if isinstance(answer, Batch):
+        there = len(answer.items) - answer.items.count(None)
+        return answer.cost, there, there, True
+    return None

@@ -345,12 +345,14 @@ def _needs(path: AccessPath, plan: ObjectPlan) -> NeighbourNeeds:
 
 @dataclass(eq=False)
 class Plan:
-    """What an operation reads and answers."""
+    """What an operation reads and answers, and what runs of it have prepared for the next ones."""
 
     operation: OperationDefinitionNode
     root: ObjectPlan
     fragments: Mapping[str, FragmentDefinitionNode]
     graph: Graph
+    runs: int = 0
+    """How often it has run."""
     writers: dict[ObjectPlan, Any] = field(default_factory=dict)
     """How the objects are written one by one, as `resolvers.writers` has prepared it so far."""
     lists: dict[FieldPlan, Any] = field(default_factory=dict)

@@ -37,7 +37,7 @@ from resolvers.late_estimates import LateEstimates
 from resolvers.plan import Plan
 from resolvers.schema import GraphSchema
 from resolvers.stand_ins import stand_ins
-from resolvers.statistics import Statistics
+from resolvers.statistics import Statistics, is_learned_from
 
 DOCUMENTS_KEPT = 1000
 
@@ -196,7 +196,9 @@ class Service:
         except Exception as error:
             return {"data": None, "errors": [*errors, internal_error(error)]}
         finally:
-            self.statistics.learn(meter.sent, meter.wanted)
+            plan.runs += 1
+            if is_learned_from(plan.runs):
+                self.statistics.learn(meter.sent, meter.wanted)
         if self._cost_limit is not None and meter.is_exceeded:
             self._late.pop(plan, None)  # they were wrong
             return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}

@@ -30,8 +30,15 @@ _MANY = 8
 """How many nodes an operation has to look for to say how many of them are the same."""
 _ENOUGH = 20
 """How many lists of one kind an operation is asked for what such lists are like: more would say the same."""
+_EVERY_RUN, _SELDOM = 50, 8
+"""Of the first runs of a plan everything is learned, then of every eighth: tables change slowly."""
 _STEP = READ_UNIT_BYTES
 """Half a read unit, which is what eventually consistent reads are counted in."""
+
+
+def is_learned_from(run: int) -> bool:
+    """Whether something is learned from a run of a plan; its first is 1."""
+    return run <= _EVERY_RUN or run % _SELDOM == 0
 
 
 @dataclass(slots=True)
