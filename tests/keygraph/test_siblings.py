@@ -319,7 +319,7 @@ async def test_a_list_is_what_recognition_finds(mixed: Store, case: Case) -> Non
     assert await count(mixed, neighbours, 20) == len(wanted)
     if case.name == "likes":
         named = [("1", str(number)) for number in range(4)]
-        found = [place.position[1] for place, _ in await read_to(mixed, neighbours, (owner,), named)]
+        found = [each.place.position[1] for each in await read_to(mixed, neighbours, (owner,), named)]
         likes = {f"LIKE#1#{number}" for _, number in named}
         assert found == sorted(sort for sort, _ in wanted if sort in likes)
 
