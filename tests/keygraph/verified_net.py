@@ -85,15 +85,18 @@ graph = Graph(
 
 
 def user(name: str) -> Item:
+    """A user with the keys that the name makes."""
     key = f"USER#{name}"
     return {"PK": key, "SK": key, "type": "User", "name": name, "NamePK": f"NAME#{name[0]}", "NameSK": name}
 
 
 def friend(one: str, other: str, since: str = "2024-02-03", **more: Any) -> Item:
+    """One of the two items of a friendship."""
     return {"PK": f"USER#{one}", "SK": f"FRIEND#{other}", "type": "Friend", "since": since, **more}
 
 
 def stay(name: str, room: str, since: str = "2024-02-03") -> list[Item]:
+    """A stay and its counterpart, a guest."""
     return [
         {"PK": f"USER#{name}", "SK": f"IN#{room}", "type": "Stay", "since": since},
         {"PK": f"ROOM#{room}", "SK": f"GUEST#{name}", "type": "Guest", "since": since},
@@ -101,6 +104,7 @@ def stay(name: str, room: str, since: str = "2024-02-03") -> list[Item]:
 
 
 def note(name: str, day: str, **more: Any) -> Item:
+    """What a user has written on a day."""
     return {"PK": f"USER#{name}", "SK": f"NOTE#{day}", "type": "Note", "stars": 3, **more}
 
 
