@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-import ssl
-from urllib.parse import urlsplit
-
 import aiohttp
 from botocore import exceptions as boto
 from yarl import URL
 
 from keygraph.http1 import Reply
-from keygraph.signing import host_of
 
 _IDLE_SECONDS = 30.0
 """How long a connection may be idle; DynamoDB itself closes it after a minute or so."""
+_CONNECTIONS = 256
+_CONNECT_SECONDS = 2.5
+_READ_SECONDS = 5.0
 
 
 class AiohttpPool:
-    """Connections to one endpoint."""
+    """Connections to an `http:` endpoint, as many and as patient as the direct transport's are by default."""
 
-    def __init__(
-        self,
-        endpoint_url: str,
-        tls: ssl.SSLContext | None,
-        *,
-        connections: int,
-        connect_seconds: float,
-        read_seconds: float,
-    ) -> None:
-        """`tls` is None for an `http:` endpoint; `read_seconds` is the longest silence within an answer."""
-        parts = urlsplit(endpoint_url)
-        # Without a user's name: aiohttp would make of it an Authorization header that is not ours.
-        self._endpoint_url = f"{parts.scheme}://{host_of(parts)}{parts.path or '/'}"
-        self._url = URL(self._endpoint_url, encoded=True)
+    def __init__(self, endpoint_url: str) -> None:
+        self._endpoint_url = endpoint_url
+        self._url = URL(endpoint_url, encoded=True)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=connections, ssl=tls or False, keepalive_timeout=_IDLE_SECONDS
-            ),
-            timeout=aiohttp.ClientTimeout(sock_connect=connect_seconds, sock_read=read_seconds),
+            connector=aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS),
+            timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS),
             headers={"Accept-Encoding": "identity", "User-Agent": "keygraph"},
             skip_auto_headers=("Accept",),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -53,8 +39,6 @@ class AiohttpPool:
                 self._url, data=body, headers=headers, allow_redirects=False
             ) as answer:
                 return Reply(answer.status, answer.headers, await answer.read())
-        except aiohttp.ClientSSLError as error:
-            raise boto.SSLError(endpoint_url=url, error=error) from error
         except aiohttp.ConnectionTimeoutError as error:
             raise boto.ConnectTimeoutError(endpoint_url=url, error=error) from error
         except aiohttp.ServerTimeoutError as error:

@@ -31,11 +31,10 @@ It refuses what it cannot walk: cursors, methods that give nodes, indexes that p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from graphql import (
     FieldNode,
@@ -47,14 +46,14 @@ from graphql import (
 
 from bench.bound_document import WalkedDocument
 from bench.bound_items import Items
+from bench.bound_requests import Requests, RoundTrip
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, bind
 from keygraph.members import End
 from keygraph.names import camel
 from keygraph.paths import AccessPath
-from keygraph.ranges import Span
 from keygraph.records import RecordType
-from keygraph.table import Key, KeyValue
+from keygraph.table import Key
 from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import condition, key_value, narrowings, required_texts
@@ -75,22 +74,6 @@ from resolvers.meanings import (
     TotalCount,
 )
 from resolvers.schema import GraphSchema
-
-BATCH_KEYS = 100
-"""DynamoDB's limit on the keys of a BatchGetItem."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoundTrip:
-    """What has to be asked for at the same time."""
-
-    ranges: int
-    counts: int
-    keys: int
-
-    @property
-    def requests(self) -> int:
-        return self.ranges + self.counts + -(-self.keys // BATCH_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +103,6 @@ def bound(
 
 # --- The walk -----------------------------------------------------------------------------------------
 
-_GoOn: TypeAlias = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """What one Query reads."""
-
-    index: str | None
-    partition: KeyValue
-    span: Span
-    forward: bool
-
 
 @dataclass(frozen=True, slots=True)
 class _Object:
@@ -140,23 +111,6 @@ class _Object:
     type: GraphQLObjectType
     record: RecordType
     identity: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Level:
-    """What is asked for in one round trip, and what goes on when it has come."""
-
-    keys: dict[Key, None] = field(default_factory=dict)
-    ranges: dict[_Range, int] = field(default_factory=dict)
-    """With how many items are wanted of each."""
-    counts: int = 0
-    together: dict[Key, dict[Key | _Range, set[Key]]] = field(default_factory=dict)
-    """By the keys of nodes that are gathered: what is read of their partitions, and the items that are wanted of it."""
-    whole: list[tuple[NeighbourList, Span]] = field(default_factory=list)
-    """The lists that are read to their end."""
-    items: dict[Key, Item] = field(default_factory=dict)
-    """The items that the ranges give, as far as they are shown."""
-    later: list[_GoOn] = field(default_factory=list)
 
 
 class _Walk:
@@ -168,51 +122,10 @@ class _Walk:
         self._graph = schema.graph
         self._document = WalkedDocument(schema, document, variables)
         self._items = items
-        self._at_hand: dict[Key, Item | None] = {}
-        """What has come: items, and keys under which there is none."""
-        self._ranges: dict[_Range, int] = {}
-        """How many items of each range have come."""
-        self._read_whole: list[tuple[NeighbourList, Span]] = []
-        """The lists of which all has come."""
-        self._counted: set[tuple[_Range, object]] = set()
-        self._level = _Level()
+        self._requests = Requests(schema.graph, items)
 
     def bound(self) -> Bound:
-        levels = []
-        now: list[_GoOn] = [self._root]
-        while now:
-            level = self._level = _Level()
-            for go_on in now:
-                go_on()
-            made = self._asked(level)
-            if made.requests:
-                levels.append(made)
-            # Nothing of this round trip is at hand before all of it was asked for.
-            self._at_hand |= {key: self._items.get(key) for key in level.keys}
-            self._at_hand |= level.items
-            self._ranges |= level.ranges
-            self._read_whole += level.whole
-            now = level.later
-        return Bound(tuple(levels))
-
-    def _asked(self, level: _Level) -> RoundTrip:
-        """What a round trip asks for, with that as one which stands side by side in a gathered node's partition."""
-        ranges, keys = len(level.ranges), len(level.keys)
-        for node, parts in level.together.items():
-            lists = [wanted for part, wanted in parts.items() if isinstance(part, _Range)]
-            if not lists:
-                continue
-            alone, with_node = self._runs(node, lists), self._runs(node, parts.values())
-            ranges += alone - len(lists)
-            # A node that does not stand beside its lists costs least in the batch of the others.
-            keys -= node in parts and with_node == alone
-        return RoundTrip(ranges, level.counts, keys)
-
-    def _runs(self, node: Key, parts: Iterable[set[Key]]) -> int:
-        """How many Queries read these items of a node's partition without any other."""
-        wanted = set[Key]().union(*parts)
-        beside = [key in wanted for key in self._items.keys_beside(node)]
-        return max(1, sum(now and not before for before, now in pairwise([False, *beside])))
+        return Bound(self._requests.round_trips(self._root))
 
     # --- Objects --------------------------------------------------------------------------------------
 
@@ -248,14 +161,14 @@ class _Walk:
         record = records[0]
         keys = self._graph.table_keys(record, identity)
         if len(records) > 1:
-            self._get(keys, partial(self._recognised, records, identity, node))
+            self._requests.get(keys, partial(self._recognised, records, identity, node))
             return
         selected = node.selection_set
         found = _Object(self._document.type(record.name), record, identity)
         if record.is_virtual:
             self._told_by_key(found, selected)
             return
-        if all(key in self._at_hand for key in keys):
+        if self._requests.has_come(keys):
             items = self._of_type(keys, records)
             if items:
                 self._told_by_key(found, selected)
@@ -263,10 +176,8 @@ class _Walk:
             return
         self._told_by_key(found, selected)
         if must_exist or self._needs_item(found, selected):
-            self._get(keys, partial(self._arrived, found, keys, selected))
-            if record.gathers:
-                there = {key for key in keys if self._items.get(key) is not None}
-                self._level.together.setdefault(keys[0], {})[keys[0]] = there
+            get = self._requests.get_with_lists if record.gathers else self._requests.get
+            get(keys, partial(self._arrived, found, keys, selected))
 
     def _arrived(self, found: _Object, keys: Sequence[Key], selected: SelectionSetNode | None) -> None:
         for item in self._of_type(keys, [found.record])[:1]:
@@ -359,7 +270,7 @@ class _Walk:
         )
         type_ = cast(GraphQLObjectType, get_named_type(definition.type))
         if path.is_one:
-            self._page(
+            self._requests.page(
                 neighbours, 1, True, owner, partial(self._each, type_, path.record, node.selection_set)
             )
             return
@@ -387,60 +298,11 @@ class _Walk:
             self._edges_to(neighbours, owner or (), given["to"], size, forward, go_on)
             return
         if has_page and size:
-            self._page(neighbours, size + looks_on, forward, owner, lambda items: go_on(items[:size]))
+            self._requests.page(
+                neighbours, size + looks_on, forward, owner, lambda items: go_on(items[:size])
+            )
         if has_total:
-            self._count(neighbours)
-
-    def _page(
-        self,
-        neighbours: NeighbourList,
-        size: int,
-        forward: bool,
-        owner: tuple[str, ...] | None,
-        go_on: Callable[[list[Item]], None],
-    ) -> None:
-        """Reads a page; what has come already is not read again."""
-        ranges = [
-            _Range(neighbours.index_name, partition, neighbours.span, forward)
-            for partition in neighbours.partitions
-        ]
-        items = self._items.of(neighbours)
-        page = (items if forward else items[::-1])[:size]
-        missing = [each for each in ranges if self._ranges.get(each, 0) < size]
-        if not missing or self._is_whole(neighbours):
-            go_on(page)
-            return
-        arriving = {self._items.table.key_of(item): item for item in page}
-        gathering = neighbours.path.owner
-        for each in missing:
-            self._level.ranges[each] = max(size, self._level.ranges.get(each, 0))
-            if gathering is not None and gathering.gathers and forward and owner and each.index is None:
-                [node] = self._graph.table_keys(gathering, owner)
-                if node[0] == each.partition:
-                    parts = self._level.together.setdefault(node, {})
-                    parts.setdefault(each, set()).update(arriving)
-        if len(items) < size and neighbours.filter is None and neighbours.condition is None:
-            self._level.whole.append((neighbours, neighbours.span))
-        self._level.items |= arriving
-        self._level.later.append(partial(go_on, page))
-
-    def _is_whole(self, neighbours: NeighbourList) -> bool:
-        """Whether a list has come of which this one is a part."""
-        return any(
-            (whole.index_name, whole.partitions) == (neighbours.index_name, neighbours.partitions)
-            and neighbours.span.within(span) == neighbours.span
-            for whole, span in self._read_whole
-        )
-
-    def _count(self, neighbours: NeighbourList) -> None:
-        if self._is_whole(neighbours):
-            return
-        for partition in neighbours.partitions:
-            counted = _Range(neighbours.index_name, partition, neighbours.span, True)
-            wanted = (counted, (neighbours.filter, neighbours.condition))
-            if wanted not in self._counted:
-                self._counted.add(wanted)
-                self._level.counts += 1
+            self._requests.count(neighbours)
 
     def _edges_to(
         self,
@@ -468,7 +330,7 @@ class _Walk:
             items.sort(key=lambda item: neighbours.order_of(neighbours.place_of(item)), reverse=not forward)
             go_on(items[:size])
 
-        self._get(list(keys), arrived)
+        self._requests.get(list(keys), arrived)
 
     def _shown(
         self,
@@ -495,13 +357,3 @@ class _Walk:
     ) -> None:
         for item in items:
             self._whole(_Object(type_, record, record.identity_of(item)), item, selected)
-
-    # --- Items by key ---------------------------------------------------------------------------------
-
-    def _get(self, keys: Sequence[Key], go_on: _GoOn) -> None:
-        missing = [key for key in keys if key not in self._at_hand]
-        if not missing:
-            go_on()
-            return
-        self._level.keys |= dict.fromkeys(missing)
-        self._level.later.append(go_on)

@@ -121,7 +121,7 @@ def on_aiohttp(url: str) -> Store:
     async def credentials() -> Any:
         return ReadOnlyCredentials("local", "local", None)
 
-    pool = AiohttpPool(url, None, connections=256, connect_seconds=2.5, read_seconds=5.0)
+    pool = AiohttpPool(url)
     return DynamoDBStore(DirectTransport(pool, Signer(url, "us-east-1"), credentials, pool_only()), TABLE)
 
 

@@ -71,6 +71,20 @@ def shop_item(
     return item if index is None else {**item, "GSI1PK": index[0], "GSI1SK": index[1]}
 
 
+def category_below(parent: str, child: str) -> Item:
+    """The edge from a category of the shop to one below it."""
+    return shop_item(
+        "CategoryChild",
+        f"CATEGORY#{parent}",
+        f"CHILD#{child}",
+        (f"CATEGORY#{child}", f"PARENT#{parent}"),
+        parentCategoryId=parent,
+        childCategoryId=child,
+        childName=child.title(),
+        CreatedAt=minute(0),
+    )
+
+
 def _edge(kind: str, one: str, other: str, **more: Any) -> Item:
     return shop_item(kind, one, other, (other, one), **more)
 
@@ -88,16 +102,7 @@ def _categories() -> Iterator[Item]:
         below = [(parent, f"{parent}.{number}") for parent in level for number in range(3)]
         for parent, child in below:
             yield _category(child)
-            yield shop_item(
-                "CategoryChild",
-                f"CATEGORY#{parent}",
-                f"CHILD#{child}",
-                (f"CATEGORY#{child}", f"PARENT#{parent}"),
-                parentCategoryId=parent,
-                childCategoryId=child,
-                childName=child.title(),
-                CreatedAt=minute(0),
-            )
+            yield category_below(parent, child)
         level = [child for _, child in below]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from bench.worlds import minute, shop_item
+from bench.worlds import category_below, minute, shop_item
 from keygraph.items import Item
 
 USERS = 100
@@ -62,7 +62,7 @@ def lines(name: str, width: int, levels: int) -> Iterator[Item]:
         above = name
         for level in range(levels):
             child = f"{name}-{number}-{level}"
-            yield _below(above, child)
+            yield category_below(above, child)
             yield _category(child)
             above = child
 
@@ -134,26 +134,13 @@ def _categories(name: str, levels: int) -> Iterator[Item]:
     yield _category(name)
     for number in range(BRANCHES if levels else 0):
         child = f"{name}-{number}"
-        yield _below(name, child)
+        yield category_below(name, child)
         yield from _categories(child, levels - 1)
 
 
 def _category(name: str) -> Item:
     key = f"CATEGORY#{name}"
     return shop_item("Category", key, categoryId=name, name=name.title(), description=f"All of {name}")
-
-
-def _below(parent: str, child: str) -> Item:
-    return shop_item(
-        "CategoryChild",
-        f"CATEGORY#{parent}",
-        f"CHILD#{child}",
-        (f"CATEGORY#{child}", f"PARENT#{parent}"),
-        parentCategoryId=parent,
-        childCategoryId=child,
-        childName=child.title(),
-        CreatedAt=minute(0),
-    )
 
 
 def _leaves() -> list[str]:

@@ -3,7 +3,7 @@
 =====================================================  ===========================================================
 mirrors and counterparts                               keygraph/test_counterparts, test_check_counterparts; documents/
                                                        test_social and test_billing, where they are served
-unions as ends                                         keygraph/test_unions, resolvers/test_unions
+unions as ends                                         keygraph/test_unions, test_check_unions; resolvers/test_unions
 declared formats, lossy ones, what rounds              keygraph/test_formats, test_check_options, test_key_text
 number and binary keys; no sort key                    keygraph/test_typed_keys
 shards, of the table and of an index                   resolvers/test_ranges, test_hard_paging, test_separators;
@@ -13,7 +13,8 @@ field's, an end's; sparse indexes; virtual nodes
 ids of several fields; nested ends; several lists of   features/test_several; keygraph/test_paths, test_check,
 one type; arguments of the partition                   test_check_keys, test_check_graph
 compound arguments of the sort key                     resolvers/test_ranges, keygraph/test_check_names
-open ranges with siblings                              keygraph/test_siblings, test_check_graph
+open ranges with siblings                              keygraph/test_siblings, test_sibling_requests,
+                                                       test_check_graph
 projections                                            resolvers/test_projections, keygraph/test_check_table,
                                                        test_check_graph
 =====================================================  ===========================================================

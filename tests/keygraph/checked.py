@@ -1,14 +1,26 @@
-"""What the tests of mistakes share: a table, and all that `check` says of types in it."""
+"""What the tests of mistakes share: a table, nodes without a mistake, and all that `check` says of types in the table."""
 
 from __future__ import annotations
 
-from keygraph import Graph, Index, ModelError, Table
+from keygraph import ID, Graph, Index, ModelError, Table, node
 
 by_date = Index("ByDate", "DatePK", "DateSK")
 by_state = Index("ByState", "State", "PK")
 inverted = Index("Inverted", "SK", "PK")
 
 TABLE = Table("Things", partition_key="PK", sort_key="SK", indexes=[by_date])
+
+
+@node("USER#{user_id}")
+class User:
+    user_id: ID
+    name: str
+
+
+@node("REPO#{owner}", "NAME#{name}")
+class Repository:
+    owner: str
+    name: str
 
 
 def mistakes(

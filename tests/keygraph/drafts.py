@@ -1,4 +1,4 @@
-"""What tests of drafts need: a draft as the model file that it is, imported and checked."""
+"""What tests of drafts need: tables and items, and a draft as the model file that it is, imported and checked."""
 
 from __future__ import annotations
 
@@ -10,13 +10,30 @@ from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from keygraph.drafting import draft
 from keygraph.graph import Graph
 from keygraph.items import Item
-from keygraph.table import Table
+from keygraph.table import Index, Table
 
+GSI1 = Index("GSI1", "GSI1PK", "GSI1SK")
 _numbers = count()
+
+
+def table(*indexes: Index) -> Table:
+    """A table whose keys are called as in most."""
+    return Table("Things", partition_key="PK", sort_key="SK", indexes=indexes)
+
+
+def both(key: str, **more: Any) -> Item:
+    """An item with one text as both keys."""
+    return {"PK": key, "SK": key, **more}
+
+
+def under(partition: str, sort: str, **more: Any) -> Item:
+    """An item that stands in a partition."""
+    return {"PK": partition, "SK": sort, **more}
 
 
 def imported(text: str, folder: Path) -> ModuleType:
@@ -34,9 +51,9 @@ def imported(text: str, folder: Path) -> ModuleType:
 
 
 @contextmanager
-def drafted(table: Table, items: Sequence[Item], folder: Path) -> Iterator[tuple[str, Graph]]:
+def drafted(declared: Table, items: Sequence[Item], folder: Path) -> Iterator[tuple[str, Graph]]:
     """The draft's text, and its graph, which has no mistakes."""
-    text = draft(table, items)
+    text = draft(declared, items)
     module = imported(text, folder)
     try:
         graph: Graph = module.graph.check()

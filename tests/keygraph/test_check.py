@@ -8,20 +8,7 @@ from datetime import datetime
 import pytest
 
 from keygraph import ID, Graph, Many, ModelError, field, fields, many, node, record, stored
-from tests.keygraph.checked import TABLE, mistakes
-
-
-@node("USER#{user_id}")
-class User:
-    user_id: ID
-    name: str
-
-
-@node("REPO#{owner}", "NAME#{name}")
-class Repository:
-    owner: str
-    name: str
-
+from tests.keygraph.checked import TABLE, Repository, User, mistakes
 
 # --- Types --------------------------------------------------------------------------------------------
 

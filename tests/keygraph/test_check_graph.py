@@ -5,14 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 
 from keygraph import ID, Index, Many, Table, edge, many, node, record
-from tests.keygraph.checked import by_date, inverted, mistakes
-
-
-@node("USER#{user_id}")
-class User:
-    user_id: ID
-    name: str
-
+from tests.keygraph.checked import User, by_date, inverted, mistakes
 
 # --- Paths --------------------------------------------------------------------------------------------
 

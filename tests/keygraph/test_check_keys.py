@@ -8,19 +8,7 @@ import pytest
 
 from keygraph import ID, Index, Table, edge, field, node, record, stored
 from keygraph.table import IndexKey
-from tests.keygraph.checked import by_date, by_state, inverted, mistakes
-
-
-@node("USER#{user_id}")
-class User:
-    user_id: ID
-    name: str
-
-
-@node("REPO#{owner}", "NAME#{name}")
-class Repository:
-    owner: str
-    name: str
+from tests.keygraph.checked import Repository, User, by_date, by_state, inverted, mistakes
 
 
 def template_mistakes(*keys: str | IndexKey) -> list[str]:

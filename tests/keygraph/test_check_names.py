@@ -7,13 +7,7 @@ from datetime import date, datetime
 from enum import Enum
 
 from keygraph import ID, Index, Many, One, Table, edge, field, many, node, one, record, stored
-from tests.keygraph.checked import TABLE, by_date, mistakes
-
-
-@node("USER#{user_id}")
-class User:
-    user_id: ID
-    name: str
+from tests.keygraph.checked import TABLE, User, by_date, mistakes
 
 
 def test_two_generated_names_that_are_one() -> None:

@@ -6,29 +6,11 @@ from datetime import date, datetime
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, One, Table, edge, many, node, one, record, stored
+from keygraph import ID, Many, One, edge, many, node, one, record, stored
 from keygraph.items import Item
 from keygraph.listing import bind
-from keygraph.paths import AccessPath
 from keygraph.ranges import Narrowing, Span, beginning_with
-
-gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
-by_day = Index("ByDay", "DayPK", "DaySK")
-TABLE = Table("Tests", partition_key="PK", sort_key="SK", indexes=[gsi1, by_day])
-
-
-def graph(*types: type, table: Table = TABLE, type_attribute: str | None = "Type") -> Graph:
-    return Graph(table, *types, type_attribute=type_attribute).check()
-
-
-def shown(path: AccessPath) -> str:
-    """The path as: index, end, partition, prefix and rest of the sort key."""
-    return f"{path.keys.index_name} {path.end}: {path.keys.partition} / {path.prefix} + {path.rest}"
-
-
-def shown_list(graph: Graph, owner: str, name: str) -> str:
-    return shown(graph.path(graph.types[owner], name))
-
+from tests.keygraph.shown_paths import graph, gsi1, shown, shown_list
 
 # --- Which path ---------------------------------------------------------------------------------------
 

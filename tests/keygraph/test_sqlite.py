@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -35,14 +34,6 @@ from keygraph.store import (
 )
 from keygraph.table import Index, Table
 from tests.keygraph.shop import SHOP, put, sort_keys
-
-
-@pytest.fixture
-async def shop(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
-    async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
-        await store.send(CreateTable())
-        yield store
-
 
 # --- Tables -----------------------------------------------------------------------------------------
 

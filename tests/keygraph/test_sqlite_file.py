@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -31,13 +31,6 @@ from keygraph.store import (
 )
 from keygraph.table import Index, Table
 from tests.keygraph.shop import SHOP, put
-
-
-@pytest.fixture
-async def shop(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
-    async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
-        await store.send(CreateTable())
-        yield store
 
 
 def _names(folder: Path) -> list[str]:

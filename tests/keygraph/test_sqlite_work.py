@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -23,13 +22,6 @@ from keygraph.items import Item, typed_item
 from keygraph.sqlite import SQLiteStore, open_sqlite
 from keygraph.store import BatchGet, Count, CreateTable, DeleteTable, Prefix, Query, Scan
 from tests.keygraph.shop import SHOP, put, sort_keys
-
-
-@pytest.fixture
-async def shop(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
-    async with open_sqlite(tmp_path / "shop.db", SHOP) as store:
-        await store.send(CreateTable())
-        yield store
 
 
 class Work:

@@ -1,4 +1,4 @@
-"""Ends of several types: what the declaration means, how keys are read, and what can be wrong."""
+"""Ends of several types: what the declaration means, and how keys are read."""
 
 from __future__ import annotations
 
@@ -9,38 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph import ID, Graph, Index, Many, ModelError, Table, edge, field, many, node, record, stored
+from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, record, stored
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.items import Item
 from keygraph.listing import bind
 from keygraph.naming import union_name
 from keygraph.records import RecordType
-from keygraph.table import IndexKey
-from tests.keygraph.checked import TABLE, by_date, mistakes
+from tests.keygraph.checked import TABLE, by_date
+from tests.keygraph.union_members import Company, Organization, Person, User
 
 inverted = Index("Inverted", "SK", "PK")
 by_holder = Index("ByHolder", "Holder", "PK")
-
-
-@node("USER#{user_id}")
-class User:
-    user_id: ID
-
-
-@node("ORG#{country}#{number:03d}")
-class Organization:
-    country: ID
-    number: int
-
-
-@node("ACCOUNT#{login}")
-class Person:
-    login: ID
-
-
-@node("ACCOUNT#{login}")
-class Company:
-    login: ID
 
 
 def types_of(*types: type, table: Table = TABLE) -> dict[str, RecordType]:
@@ -374,214 +353,3 @@ def test_what_is_rendered_is_parsed_alike_or_refused(owner: str, name: str) -> N
     assert identity == (owner,)
     [member], own = owned.ends["owner"].nodes(identity)
     assert owned.ends["owner"].identity_of(member, own) == identity
-
-
-# --- Mistakes -----------------------------------------------------------------------------------------
-
-
-def test_members_that_cannot_be() -> None:
-    """A member that is no node would be found by the first query."""
-
-    @record("{user}", "LOG#{day}")
-    class Log:
-        user: User
-        day: date
-
-    @node("POST#{post_id}")
-    class Post:
-        post_id: ID
-        a: User | Log
-        b: User | str
-        c: User | Person
-        d: Many[User | Organization] = many()
-
-    assert mistakes(Post, User, Organization, Log) == [
-        "Post.a: Log is no node. Each member of a union is a node that the graph lists.",
-        "Post.b: str is no node. Each member of a union is a node that the graph lists.",
-        "Post.c: Person is not listed in the graph. Each member of a union is a node that the graph lists.",
-        "Post.d: a list is of one record type, not of User or Organization. "
-        "Declare a list of each, or the edge that joins this node to them: its end may be the union.",
-    ]
-
-
-def template_mistakes(member: type, *keys: str | IndexKey) -> list[str]:
-    """What `check` says of a node with an end that is a user or another type."""
-    annotations = {"post_id": ID, "owner": User | member}
-    cls = type("Post", (), {"__annotations__": annotations, "__module__": __name__})
-    return mistakes(node(*keys)(cls), User, member)
-
-
-def _member(*keys: str, **options: bool) -> type:
-    @node(*keys, **options)  # type: ignore[arg-type]
-    class Club:
-        club_id: ID
-        user_id: ID
-        number: int
-
-    return Club
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        (
-            ("USER#{club_id}",),
-            "Post.owner: the keys of User and Club are alike, and name their fields differently. "
-            "Name the key fields alike, or give the keys literal text of their own.",
-        ),
-        (
-            ("USER#{user_id}", "CLUB#{user_id}"),
-            "Post.owner: a partition key can be of User and Club: USER#{user_id} and USER#{user_id}. "
-            "Give each a literal prefix of its own, or make the keys alike.",
-        ),
-        (
-            ("{club_id}#X",),
-            "Post.owner: a partition key can be of User and Club: USER#{user_id} and {club_id}#X. "
-            "Give each a literal prefix of its own, or make the keys alike.",
-        ),
-        (
-            ("CLUB#{club_id}", "{number}"),
-            "Post.owner: the partition key of Club does not identify it, and so does not tell which node it is. "
-            "Put all its key fields into its partition template.",
-        ),
-    ],
-)
-def test_members_that_are_not_told_apart(keys: tuple[str, ...], said: str) -> None:
-    """The owner of a post would be one node or another."""
-    assert said in template_mistakes(_member(*keys), "POST#{post_id}")
-
-
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        ("{owner.club_id}", "{owner.club_id} is no field of User. Its fields are user_id."),
-        (
-            "{owner.user_id}",
-            "{owner.user_id} names no key field of Club. A template can name club_id.",
-        ),
-    ],
-)
-def test_a_field_that_not_all_members_have(key: str, said: str) -> None:
-    """A key would have no text where the owner is of the other type."""
-    assert template_mistakes(_member("CLUB#{club_id}"), f"POST#{key}#{{post_id}}") == [
-        f'Post: the template "POST#{key}#{{post_id}}": {said}'
-    ]
-
-
-def test_a_field_that_is_written_differently() -> None:
-    """A key would have two texts for one field."""
-
-    @node("SEAT#{number:03d}")
-    class Seat:
-        number: int
-
-    @node("DESK#{number:04d}")
-    class Desk:
-        number: int
-
-    @record("AT#{place.number}", "{day}")
-    class Booking:
-        place: Seat | Desk
-        day: date
-
-    assert mistakes(Seat, Desk, Booking) == []
-
-    @node("ROOM#{number}")
-    class Room:
-        number: ID
-
-    @record("AT#{place.number}", "{day}")
-    class Meeting:
-        place: Seat | Room
-        day: date
-
-    assert mistakes(Seat, Room, Meeting) == [
-        'Meeting: the template "AT#{place.number}": {place.number} does not stand alike in the keys of '
-        "Seat and Room. Give it one type and one format in all of them."
-    ]
-
-
-def test_alike_keys_need_a_type() -> None:
-    """Only reading tells alike keys apart, and then nothing would."""
-
-    @record("{owner}", "SITE#{site_id}")
-    class Site:
-        site_id: ID
-        owner: Person | Company
-
-    assert mistakes(Person, Company, Site, type_attribute=None) == [
-        "Person: its items cannot be told from those of Company: they say no type, and a key can be of both "
-        "(ACCOUNT#{login} / ACCOUNT#{login} and ACCOUNT#{login} / ACCOUNT#{login}). "
-        "Give one of them a type value or a literal prefix of its own."
-    ]
-
-    @node("ACCOUNT#{login}", item=False)
-    class Ghost:
-        login: ID
-
-    @record("{owner}", "SITE#{site_id}")
-    class Haunt:
-        site_id: ID
-        owner: Person | Ghost
-
-    assert mistakes(Person, Ghost, Haunt) == [
-        "Haunt.owner: the keys of Person and Ghost are alike, and there is no item of Ghost that tells its type. "
-        "Give Ghost a key of its own."
-    ]
-
-
-def test_one_attribute_holds_the_key() -> None:
-    """Attributes for each key field would not say of which type the node is."""
-
-    @node("POST#{post_id}")
-    class Post:
-        post_id: ID
-        owner: User | Organization = stored(user_id="UserId", number="OrgNumber")
-
-    assert mistakes(Post, User, Organization) == [
-        "Post.owner: one attribute holds the key of a User or Organization, which tells the type. "
-        'Write stored("name").'
-    ]
-
-
-def test_names_that_collide() -> None:
-    """Two types of the schema would have one name, and one of them be lost."""
-
-    @node("UO#{user_id}")
-    class UserOrOrganization:
-        user_id: ID
-        a: User | Organization
-        b: User | PersonOrCompany
-        c: User | Person | Company
-        a_id: str | None
-
-    @node("PC#{user_id}")
-    class PersonOrCompany:
-        user_id: ID
-
-    found = mistakes(UserOrOrganization, PersonOrCompany, User, Organization, Person, Company)
-    assert found == [
-        "the union of User and Organization: the schema's name UserOrOrganization is that of UserOrOrganization too. "
-        "Rename one.",
-        "the union of User and Person and Company: the schema's name UserOrPersonOrCompany is that of the union of "
-        "User and PersonOrCompany too. Rename one.",
-    ]
-
-
-def test_all_mistakes_are_told_at_once() -> None:
-    """A second mistake would be told only when the first one is mended."""
-
-    @node("POST#{owner}#{post_id}")
-    class Post:
-        post_id: ID
-        owner: User | Member
-        editor: User | Member
-        reader: User | Person
-
-    @node("USER#{member_id}")
-    class Member:
-        member_id: ID
-
-    with pytest.raises(ModelError) as caught:
-        Graph(TABLE, Post, User, Member, Person, type_attribute="Type").check()
-    assert [mistake.where for mistake in caught.value.mistakes] == ["Post.owner", "Post.editor"]

@@ -1,116 +1,18 @@
-"""Verifying whole tables: what is found, what is read for it, and that it can be interrupted."""
+"""Verifying whole tables: what is found, and what is read for it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import tracemalloc
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from typing import Any
 
-import pytest
-
-from keygraph import ID, Format, Graph, Index, Table, edge, field, node, record
-from keygraph.errors import Unavailable
-from keygraph.findings import Example, Finding, Kind, Report
+from keygraph import Format, Graph, Table, edge, node, record
+from keygraph.findings import Report
 from keygraph.items import Item, number
-from keygraph.store import Batch, BatchGet, BatchWrite, Cost, Page, Scan, Store, TracingStore
+from keygraph.store import BatchGet, BatchWrite, Scan, Store, TracingStore
 from keygraph.verifying import Verification
 from tests.conftest import MakeStore
-
-by_name = Index("ByName", "NamePK", "NameSK")
-
-
-@node("USER#{user_id}", by_name("NAME#{initial}", "{name}", lists=False))
-class User:
-    user_id: ID
-    name: str
-
-    @field(needs=("name",))
-    def initial(self) -> str:
-        return self.name[0]
-
-
-@node("TAG#{tag}", item=False)
-class Tag:
-    tag: ID
-
-
-@node("ROOM#{room_id}#{shard}", "ROOM", shards=3)
-class Room:
-    room_id: ID
-
-
-@edge("{user}", "FRIEND#{friend.user_id}", mirror=True)
-class Friend:
-    user: User
-    friend: User
-    since: date
-
-
-@edge("{user}", "TAGGED#{tag}")
-class Tagged:
-    user: User
-    tag: Tag
-
-
-@edge("{user}", "IN#{room.room_id}", counterpart="Guest")
-class Stay:
-    user: User
-    room: Room
-    since: date
-
-
-@edge("ROOM#{room.room_id}", "GUEST#{user.user_id}")
-class Guest:
-    user: User
-    room: Room
-    since: date
-
-
-@record("{user}", "NOTE#{written}")
-class Note:
-    user: User
-    written: date
-    about: User | None
-    stars: int
-
-
-graph = Graph(
-    Table("Net", partition_key="PK", sort_key="SK", indexes=[by_name]),
-    User,
-    Tag,
-    Room,
-    Friend,
-    Tagged,
-    Stay,
-    Guest,
-    Note,
-    type_attribute="type",
-)
-
-
-def user(name: str) -> Item:
-    key = f"USER#{name}"
-    return {"PK": key, "SK": key, "type": "User", "name": name, "NamePK": f"NAME#{name[0]}", "NameSK": name}
-
-
-def friend(one: str, other: str, since: str = "2024-02-03", **more: Any) -> Item:
-    return {"PK": f"USER#{one}", "SK": f"FRIEND#{other}", "type": "Friend", "since": since, **more}
-
-
-def stay(name: str, room: str, since: str = "2024-02-03") -> list[Item]:
-    return [
-        {"PK": f"USER#{name}", "SK": f"IN#{room}", "type": "Stay", "since": since},
-        {"PK": f"ROOM#{room}", "SK": f"GUEST#{name}", "type": "Guest", "since": since},
-    ]
-
-
-def note(name: str, day: str, **more: Any) -> Item:
-    return {"PK": f"USER#{name}", "SK": f"NOTE#{day}", "type": "Note", "stars": 3, **more}
-
+from tests.keygraph.verified_net import Pages, friend, graph, note, stay, told, user
 
 RIGHT: list[Item] = [
     *map(user, ("ann", "bob", "cid")),
@@ -159,18 +61,6 @@ async def verified(store: Store, *, segments: int = 4, examples: int = 5) -> Rep
     verification = Verification(graph.check(), store, segments=segments, examples=examples)
     await verification.run(lambda items: None)
     return verification.report
-
-
-def told(report: Report) -> list[str]:
-    """The findings in lines: problem, type, what, and each example with the other key."""
-    lines = []
-    for kind, found in report.ordered():
-        shown = [
-            "/".join(map(str, key)) + (f" -> {'/'.join(map(str, other))}" if other else "")
-            for key, other in found.examples
-        ]
-        lines.append(f"{kind.problem} {kind.type}: {kind.what} ({found.count}): {', '.join(shown)}")
-    return lines
 
 
 FOUND = [
@@ -353,125 +243,3 @@ async def test_an_edge_that_is_deleted_meanwhile_is_not_told(make_store: MakeSto
     item = friend("ann", "bob")
     await store.send(BatchWrite((item,)))
     assert told(await verified(Changing(store, item))) == []
-
-
-# --- Large tables, and interruptions ------------------------------------------------------------------
-
-
-class Pages:
-    """A table of so many pages, made as they are asked for; what is looked for is there."""
-
-    def __init__(self, table: Table, pages: int, size: int) -> None:
-        self.table, self.pages, self.size = table, pages, size
-        self.under_way = self.most_under_way = 0
-        self.fails_after: int | None = None
-
-    def item(self, number: int) -> Item:
-        return friend(f"a{number:06}", "bob")
-
-    async def send(self, request: Any, /) -> Any:
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
-        try:
-            await asyncio.sleep(0)
-            return self.answer(request)
-        finally:
-            self.under_way -= 1
-
-    def answer(self, request: Any) -> Any:
-        if isinstance(request, BatchGet):
-            return Batch([self.found(key) for key in request.keys], Cost())
-        assert request.limit is not None
-        if self.fails_after is not None:
-            if not self.fails_after:
-                raise Unavailable("no more")
-            self.fails_after -= 1
-        page = 0 if request.start is None else int(str(request.start[1]))
-        first = (request.segment * self.pages + page) * self.size
-        items = [self.item(first + n) for n in range(self.size)]
-        page += 1
-        return Page(items, len(items), None if page == self.pages else ("at", str(page)), Cost())
-
-    def found(self, key: Any) -> Item | None:
-        if key[1].startswith("FRIEND#a"):
-            return friend("bob", key[1].removeprefix("FRIEND#"))
-        return user(key[0].removeprefix("USER#")) if key[1].startswith("USER#") else None
-
-    async def close(self) -> None:
-        pass
-
-
-async def peak(pages: int) -> int:
-    """The most memory that the verification of so many pages takes."""
-    verification = Verification(graph.check(), Pages(graph.table, pages, 100), segments=2)
-    tracemalloc.start()
-    try:
-        await verification.run(lambda items: None)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-async def test_memory_does_not_grow_with_the_table() -> None:
-    """A large table could not be verified on a small machine."""
-    await peak(1)
-    assert await peak(12) < 1.5 * await peak(2)
-
-
-async def test_only_so_many_requests_are_under_way_as_there_are_segments() -> None:
-    """A table in use would be slowed down by whoever verifies it."""
-    store = Pages(graph.table, 3, 20)
-    verification = Verification(graph.check(), store, segments=3)
-    await verification.run(lambda items: None)
-    assert store.most_under_way == 3
-    assert verification.report.total == 3 * 3 * 20
-
-
-@pytest.mark.parametrize("after", [1, 4, 5])
-async def test_an_interrupted_one_goes_on_and_reports_the_same(after: int) -> None:
-    """After an error a large table would be read from the beginning, or parts of it be counted twice or never."""
-
-    class Odd(Pages):
-        def item(self, number: int) -> Item:
-            # In each page something is wrong.
-            return super().item(number) if number % 7 else friend(f"a{number:06}", "nobody", mood="odd")
-
-        def found(self, key: Any) -> Item | None:
-            return None if "nobody" in key[0] else super().found(key)
-
-    whole = Verification(graph.check(), Odd(graph.table, 4, 10), segments=2)
-    await whole.run(lambda items: None)
-
-    store = Odd(graph.table, 4, 10)
-    store.fails_after = after
-    first = Verification(graph.check(), store, segments=2)
-    with pytest.raises(Unavailable):
-        await first.run(lambda items: None)
-    kept = json.loads(json.dumps(first.kept()))
-    store.fails_after = None
-    second = Verification(graph.check(), store, segments=2)
-    second.take_up(kept)
-    assert second.report.total == first.report.total < whole.report.total
-    await second.run(lambda items: None)
-    assert second.report.items == whole.report.items
-    assert told(second.report) == told(whole.report)
-
-
-@pytest.mark.parametrize("kept", [{}, {"reached": []}, {"reached": [None], "ended": [], "report": {}}, []])
-def test_what_was_not_kept_by_it_is_refused(kept: Any) -> None:
-    """A file of something else would make a report of a part of the table look like that of all."""
-    verification = Verification(graph.check(), Pages(graph.table, 1, 1), segments=1)
-    with pytest.raises((KeyError, TypeError, ValueError)):
-        verification.take_up(kept)
-    assert verification.kept() == Verification(graph, Pages(graph.table, 1, 1), segments=1).kept()
-
-
-def test_keys_of_every_kind_are_kept() -> None:
-    """A table whose keys are numbers or bytes could not be taken up again."""
-    report = Report(5)
-    kind = Kind("dangling", "Friend", "friend leads to no User")
-    report.add({"Friend": 1, None: 2}, [Finding(kind, Example((Decimal("1.5"), "a"), (Decimal(2), "b")))])
-    again = Report.of_kept(json.loads(json.dumps(report.kept())), 5)
-    assert again.items == report.items
-    assert again.found == report.found
-    assert again.found[kind].examples == [Example((Decimal("1.5"), "a"), (Decimal(2), "b"))]

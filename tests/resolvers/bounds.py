@@ -9,11 +9,7 @@ and with items that are declared, since others may stand in any range.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
-import logging
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +18,7 @@ from typing import Any
 
 from tests.resolvers.differential import MODELS, Served, served
 from tests.resolvers.made_operations import Choose, Maker
+from tests.resolvers.many_operations import main
 
 BOUNDED = tuple(name for name in MODELS if name != "methodical")
 _TOLD = ("requests", "roundTrips")
@@ -76,21 +73,5 @@ async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str]
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("operations", type=int, nargs="?", default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", choices=BOUNDED)
-    given = parser.parse_args()
-    logging.disable(logging.CRITICAL)
-
-    def tell(text: str) -> None:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-
-    names = [given.model] if given.model else BOUNDED
-    sys.exit(bool(asyncio.run(run(given.operations, given.seed, names, tell))))
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, BOUNDED, run)

@@ -11,11 +11,8 @@ codes; that there is one is compared, and that it is below that null.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import logging
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -42,6 +39,7 @@ from tests.documents.served import lines_of
 from tests.resolvers.everything import everything
 from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import Choose, Maker, Words, words_of
+from tests.resolvers.many_operations import main
 from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.naive import Naive
 from tests.resolvers.test_fields import ITEMS as EVERYTHING_ITEMS
@@ -241,21 +239,5 @@ async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str]
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("operations", type=int, nargs="?", default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", choices=MODELS)
-    given = parser.parse_args()
-    logging.disable(logging.CRITICAL)
-
-    def tell(text: str) -> None:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-
-    names = [given.model] if given.model else MODELS
-    sys.exit(bool(asyncio.run(run(given.operations, given.seed, names, tell))))
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, MODELS, run)

@@ -1,4 +1,4 @@
-"""Running a command of `keygraph` in this process."""
+"""Running a command of `keygraph` in this process, and what it prints."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def run(*words: object, given: bytes | str | None = None) -> Result:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+def shown_lines(text: str) -> list[str]:
+    """The lines that say something."""
+    return [line.rstrip() for line in text.splitlines() if line.strip(" ─")]

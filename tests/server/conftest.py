@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from server.settings import Settings, environment_name
+from tests.server.tables import FILE
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path
     forget_models(tmp_path)
+
+
+@pytest.fixture
+def address(engine: str, folder: Path, request: pytest.FixtureRequest) -> str:
+    """Where a command finds its table, on each engine: in a file of an empty folder, or at a server."""
+    return FILE if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
 
 
 def forget_models(folder: Path) -> None:

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keygraph.engines import open_store
-from keygraph.store import CreateTable, DeleteTable
 from keygraph.table import Index, Table
-from tests.server.command_line import run
+from tests.server.command_line import run, shown_lines
+from tests.server.tables import drop_table, make_table
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
+pytestmark = pytest.mark.usefixtures("folder")
 
 BY_KIND = Index("by_kind", "kind", "title")
 BY_PRICE = Index("by_price", "pk", "price", local=True)
-
-
-def lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.splitlines() if line.strip(" ─")]
 
 
 def test_every_type_with_its_keys_and_paths() -> None:
     """Whoever declares a table could not see which request each list becomes."""
     result = run("describe", "--model", "examples.commerce:graph")
     assert (result.exit_code, result.stderr) == (0, "")
-    found = lines(result.stdout)
+    found = shown_lines(result.stdout)
     start = found.index("User (node)")
     assert found[start : found.index("Product (node)")] == [
         "User (node)",
@@ -67,7 +57,7 @@ def test_every_type_with_its_keys_and_paths() -> None:
 
 def test_an_edge_that_has_two_items_says_so() -> None:
     """Whoever writes to the table by other means would leave one of the two alone."""
-    found = lines(run("describe", "--model", "examples.social:graph").stdout)
+    found = shown_lines(run("describe", "--model", "examples.social:graph").stdout)
     assert "Friendship (mirrored edge)" in found
     assert "Like (edge)" in found
 
@@ -113,39 +103,27 @@ graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_ki
     ],
 )
 def test_the_table_of_a_store_is_compared(
-    engine: str, request: pytest.FixtureRequest, keys: Any, indexes: list[Index], expected: list[str]
+    address: str, keys: Any, indexes: list[Index], expected: list[str]
 ) -> None:
     """A wrong index would be found out by the first query that reads it."""
-    address = "sqlite:l.db" if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     live = Table("Library", partition_key=keys[0], sort_key=keys[1], indexes=indexes)
-
-    async def make() -> None:
-        async with open_store(address, live) as store:
-            await store.send(DeleteTable())
-            await store.send(CreateTable())
-
-    asyncio.run(make())
+    make_table(address, table=live)
     Path("compared_library.py").write_text(LIBRARY, "utf-8")
     result = run("describe", "--model", "compared_library", "--store", address)
-    found = lines(result.stdout)
+    found = shown_lines(result.stdout)
     assert found[-len(expected) :] == [line.format(address) for line in expected]
     assert result.exit_code == 0
-    asyncio.run(_deleted(address, live))
-
-
-async def _deleted(address: str, table: Table) -> None:
-    async with open_store(address, table) as store:
-        await store.send(DeleteTable())
+    drop_table(address, live)
 
 
 def test_a_store_without_the_table_is_not_made() -> None:
     """Looking at a model would leave an empty file behind, or say nothing of the missing table."""
     words = ("--model", "examples.social", "--store", "sqlite:none.db")
-    assert lines(run("describe", *words).stdout)[-1] == (
+    assert shown_lines(run("describe", *words).stdout)[-1] == (
         f"In sqlite:none.db there is no table Users: create it with `keygraph table create {' '.join(words)}`."
     )
     assert not Path("none.db").exists()
-    told = lines(run("describe", "--store", "http://127.0.0.1:9").stdout)[-1]
+    told = shown_lines(run("describe", "--store", "http://127.0.0.1:9").stdout)[-1]
     assert told.startswith("http://127.0.0.1:9 does not answer (")
 
 

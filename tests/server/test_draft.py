@@ -6,13 +6,12 @@ import asyncio
 import re
 from pathlib import Path
 
-import pytest
-
 from keygraph.engines import open_store
 from keygraph.items import Item
-from keygraph.store import BatchWrite, CreateTable, DeleteTable, ListTables
+from keygraph.store import ListTables
 from keygraph.table import Index, Table
 from tests.server.command_line import run
+from tests.server.tables import make_table
 
 INDEX = Index("by-name", "name", "SK")
 TABLE = Table("Library", partition_key="PK", sort_key="SK", indexes=[INDEX])
@@ -20,24 +19,9 @@ ITEMS: list[Item] = [{"PK": f"BOOK#{n}", "SK": f"BOOK#{n}", "name": "It"} for n 
 ITEMS += [{"PK": f"BOOK#{n}", "SK": f"LOAN#2024-01-{n + 1:02d}", "to": "me"} for n in range(30)]
 
 
-@pytest.fixture
-def address(engine: str, folder: Path, request: pytest.FixtureRequest) -> str:
-    return "sqlite:l.db" if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
-
-
-def make(address: str, table: Table, items: list[Item]) -> None:
-    async def made() -> None:
-        async with open_store(address, table) as store:
-            await store.send(DeleteTable())
-            await store.send(CreateTable())
-            await store.send(BatchWrite(tuple(items)))
-
-    asyncio.run(made())
-
-
 def test_what_is_printed_is_a_model_that_is_served(address: str) -> None:
     """Somebody with a table and no model could not begin with one command."""
-    make(address, TABLE, ITEMS)
+    make_table(address, ITEMS, TABLE)
     result = run("draft", "Library", "--store", address)
     assert (result.exit_code, result.stderr) == (0, "")
     assert '@record("{book}", "LOAN#{loan_date}")\nclass BookLoan:\n' in result.stdout
@@ -49,7 +33,7 @@ def test_what_is_printed_is_a_model_that_is_served(address: str) -> None:
 
 def test_it_reads_as_many_items_as_is_said(address: str) -> None:
     """A large table would be read whole."""
-    make(address, TABLE, ITEMS)
+    make_table(address, ITEMS, TABLE)
     found = run("draft", "Library", "--items", "20", "--store", address).stdout
     assert re.search("drafted from ([0-9,]+) items", found.replace("\n", " ")) is not None
     assert "drafted from 20 items of it" in found
@@ -63,7 +47,7 @@ def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
         result.stderr == f"keygraph: there is no table Libary in {address}. Name another one, or --store.\n"
     )
     if engine == "sqlite":
-        assert not Path("l.db").exists()
+        assert not Path("table.db").exists()
 
 
 def test_the_only_table_need_not_be_named(engine: str, address: str) -> None:
@@ -72,11 +56,11 @@ def test_the_only_table_need_not_be_named(engine: str, address: str) -> None:
         # The other tests' tables are there too.
         return
     assert run("draft", "--store", address).stderr == (
-        "keygraph: there is no file l.db. Name another store: --store ADDRESS.\n"
+        "keygraph: there is no file table.db. Name another store: --store ADDRESS.\n"
     )
-    make(address, TABLE, ITEMS)
+    make_table(address, ITEMS, TABLE)
     assert run("draft", "--store", address).stdout == run("draft", "Library", "--store", address).stdout
-    make(address, Table("Other", partition_key="id"), [])
+    make_table(address, table=Table("Other", partition_key="id"))
     result = run("draft", "--store", address)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
@@ -86,8 +70,8 @@ def test_the_only_table_need_not_be_named(engine: str, address: str) -> None:
 
 def test_tables_are_found_wherever_they_are(address: str) -> None:
     """On DynamoDB it would be said that there is no table."""
-    make(address, TABLE, [])
-    make(address, Table("Other", partition_key="id"), [])
+    make_table(address, table=TABLE)
+    make_table(address, table=Table("Other", partition_key="id"))
 
     async def names() -> tuple[str, ...]:
         async with open_store(address, Table("-", partition_key="-")) as store:

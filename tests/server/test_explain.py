@@ -13,10 +13,7 @@ from tests.server.command_line import run
 
 ORDERS = "query Orders($user: ID!) { user(userId: $user) { name orders(first: 2) { nodes { total } } } }"
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.fixture

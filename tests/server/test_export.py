@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import os
@@ -12,42 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from examples.commerce import graph as commerce
-from keygraph.engines import open_store
 from keygraph.items import Item
-from keygraph.store import BatchWrite, CreateTable, DeleteTable
 from tests.server.command_line import run
-
-SHOP = "sqlite:shop.db"
+from tests.server.tables import FILE, make_table
 
 ITEMS: list[Item] = [
     {"PK": f"USER#{n}", "SK": f"USER#{n}", "Type": "User", "balance": Decimal(n) / 100} for n in range(300)
 ]
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def address(engine: str, request: pytest.FixtureRequest) -> str:
-    return SHOP if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
-
-
-def fill(address: str, items: list[Item]) -> None:
-    async def filled() -> None:
-        async with open_store(address, commerce.table) as store:
-            await store.send(DeleteTable())
-            await store.send(CreateTable())
-            await store.send(BatchWrite(tuple(items)))
-
-    asyncio.run(filled())
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:
     """A backup would lack items or digits, or could not be loaded again."""
-    fill(address, ITEMS)
+    make_table(address, ITEMS)
     result = run("export", "shop.jsonl", "--store", address)
     assert result.exit_code == 0
     assert result.stdout.startswith("Exported 300 items in ")
@@ -58,7 +35,7 @@ def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:
 
     for name, options in (("typed.json.gz", ["--format", "typed"]), ("again.jsonl", [])):
         assert run("export", name, "--store", address, *options).exit_code == 0
-        fill("sqlite:copy.db", [])
+        make_table("sqlite:copy.db")
         assert run("load", name, "--store", "sqlite:copy.db").exit_code == 0
         copied = run("export", "-", "--store", "sqlite:copy.db")
         assert sorted(copied.stdout.splitlines()) == sorted(lines)
@@ -71,26 +48,26 @@ def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:
 
 def test_an_unchanged_table_gives_the_same_bytes() -> None:
     """Two exports could not be compared, and a backup would grow with every copy."""
-    fill(SHOP, ITEMS)
+    make_table(FILE, ITEMS)
     for name in ("a.jsonl.gz", "b.jsonl.gz"):
-        run("export", name, "--store", SHOP)
+        run("export", name, "--store", FILE)
     assert Path("a.jsonl.gz").read_bytes() == Path("b.jsonl.gz").read_bytes()
     assert gzip.decompress(Path("a.jsonl.gz").read_bytes()).count(b"\n") == 300
 
 
 def test_standard_output_holds_lines_alone() -> None:
     """What reads the lines of a pipe would find the command's own words among them."""
-    fill(SHOP, ITEMS[:1])
-    result = run("export", "--store", SHOP)
+    make_table(FILE, ITEMS[:1])
+    result = run("export", "--store", FILE)
     assert result.stdout == '{"PK": "USER#0", "SK": "USER#0", "Type": "User", "balance": 0}\n'
     assert result.stderr.startswith("Exported 1 item in ")
 
 
 def test_a_failed_export_leaves_the_old_file() -> None:
     """A set would silently become a list; or a half of a new file would stand where a whole old one was."""
-    fill(SHOP, [{"PK": "USER#1", "SK": "USER#1", "Type": "User", "roles": frozenset({"a"})}])
+    make_table(FILE, [{"PK": "USER#1", "SK": "USER#1", "Type": "User", "roles": frozenset({"a"})}])
     Path("shop.jsonl").write_text("the old one", "utf-8")
-    result = run("export", "shop.jsonl", "--store", SHOP)
+    result = run("export", "shop.jsonl", "--store", FILE)
     assert (result.exit_code, result.stderr) == (
         1,
         "keygraph: the item with PK USER#1, SK USER#1 cannot be said: roles is a set, which the model does not "
@@ -98,7 +75,7 @@ def test_a_failed_export_leaves_the_old_file() -> None:
     )
     assert Path("shop.jsonl").read_text("utf-8") == "the old one"
     assert sorted(path.name for path in Path().iterdir() if "jsonl" in path.name) == ["shop.jsonl"]
-    assert run("export", "shop.jsonl", "--store", SHOP, "--format", "typed").exit_code == 0
+    assert run("export", "shop.jsonl", "--store", FILE, "--format", "typed").exit_code == 0
     assert json.loads(Path("shop.jsonl").read_text("utf-8"))["Item"]["roles"] == {"SS": ["a"]}
 
 
@@ -111,7 +88,7 @@ def test_a_failed_export_leaves_the_old_file() -> None:
 )
 def test_what_cannot_be_written_is_one_line(file: str, message: str) -> None:
     """A wrong name would end in a traceback, after the whole table was read."""
-    result = run("export", file, "--store", SHOP)
+    result = run("export", file, "--store", FILE)
     assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
 
 
@@ -128,16 +105,16 @@ def test_a_missing_table_is_one_line() -> None:
 
 def test_what_is_no_plain_file_is_never_replaced() -> None:
     """An export to /dev/stdout, or to a pipe that another command reads, would put a file in its place."""
-    fill(SHOP, ITEMS[:2])
+    make_table(FILE, ITEMS[:2])
     os.mkfifo("pipe")
     with ThreadPoolExecutor(1) as threads:
         reading = threads.submit(Path("pipe").read_text, "utf-8")
-        assert run("export", "pipe", "--store", SHOP).exit_code == 0
+        assert run("export", "pipe", "--store", FILE).exit_code == 0
     assert len(reading.result().splitlines()) == 2
     assert Path("pipe").is_fifo()
 
     Path("backups").mkdir()
     Path("latest.jsonl").symlink_to("backups/monday.jsonl")
-    assert run("export", "latest.jsonl", "--store", SHOP).exit_code == 0
+    assert run("export", "latest.jsonl", "--store", FILE).exit_code == 0
     assert Path("latest.jsonl").is_symlink()
     assert len(Path("backups/monday.jsonl").read_text("utf-8").splitlines()) == 2

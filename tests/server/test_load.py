@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import io
 import json
 import os
-import re
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterable
 from decimal import Decimal
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
 from examples.commerce import sample
-from keygraph.bulk import whole_table, write_batches
-from keygraph.engines import open_store
 from keygraph.items import Item
-from keygraph.store import BatchGet, CreateTable, DeleteTable
 from keygraph.table import Table
-from server.commands.checkpoint import Checkpoint
 from server.commands.progress import progress
 from tests.server.command_line import run
+from tests.server.loading import user, without_times, write_lines
+from tests.server.tables import FILE, drop_table, items_in, make_table
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SHOP = "sqlite:shop.db"
 
 MODEL = """
 from __future__ import annotations
@@ -50,52 +38,14 @@ def sample(documents: int, start: int = 1, title: str = "x"):
         yield {"PK": f"DOC#{number}", "SK": f"DOC#{number}", "number": number}
 """
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("KEYGRAPH_MODEL", "KEYGRAPH_STORE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def make_table(address: str = SHOP, table: Table = commerce.table) -> None:
-    async def made() -> None:
-        async with open_store(address, table) as store:
-            await store.send(DeleteTable())
-            await store.send(CreateTable())
-
-    asyncio.run(made())
-
-
-def items_in(address: str = SHOP, table: Table = commerce.table) -> list[Item]:
-    async def read() -> list[Item]:
-        async with open_store(address, table) as store:
-            return [item async for item in whole_table(store)]
-
-    return sorted(asyncio.run(read()), key=lambda item: (str(item["PK"]), str(item["SK"])))
-
-
-def user(number: int, **attributes: Any) -> Item:
-    key = f"USER#{number:05}"
-    return {"PK": key, "SK": key, "Type": "User", "name": f"Name {number}", **attributes}
-
-
-def write_lines(file: str, items: Iterable[Item | str]) -> Path:
-    lines = [item if isinstance(item, str) else json.dumps(item) for item in items]
-    Path(file).write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return Path(file)
-
-
-def without_times(text: str) -> str:
-    return re.sub(r"in [\d.]+ s \([\d,]+ items/s\)", "in N s", text)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 # --- What is loaded -----------------------------------------------------------------------------------
 
 
-def test_the_articles_items(engine: str, request: pytest.FixtureRequest) -> None:
+def test_the_articles_items(address: str) -> None:
     """The example's own data could not be put into a table, or would not be what the article shows."""
-    address = SHOP if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     make_table(address)
     result = run(
         "load", EXAMPLES / "commerce.jsonl", EXAMPLES / "commerce.described.jsonl", "--store", address
@@ -118,35 +68,35 @@ def test_the_articles_items(engine: str, request: pytest.FixtureRequest) -> None
 
 def test_packed_files_standard_input_and_typed_lines() -> None:
     """An export to S3, which is packed and typed, could not be loaded as it is, nor what another command writes."""
-    make_table()
+    make_table(FILE)
     typed = json.dumps({"Item": {"PK": {"S": "USER#1"}, "SK": {"S": "USER#1"}, "Type": {"S": "User"}}})
     Path("export.json.gz").write_bytes(gzip.compress(typed.encode()))
     result = run(
-        "load", "export.json.gz", "-", "--store", SHOP, given="\ufeff" + json.dumps(user(2)) + "\r\n\n"
+        "load", "export.json.gz", "-", "--store", FILE, given="\ufeff" + json.dumps(user(2)) + "\r\n\n"
     )
     assert without_times(result.stdout) == "Loaded 2 items in N s into EcommerceData.\n"
-    assert items_in() == [user(2), {"PK": "USER#1", "SK": "USER#1", "Type": "User"}]
+    assert items_in(FILE) == [user(2), {"PK": "USER#1", "SK": "USER#1", "Type": "User"}]
 
 
 def test_loading_again_changes_nothing_and_the_last_of_equal_keys_stays() -> None:
     """A load that is run twice would leave two tables' worth of items, or other ones."""
-    make_table()
+    make_table(FILE)
     lines = write_lines("users.jsonl", [user(number % 300, name=str(number)) for number in range(700)])
     for _ in range(2):
-        assert run("load", lines, "--store", SHOP).exit_code == 0
-        assert [item["name"] for item in items_in()] == [
+        assert run("load", lines, "--store", FILE).exit_code == 0
+        assert [item["name"] for item in items_in(FILE)] == [
             str(number + (600 if number < 100 else 300)) for number in range(300)
         ]
 
 
 def test_the_format_can_be_insisted_on() -> None:
     """`--format typed` would load what its reader does not expect."""
-    make_table()
+    make_table(FILE)
     lines = write_lines("users.jsonl", [user(1)])
-    result = run("load", lines, "--store", SHOP, "--format", "typed")
+    result = run("load", lines, "--store", FILE, "--format", "typed")
     assert result.exit_code == 1
     assert "users.jsonl:1: it is no item in DynamoDB's typed form." in result.stderr
-    assert run("load", lines, "--store", SHOP, "--format", "plain").exit_code == 0
+    assert run("load", lines, "--store", FILE, "--format", "plain").exit_code == 0
 
 
 # --- Samples ------------------------------------------------------------------------------------------
@@ -154,11 +104,11 @@ def test_the_format_can_be_insisted_on() -> None:
 
 def test_a_sample_with_its_options() -> None:
     """`--users` would be ignored, and a shop of another size be made."""
-    make_table()
-    result = run("load", "--sample", "commerce", "--users", "5", "--seed=3", "--store", SHOP)
+    make_table(FILE)
+    result = run("load", "--sample", "commerce", "--users", "5", "--seed=3", "--store", FILE)
     wanted = list(sample(users=5, seed=3))
     assert without_times(result.stdout) == f"Loaded {len(wanted)} items in N s into EcommerceData.\n"
-    assert items_in() == sorted(wanted, key=lambda item: (item["PK"], item["SK"]))
+    assert items_in(FILE) == sorted(wanted, key=lambda item: (item["PK"], item["SK"]))
 
 
 def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +116,7 @@ def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("documents_for_load.py").write_text(MODEL, "utf-8")
     monkeypatch.setenv("KEYGRAPH_MODEL", "documents_for_load:graph")
     table = Table("Documents", partition_key="PK", sort_key="SK")
-    make_table("sqlite:documents.db", table)
+    make_table("sqlite:documents.db", table=table)
     given = ("--store", "sqlite:documents.db", "--sample", "documents_for_load")
     result = run("load", *given, "--documents", "2", "--start", "8")
     assert without_times(result.stdout) == "Loaded 2 items in N s into Documents.\n"
@@ -196,10 +146,10 @@ def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_wrong_sample_is_one_line(words: list[str], message: str) -> None:
     """A misspelt option would end in a traceback, or be passed over."""
-    make_table()
-    result = run("load", "--store", SHOP, "--sample", *words)
+    make_table(FILE)
+    result = run("load", "--store", FILE, "--sample", *words)
     assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
-    assert items_in() == []
+    assert items_in(FILE) == []
 
 
 # --- What is refused ----------------------------------------------------------------------------------
@@ -207,9 +157,9 @@ def test_a_wrong_sample_is_one_line(words: list[str], message: str) -> None:
 
 def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
     """A table would be filled with what no query finds, or a load would lose what stood before the bad line."""
-    make_table()
+    make_table(FILE)
     lines = write_lines("users.jsonl", [user(1), user(2), {"PK": "X", "SK": "Y", "Type": "Userr"}, user(4)])
-    result = run("load", lines, "--store", SHOP)
+    result = run("load", lines, "--store", FILE)
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr.startswith(
@@ -220,17 +170,17 @@ def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
         "2 items are loaded; load again with --resume to go on after them.\n"
     )
     assert result.stderr.count("\n") == 1
-    assert items_in() == [user(1), user(2)]
+    assert items_in(FILE) == [user(1), user(2)]
 
     write_lines("users.jsonl", [user(1), user(2), user(3), user(4)])
-    resumed = run("load", lines, "--store", SHOP, "--resume")
+    resumed = run("load", lines, "--store", FILE, "--resume")
     assert without_times(resumed.stdout) == "Loaded 2 items in N s into EcommerceData, 2 were there before.\n"
-    assert items_in() == [user(number) for number in (1, 2, 3, 4)]
+    assert items_in(FILE) == [user(number) for number in (1, 2, 3, 4)]
 
 
 def test_refused_items_can_be_passed_over() -> None:
     """One bad line in a million would keep all others out; or nobody would know which it was."""
-    make_table()
+    make_table(FILE)
     bad: list[Item | str] = [
         '{"PK": ',
         {"PK": "USER#1", "SK": "ORDER#1", "Type": "User"},
@@ -239,7 +189,7 @@ def test_refused_items_can_be_passed_over() -> None:
         user(9, GSI1PK=5, GSI1SK="5"),
     ]
     lines = write_lines("users.jsonl", [user(1), *bad, user(2)])
-    result = run("load", lines, "--store", SHOP, "--skip-refused")
+    result = run("load", lines, "--store", FILE, "--skip-refused")
     assert result.exit_code == 0
     assert without_times(result.stdout) == "Loaded 2 items in N s into EcommerceData, 5 refused.\n"
     refused = result.stderr.splitlines()
@@ -249,7 +199,7 @@ def test_refused_items_can_be_passed_over() -> None:
     assert "its key attribute PK is missing or not of type S" in refused[2]
     assert "The item is larger than 400 KB" in refused[3]
     assert "The key GSI1PK is of type S" in refused[4]
-    assert items_in() == [user(1), user(2)]
+    assert items_in(FILE) == [user(1), user(2)]
 
 
 @pytest.mark.parametrize(
@@ -269,206 +219,42 @@ def test_refused_items_can_be_passed_over() -> None:
 )
 def test_what_is_no_file_is_one_line(words: list[str], message: str) -> None:
     """A misspelt name would end in a traceback."""
-    result = run("load", *words, "--store", SHOP)
+    result = run("load", *words, "--store", FILE)
     assert (result.exit_code, result.stderr) == (1, f"keygraph: {message}\n")
 
 
 def test_an_unknown_option_is_no_file() -> None:
     """A misspelt option would be looked for as a file."""
-    result = run("load", "--skip-refuse", "--store", SHOP)
+    result = run("load", "--skip-refuse", "--store", FILE)
     assert result.exit_code == 2
     assert "No such option: --skip-refuse" in result.stderr
 
 
 def test_a_file_that_is_cut_off() -> None:
     """A packed file that was not downloaded whole would end in a traceback, without what it had."""
-    make_table()
+    make_table(FILE)
     whole = gzip.compress(
         b"".join(json.dumps(user(n, note=os.urandom(20).hex())).encode() + b"\n" for n in range(900))
     )
     Path("users.jsonl.gz").write_bytes(whole[: len(whole) // 2])
-    result = run("load", "users.jsonl.gz", "--store", SHOP)
+    result = run("load", "users.jsonl.gz", "--store", FILE)
     assert result.exit_code == 1
-    count = len(items_in())
+    count = len(items_in(FILE))
     assert 0 < count < 900
     assert result.stderr.startswith(f"keygraph: users.jsonl.gz cannot be read after line {count} (")
     assert f"{count} items are loaded" in result.stderr
 
 
-def test_a_missing_table_is_one_line(engine: str, request: pytest.FixtureRequest) -> None:
+def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
     """A newcomer would see a traceback instead of what to do."""
-    address = SHOP if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
     if engine != "sqlite":
-        make_table(address)
-
-        async def delete() -> None:
-            async with open_store(address, commerce.table) as store:
-                await store.send(DeleteTable())
-
-        asyncio.run(delete())
+        drop_table(address)
     result = run("load", "--sample", "commerce", "--store", address)
     message = (
         "keygraph: there is no table EcommerceData: "
         f"create it with `keygraph table create --store {address}`\n"
     )
     assert (result.exit_code, result.stderr) == (1, message)
-
-
-# --- Going on -----------------------------------------------------------------------------------------
-
-
-def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
-    """Makes the next load end as by Ctrl-C when so many batches are in the table."""
-
-    async def interrupted(store: Any, given: Any, written: Any) -> None:
-        marks = []
-
-        def stop(mark: Any) -> None:
-            written(mark)
-            marks.append(mark)
-            if len(marks) == batches:
-                raise KeyboardInterrupt
-
-        await write_batches(store, given, stop)
-
-    monkeypatch.setattr("server.commands.load.write_in_turns", interrupted)
-
-
-def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a day's loading would begin from the start after every interruption."""
-    make_table()
-    lines = write_lines("users.jsonl", [user(number) for number in range(2000)])
-    with monkeypatch.context() as patched:
-        interrupt_after(patched, 2)
-        result = run("load", lines, "--store", SHOP)
-    assert result.exit_code == 130
-    assert result.stderr == (
-        "keygraph: interrupted. 500 items are loaded; load again with --resume to go on after them.\n"
-    )
-    assert len(items_in()) >= 500
-
-    result = run("load", lines, "--store", SHOP, "--resume")
-    assert (
-        without_times(result.stdout)
-        == "Loaded 1,500 items in N s into EcommerceData, 500 were there before.\n"
-    )
-    assert items_in() == [user(number) for number in range(2000)]
-    assert not list(Path(".keygraph/loads").iterdir())
-
-    again = run("load", lines, "--store", SHOP, "--resume")
-    assert again.stderr == "No load of these items was interrupted: loading from the beginning.\n"
-    assert without_times(again.stdout) == "Loaded 2,000 items in N s into EcommerceData.\n"
-
-
-@pytest.mark.parametrize("change", ["file", "shorter", "table"])
-def test_a_load_goes_on_only_where_it_can(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
-    """Items would be missing after a load that went on in another file, or into a table that was made anew."""
-    make_table()
-    users = [user(number) for number in range(1000)]
-    lines = write_lines("users.jsonl", users)
-    with monkeypatch.context() as patched:
-        interrupt_after(patched, 2)
-        run("load", lines, "--store", SHOP)
-    match change:
-        case "file":
-            write_lines("users.jsonl", [user(5000), *users[1:]])
-            reason = "what stands in the first 500 lines is not what was loaded"
-        case "shorter":
-            write_lines("users.jsonl", users[:300])
-            reason = "only 300 lines are left"
-        case _:
-            make_table()
-            reason = "the table does not hold what was loaded before"
-    result = run("load", lines, "--store", SHOP, "--resume")
-    assert result.exit_code == 1
-    assert result.stderr == (
-        f"keygraph: the load cannot go on: {reason}. "
-        "Load without --resume: what is there already is replaced by itself.\n"
-    )
-    fresh = run("load", lines, "--store", SHOP)
-    assert fresh.exit_code == 0
-    assert fresh.stdout.startswith("Loaded 300 items" if change == "shorter" else "Loaded 1,000 items")
-
-
-def test_a_load_needs_no_place_for_its_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a folder that nobody may write in, nothing could be loaded into DynamoDB."""
-    make_table()
-    Path(".keygraph").write_text("a file where the folder would be", "utf-8")
-    lines = write_lines("users.jsonl", [user(number) for number in range(500)])
-    interrupt_after(monkeypatch, 1)
-    result = run("load", lines, "--store", SHOP)
-    assert (result.exit_code, result.stderr) == (
-        130,
-        "keygraph: interrupted. 250 items are loaded; load again: what is there is replaced by itself.\n",
-    )
-
-
-def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large sample would begin from the start, or go on in a shop of another size."""
-    make_table()
-    with monkeypatch.context() as patched:
-        interrupt_after(patched, 1)
-        run("load", "--sample", "commerce", "--users", "20", "--store", SHOP)
-    other = run("load", "--sample", "commerce", "--users", "10", "--store", SHOP, "--resume")
-    assert other.stderr == "No load of these items was interrupted: loading from the beginning.\n"
-    make_table()
-    run("load", "--sample", "commerce", "--users", "20", "--store", SHOP)
-    wanted = items_in()
-    make_table()
-    with monkeypatch.context() as patched:
-        interrupt_after(patched, 1)
-        run("load", "--sample", "commerce", "--users", "20", "--store", SHOP)
-    resumed = run("load", "--sample", "commerce", "--users", "20", "--store", SHOP, "--resume")
-    assert "250 were there before" in resumed.stdout
-    assert items_in() == wanted
-
-
-def loading_process() -> subprocess.Popen[str]:
-    """A process that loads a large sample and has kept how far it has come."""
-    started = subprocess.Popen(
-        [sys.executable, "-c", "from server.cli import main; main()", *LARGE],
-        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while not list(Path(".keygraph/loads").glob("*.json")):
-        if started.poll() is not None or time.monotonic() > deadline:
-            started.kill()
-            pytest.fail(f"no checkpoint was kept: {started.communicate()}")
-        time.sleep(0.05)
-    return started
-
-
-LARGE = ("load", "--sample", "commerce", "--users", "100000", "--store", SHOP)
-
-
-@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
-def test_what_a_killed_load_says_is_in_the_table(kill: signal.Signals) -> None:
-    """After a crash, or Ctrl-C, a load would go on behind items that never came into the table."""
-    make_table()
-    started = loading_process()
-    started.send_signal(kill)
-    output, errors = started.communicate(timeout=60)
-    found = Checkpoint(SHOP, "EcommerceData", "sample examples.commerce users=100000").read()
-    assert found is not None
-    if kill is signal.SIGINT:
-        assert (started.returncode, output, errors) == (
-            130,
-            "",
-            f"keygraph: interrupted. {found.items:,} items are loaded; load again with --resume to go on after "
-            "them.\n",
-        )
-    first = islice(sample(users=100_000), found.items)
-    keys = tuple((item["PK"], item["SK"]) for item in first)
-
-    async def present() -> list[Item | None]:
-        async with open_store(SHOP, commerce.table) as store:
-            return (await store.send(BatchGet(keys))).items
-
-    assert found.items > 0
-    assert None not in asyncio.run(present())
 
 
 # --- Progress -----------------------------------------------------------------------------------------

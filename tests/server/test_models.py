@@ -13,7 +13,6 @@ from tests.server.library import MODEL
 
 BOOK = '{"pk": "book_1", "sk": "book_1", "isbn": "1", "title": "Emma", "kind": "BOOK"}\n'
 
-
 pytestmark = pytest.mark.usefixtures("folder")
 
 

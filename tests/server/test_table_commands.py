@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from pathlib import Path
 
 import pytest
 
 from examples.commerce import graph as commerce
 from keygraph.differences import table_differences
-from keygraph.engines import open_store
 from keygraph.rendering import cloudformation
-from keygraph.store import CreateTable, DeleteTable
 from keygraph.table import Index, Table
-from tests.server.command_line import run
+from tests.server.command_line import run, shown_lines
+from tests.server.tables import FILE, drop_table, make_table
 
-SHOP = "sqlite:shop.db"
 DECLARED = [
     "Table EcommerceData",
     "             partition key   sort key     projects",
@@ -24,35 +20,12 @@ DECLARED = [
     "index GSI1   GSI1PK (S)      GSI1SK (S)   ALL",
 ]
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def address(engine: str, request: pytest.FixtureRequest) -> str:
-    return SHOP if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
-
-
-def make(address: str, table: Table | None) -> None:
-    async def made() -> None:
-        async with open_store(address, table or commerce.table) as store:
-            await store.send(DeleteTable())
-            if table is not None:
-                await store.send(CreateTable())
-
-    asyncio.run(made())
-
-
-def lines(text: str) -> list[str]:
-    """The lines that say something."""
-    return [line.rstrip() for line in text.splitlines() if line.strip(" ─")]
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_create_says_what_it_made_and_can_be_repeated(address: str) -> None:
     """A set-up script that runs twice would fail, or nobody would know what was made."""
-    make(address, None)
+    drop_table(address)
     first = run("table", "create", "--store", address)
     assert (first.exit_code, first.stdout) == (
         0,
@@ -67,8 +40,8 @@ def test_create_says_what_it_made_and_can_be_repeated(address: str) -> None:
 
 def test_create_does_not_pass_over_another_table() -> None:
     """A table without the model's index would be taken for the model's."""
-    make(SHOP, Table("EcommerceData", partition_key="PK", sort_key="SK"))
-    result = run("table", "create", "--store", SHOP)
+    make_table(FILE, table=Table("EcommerceData", partition_key="PK", sort_key="SK"))
+    result = run("table", "create", "--store", FILE)
     assert result.exit_code == 1
     assert "is there already, and not as declared: it lacks the index GSI1." in result.stderr
     assert result.stderr.count("\n") == 1
@@ -76,30 +49,30 @@ def test_create_does_not_pass_over_another_table() -> None:
 
 def test_describe_shows_the_declared_table(address: str) -> None:
     """Nobody could see which table the model needs, or whether the one that is there is it."""
-    make(address, None)
+    drop_table(address)
     missing = run("table", "describe", "--store", address)
     assert missing.exit_code == 0
-    assert lines(missing.stdout) == [
+    assert shown_lines(missing.stdout) == [
         *DECLARED,
         f"In {address} there is no table EcommerceData: create it with "
         f"`keygraph table create --store {address}`.",
     ]
-    make(address, commerce.table)
+    make_table(address)
     there = run("table", "describe", "--store", address)
-    assert lines(there.stdout) == [*DECLARED, f"The table in {address} is as declared."]
+    assert shown_lines(there.stdout) == [*DECLARED, f"The table in {address} is as declared."]
 
 
 def test_describe_says_what_differs(address: str) -> None:
     """A wrong key or index would be found out query by query."""
-    make(address, Table("EcommerceData", partition_key="pk", sort_key="sk"))
-    assert lines(run("table", "describe", "--store", address).stdout)[4:] == [
+    make_table(address, table=Table("EcommerceData", partition_key="pk", sort_key="sk"))
+    assert shown_lines(run("table", "describe", "--store", address).stdout)[4:] == [
         f"The table in {address} differs:",
         "  - its keys are pk (S) and sk (S), declared are PK (S) and SK (S)",
         "  - it lacks the index GSI1",
     ]
     index = Index("GSI1", "GSI1PK", "Other", projection="KEYS_ONLY")
-    make(address, Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[index]))
-    found = lines(run("table", "describe", "--store", address).stdout)[4:]
+    make_table(address, table=Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[index]))
+    found = shown_lines(run("table", "describe", "--store", address).stdout)[4:]
     assert found[0] == f"The table in {address} differs:"
     assert any("GSI1PK (S) and Other (S)" in line for line in found)
     assert "  - its index GSI1 projects keys alone (KEYS_ONLY), declared is ALL" in found
@@ -112,8 +85,8 @@ def test_describe_says_which_attributes_an_index_projects(address: str) -> None:
     table = Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[declared])
     other = Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[found])
     assert table_differences(table, other) == ["its index GSI1 projects name, declared is name, price"]
-    make(address, other)
-    assert "  - its index GSI1 projects name, declared is ALL" in lines(
+    make_table(address, table=other)
+    assert "  - its index GSI1 projects name, declared is ALL" in shown_lines(
         run("table", "describe", "--store", address).stdout
     )
 
@@ -123,8 +96,8 @@ def test_describe_needs_no_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYGRAPH_DEADLINE", "0.2")
     result = run("table", "describe", "--store", "http://127.0.0.1:9")
     assert result.exit_code == 0
-    assert lines(result.stdout)[:4] == DECLARED
-    assert lines(result.stdout)[4].startswith("http://127.0.0.1:9 does not answer (")
+    assert shown_lines(result.stdout)[:4] == DECLARED
+    assert shown_lines(result.stdout)[4].startswith("http://127.0.0.1:9 does not answer (")
 
 
 def test_cloudformation_is_json_alone() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 from collections.abc import Callable
@@ -12,15 +11,14 @@ from typing import Any
 import pytest
 
 from examples.social import graph as social
-from keygraph.engines import open_store
 from keygraph.errors import Throttled
 from keygraph.items import Item
-from keygraph.store import BatchWrite, CreateTable, DeleteTable, Scan
+from keygraph.store import Scan
 from keygraph.table import Table
 from keygraph.verifying import Verification
 from tests.server.command_line import run
+from tests.server.tables import FILE, make_table
 
-STORE = "sqlite:social.db"
 MODEL = ("--model", "examples.social:graph")
 RIGHT: list[Item] = [
     {"PK": "USER#Ann", "SK": "PROFILE", "name": "Ann"},
@@ -35,25 +33,11 @@ WRONG: list[Item] = [
     {"PK": "USER#Cid", "SK": "FRIEND#Eve", "friendship_since": "2024-02-03"},
 ]
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
-@pytest.fixture
-def address(engine: str, request: pytest.FixtureRequest) -> str:
-    return STORE if engine == "sqlite" else str(request.getfixturevalue(f"{engine}_endpoint"))
-
-
-def fill(address: str, items: list[Item], table: Table = social.table) -> None:
-    async def filled() -> None:
-        async with open_store(address, table) as store:
-            await store.send(DeleteTable())
-            await store.send(CreateTable())
-            await store.send(BatchWrite(tuple(items)))
-
-    asyncio.run(filled())
+def fill(address: str, items: list[Item]) -> None:
+    make_table(address, items, social.table)
 
 
 def stop_after(windows: int, monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
@@ -160,11 +144,11 @@ def test_json_for_a_program(address: str) -> None:
 
 def test_few_examples_are_shown_with_how_many_more_there_are() -> None:
     """Somebody would mend the one that is shown, and believe that this was all."""
-    fill(STORE, RIGHT + WRONG)
-    shown = run("verify", *MODEL, "--store", STORE, "--examples", "1").stdout
+    fill(FILE, RIGHT + WRONG)
+    shown = run("verify", *MODEL, "--store", FILE, "--examples", "1").stdout
     assert shown.count("and 1 more") == 2
     assert "Eve" not in shown
-    without = run("verify", *MODEL, "--store", STORE, "--examples", "0").stdout
+    without = run("verify", *MODEL, "--store", FILE, "--examples", "0").stdout
     assert "more" not in without
     assert "Cid" not in without
 
@@ -182,13 +166,13 @@ def test_it_changes_nothing(address: str) -> None:
 
 def test_a_missing_table_and_one_with_other_keys_are_one_line() -> None:
     """A table that is not there would look like one without problems; every item of another like a wrong one."""
-    result = run("verify", *MODEL, "--store", STORE)
+    result = run("verify", *MODEL, "--store", FILE)
     assert (result.exit_code, result.stderr) == (
         1,
         "keygraph: there is no table Users: create it with `keygraph table create`\n",
     )
-    fill(STORE, [], Table("Users", partition_key="id", sort_key=("at", "N")))
-    result = run("verify", *MODEL, "--store", STORE)
+    make_table(FILE, table=Table("Users", partition_key="id", sort_key=("at", "N")))
+    result = run("verify", *MODEL, "--store", FILE)
     assert (result.exit_code, result.stderr) == (
         1,
         "keygraph: the keys of the table Users are id (S) and at (N), the model declares PK (S) and SK (S). "
@@ -200,7 +184,7 @@ def test_a_missing_table_and_one_with_other_keys_are_one_line() -> None:
 
 
 def report_of(*options: str) -> Any:
-    result = run("verify", *MODEL, "--store", STORE, "--format", "json", *options)
+    result = run("verify", *MODEL, "--store", FILE, "--format", "json", *options)
     assert result.exit_code == 3, result.output
     return json.loads(result.stdout)
 
@@ -211,11 +195,11 @@ def test_an_interrupted_one_goes_on(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], segments: str
 ) -> None:
     """Hours of reading a large table would be lost, or their findings."""
-    fill(STORE, RIGHT + WRONG)
+    fill(FILE, RIGHT + WRONG)
     whole = report_of()
     with monkeypatch.context() as patched:
         stop_after(5, patched)
-        result = run("verify", *MODEL, "--store", STORE, "--segments", segments, *options)
+        result = run("verify", *MODEL, "--store", FILE, "--segments", segments, *options)
     assert (result.exit_code, result.stdout, result.stderr) == (
         130,
         "",
@@ -223,56 +207,56 @@ def test_an_interrupted_one_goes_on(
     )
     assert Path("state.json").exists() == bool(options)
     resumed = run(
-        "verify", *MODEL, "--store", STORE, "--segments", segments, "--resume", "--format", "json", *options
+        "verify", *MODEL, "--store", FILE, "--segments", segments, "--resume", "--format", "json", *options
     )
     assert ", 5 were verified before: 6 problems." in resumed.stderr
     assert json.loads(resumed.stdout) == whole
     assert resumed.exit_code == 3
     # What is done is not gone on from.
     assert not Path("state.json").exists()
-    again = run("verify", *MODEL, "--store", STORE, "--segments", segments, "--resume", *options)
+    again = run("verify", *MODEL, "--store", FILE, "--segments", segments, "--resume", *options)
     assert again.stderr.startswith("No such verification was interrupted: verifying from the beginning.\n")
 
 
 def test_an_error_of_the_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A throttled table could never be read to its end."""
-    fill(STORE, RIGHT + WRONG)
+    fill(FILE, RIGHT + WRONG)
     with monkeypatch.context() as patched:
         stop_after(2, patched, Throttled("DynamoDB refuses for load"))
-        result = run("verify", *MODEL, "--store", STORE, "--segments", "1")
+        result = run("verify", *MODEL, "--store", FILE, "--segments", "1")
     assert (result.exit_code, result.stderr) == (
         1,
         "keygraph: DynamoDB refuses for load. 2 items were verified; verify again with --resume to go on.\n",
     )
-    resumed = run("verify", *MODEL, "--store", STORE, "--segments", "1", "--resume")
+    resumed = run("verify", *MODEL, "--store", FILE, "--segments", "1", "--resume")
     assert ", 2 were verified before: 6 problems." in resumed.stderr
     assert resumed.exit_code == 3
 
 
 def test_a_state_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report would be made of two tables, or of two models."""
-    fill(STORE, RIGHT + WRONG)
+    fill(FILE, RIGHT + WRONG)
     with monkeypatch.context() as patched:
         stop_after(2, patched)
-        run("verify", *MODEL, "--store", STORE, "--state", "state.json")
+        run("verify", *MODEL, "--store", FILE, "--state", "state.json")
     message = (
         "keygraph: state.json is not of a verification of this table, with this model and these options. "
         "Verify without --resume.\n"
     )
     for words in (("--segments", "2"), ("--examples", "9")):
-        result = run("verify", *MODEL, "--store", STORE, "--state", "state.json", "--resume", *words)
+        result = run("verify", *MODEL, "--store", FILE, "--state", "state.json", "--resume", *words)
         assert (result.exit_code, result.stderr) == (1, message)
     Path("state.json").write_text("[1]", "utf-8")
-    result = run("verify", *MODEL, "--store", STORE, "--state", "state.json", "--resume")
+    result = run("verify", *MODEL, "--store", FILE, "--state", "state.json", "--resume")
     assert (result.exit_code, result.stderr) == (1, message)
 
 
 def test_a_state_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody would wait for `--resume` to go on where nothing was kept."""
-    fill(STORE, RIGHT + WRONG)
+    fill(FILE, RIGHT + WRONG)
     Path("file").write_text("", "utf-8")
     stop_after(2, monkeypatch)
-    result = run("verify", *MODEL, "--store", STORE, "--state", "file/state.json")
+    result = run("verify", *MODEL, "--store", FILE, "--state", "file/state.json")
     assert (result.exit_code, result.stderr) == (
         130,
         "keygraph: interrupted. 2 items were verified; verify again from the beginning.\n",
@@ -281,7 +265,7 @@ def test_a_state_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_table_is_scanned_in_as_many_segments_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large table would be read through one straw."""
-    fill(STORE, RIGHT)
+    fill(FILE, RIGHT)
     seen: set[tuple[int, int]] = set()
 
     def scan(*words: Any, **named: Any) -> Scan:
@@ -290,6 +274,6 @@ def test_the_table_is_scanned_in_as_many_segments_as_are_asked_for(monkeypatch: 
         return made
 
     monkeypatch.setattr("keygraph.verifying.Scan", scan)
-    assert run("verify", *MODEL, "--store", STORE, "--segments", "3").exit_code == 0
+    assert run("verify", *MODEL, "--store", FILE, "--segments", "3").exit_code == 0
     assert seen == {(0, 3), (1, 3), (2, 3)}
-    assert run("verify", *MODEL, "--store", STORE, "--segments", "0").exit_code == 2
+    assert run("verify", *MODEL, "--store", FILE, "--segments", "0").exit_code == 2

@@ -1,0 +1,48 @@
+"""Tables that the commands of `keygraph` work on: made, and read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from examples.commerce import graph as commerce
+from keygraph.bulk import whole_table
+from keygraph.engines import open_store
+from keygraph.items import Item
+from keygraph.store import BatchWrite, CreateTable, DeleteTable
+from keygraph.table import Table
+
+FILE = "sqlite:table.db"
+"""The store of tests that run on the embedded engine alone."""
+
+
+def make_table(address: str, items: Iterable[Item] = (), table: Table = commerce.table) -> None:
+    """Makes the table anew, with those items."""
+
+    async def made() -> None:
+        async with open_store(address, table) as store:
+            await store.send(DeleteTable())
+            await store.send(CreateTable())
+            await store.send(BatchWrite(tuple(items)))
+
+    asyncio.run(made())
+
+
+def drop_table(address: str, table: Table = commerce.table) -> None:
+    """Deletes the table, if it is there."""
+
+    async def dropped() -> None:
+        async with open_store(address, table) as store:
+            await store.send(DeleteTable())
+
+    asyncio.run(dropped())
+
+
+def items_in(address: str, table: Table = commerce.table) -> list[Item]:
+    """The items of the table in the order of their keys."""
+
+    async def read() -> list[Item]:
+        async with open_store(address, table) as store:
+            return [item async for item in whole_table(store)]
+
+    return sorted(asyncio.run(read()), key=lambda item: (str(item["PK"]), str(item["SK"])))

@@ -1,0 +1,182 @@
+"""`keygraph load` that was interrupted: it goes on where it stopped, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.commerce import graph as commerce
+from examples.commerce import sample
+from keygraph.bulk import write_batches
+from keygraph.engines import open_store
+from keygraph.items import Item
+from keygraph.store import BatchGet
+from server.commands.checkpoint import Checkpoint
+from tests.server.command_line import run
+from tests.server.loading import user, without_times, write_lines
+from tests.server.tables import FILE, items_in, make_table
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LARGE = ("load", "--sample", "commerce", "--users", "100000", "--store", FILE)
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+    """Makes the next load end as by Ctrl-C when so many batches are in the table."""
+
+    async def interrupted(store: Any, given: Any, written: Any) -> None:
+        marks = []
+
+        def stop(mark: Any) -> None:
+            written(mark)
+            marks.append(mark)
+            if len(marks) == batches:
+                raise KeyboardInterrupt
+
+        await write_batches(store, given, stop)
+
+    monkeypatch.setattr("server.commands.load.write_in_turns", interrupted)
+
+
+def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a day's loading would begin from the start after every interruption."""
+    make_table(FILE)
+    lines = write_lines("users.jsonl", [user(number) for number in range(2000)])
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2)
+        result = run("load", lines, "--store", FILE)
+    assert result.exit_code == 130
+    assert result.stderr == (
+        "keygraph: interrupted. 500 items are loaded; load again with --resume to go on after them.\n"
+    )
+    assert len(items_in(FILE)) >= 500
+
+    result = run("load", lines, "--store", FILE, "--resume")
+    assert (
+        without_times(result.stdout)
+        == "Loaded 1,500 items in N s into EcommerceData, 500 were there before.\n"
+    )
+    assert items_in(FILE) == [user(number) for number in range(2000)]
+    assert not list(Path(".keygraph/loads").iterdir())
+
+    again = run("load", lines, "--store", FILE, "--resume")
+    assert again.stderr == "No load of these items was interrupted: loading from the beginning.\n"
+    assert without_times(again.stdout) == "Loaded 2,000 items in N s into EcommerceData.\n"
+
+
+@pytest.mark.parametrize("change", ["file", "shorter", "table"])
+def test_a_load_goes_on_only_where_it_can(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """Items would be missing after a load that went on in another file, or into a table that was made anew."""
+    make_table(FILE)
+    users = [user(number) for number in range(1000)]
+    lines = write_lines("users.jsonl", users)
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 2)
+        run("load", lines, "--store", FILE)
+    match change:
+        case "file":
+            write_lines("users.jsonl", [user(5000), *users[1:]])
+            reason = "what stands in the first 500 lines is not what was loaded"
+        case "shorter":
+            write_lines("users.jsonl", users[:300])
+            reason = "only 300 lines are left"
+        case _:
+            make_table(FILE)
+            reason = "the table does not hold what was loaded before"
+    result = run("load", lines, "--store", FILE, "--resume")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"keygraph: the load cannot go on: {reason}. "
+        "Load without --resume: what is there already is replaced by itself.\n"
+    )
+    fresh = run("load", lines, "--store", FILE)
+    assert fresh.exit_code == 0
+    assert fresh.stdout.startswith("Loaded 300 items" if change == "shorter" else "Loaded 1,000 items")
+
+
+def test_a_load_needs_no_place_for_its_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a folder that nobody may write in, nothing could be loaded into DynamoDB."""
+    make_table(FILE)
+    Path(".keygraph").write_text("a file where the folder would be", "utf-8")
+    lines = write_lines("users.jsonl", [user(number) for number in range(500)])
+    interrupt_after(monkeypatch, 1)
+    result = run("load", lines, "--store", FILE)
+    assert (result.exit_code, result.stderr) == (
+        130,
+        "keygraph: interrupted. 250 items are loaded; load again: what is there is replaced by itself.\n",
+    )
+
+
+def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large sample would begin from the start, or go on in a shop of another size."""
+    make_table(FILE)
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 1)
+        run("load", "--sample", "commerce", "--users", "20", "--store", FILE)
+    other = run("load", "--sample", "commerce", "--users", "10", "--store", FILE, "--resume")
+    assert other.stderr == "No load of these items was interrupted: loading from the beginning.\n"
+    make_table(FILE)
+    run("load", "--sample", "commerce", "--users", "20", "--store", FILE)
+    wanted = items_in(FILE)
+    make_table(FILE)
+    with monkeypatch.context() as patched:
+        interrupt_after(patched, 1)
+        run("load", "--sample", "commerce", "--users", "20", "--store", FILE)
+    resumed = run("load", "--sample", "commerce", "--users", "20", "--store", FILE, "--resume")
+    assert "250 were there before" in resumed.stdout
+    assert items_in(FILE) == wanted
+
+
+def loading_process() -> subprocess.Popen[str]:
+    """A process that loads a large sample and has kept how far it has come."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", "from server.cli import main; main()", *LARGE],
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(Path(".keygraph/loads").glob("*.json")):
+        if started.poll() is not None or time.monotonic() > deadline:
+            started.kill()
+            pytest.fail(f"no checkpoint was kept: {started.communicate()}")
+        time.sleep(0.05)
+    return started
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
+def test_what_a_killed_load_says_is_in_the_table(kill: signal.Signals) -> None:
+    """After a crash, or Ctrl-C, a load would go on behind items that never came into the table."""
+    make_table(FILE)
+    started = loading_process()
+    started.send_signal(kill)
+    output, errors = started.communicate(timeout=60)
+    found = Checkpoint(FILE, "EcommerceData", "sample examples.commerce users=100000").read()
+    assert found is not None
+    if kill is signal.SIGINT:
+        assert (started.returncode, output, errors) == (
+            130,
+            "",
+            f"keygraph: interrupted. {found.items:,} items are loaded; load again with --resume to go on after "
+            "them.\n",
+        )
+    first = islice(sample(users=100_000), found.items)
+    keys = tuple((item["PK"], item["SK"]) for item in first)
+
+    async def present() -> list[Item | None]:
+        async with open_store(FILE, commerce.table) as store:
+            return (await store.send(BatchGet(keys))).items
+
+    assert found.items > 0
+    assert None not in asyncio.run(present())
