@@ -152,8 +152,9 @@ class Graph(Model):
         """Whether every key there that is neither empty nor too long parses back, and is of no other shape."""
         found = self._certain_found.get((keys, number))
         if found is None:
+            template = keys.templates[number]
             found = self._certain_found[keys, number] = (
-                keys.templates[number].says_any_text
+                (template.says_any_text or not template.slots)
                 and not any(isinstance(slot.text, NodeText) for slot in keys.slots)
                 and not self._rivals(keys, number, {})
             )

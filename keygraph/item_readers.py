@@ -198,15 +198,16 @@ def field_reader(record: RecordType, field: Field) -> Callable[[Mapping[str, Val
     [name] = field.attribute
     if field.type.kind == "enum" and field.type.written is None:
         return _enum_reader(field, name, general)
-    decoded = decoder(field.type)
-
-    from_keys = record.value_in_keys
+    decoded, in_keys = decoder(field.type), record.key_readers(field)
 
     def read_decoded(item: Mapping[str, Value]) -> Any:
         stored = item.get(name)
         if stored is None:
-            found = from_keys(item, field)
-            return general(item, field) if found is None else found
+            for read_text, value in in_keys:
+                text = read_text(item)
+                if text is not None:
+                    return value(text)
+            return general(item, field)
         try:
             return decoded(stored)
         except ValueError:

@@ -287,13 +287,19 @@ class KeyText:
     def _regex(self) -> re.Pattern[str]:
         return re.compile(self.pattern)
 
+    @cached_property
+    def acceptor(self) -> Callable[[str], bool]:
+        """What says whether a text can be one of this placeholder's, as `accepts` does."""
+        if self.takes_any_text:
+            return bool
+        # A moment keeps the text that it is made of.
+        return is_moment if self._is_moment else self._accepts
+
     def accepts(self, text: str) -> bool:
         """Whether the text can be one of this placeholder's: it is exactly as a value renders."""
-        if self.takes_any_text:
-            return bool(text)
-        if self._is_moment:
-            # It keeps the text that it is made of.
-            return is_moment(text)
+        return self.acceptor(text)
+
+    def _accepts(self, text: str) -> bool:
         if not text or not self._regex.fullmatch(text):
             return False
         if self.lossy:

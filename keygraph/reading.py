@@ -10,14 +10,14 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from keygraph.items import Item
 from keygraph.listing import Located, NeighbourList, Place
 from keygraph.paths import AccessPath
 from keygraph.projecting import list_projection
 from keygraph.ranges import Span, beginning_with
-from keygraph.store import BatchGet, Equals, Query, Range, Store, pages
+from keygraph.store import BatchGet, Equals, Page, Query, Range, Store, pages
 from keygraph.table import Key, KeyValue
 from keygraph.templates import Template
 
@@ -51,8 +51,7 @@ class Extent:
     """The attributes that are wanted of the items besides what the list itself needs; None for all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A part of a list, in the direction of reading.
 
     `more`: there is another item, or the budget ended the reading. `resume` is where to go on after in the latter
@@ -100,10 +99,11 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
     if len(streams) == 1 and extent.until is None:
         # What most lists are: one page, of which all that has come is taken.
         [stream] = streams
-        looked_at = await _fetch(store, neighbours, stream, max(least, extent.budget))
-        if stream.ended or len(stream.waiting) >= wanted:
-            found = list(stream.waiting)
+        page = await store.send(_asked(stream, max(least, extent.budget)))
+        found = _included(neighbours, stream, page)
+        if len(found) >= wanted or (page.last is None and not stream.later):
             return Found(found[: extent.count], len(found) > extent.count, None)
+        looked_at = _took(neighbours, stream, page, found)
     while len(taken) < wanted:
         starved = [stream for stream in streams if not stream.waiting and not stream.ended]
         if starved:
@@ -243,8 +243,7 @@ async def _all(store: Store, request: Query) -> list[Item]:
 
 def _is_filtered(neighbours: NeighbourList) -> bool:
     """Whether more may have to be looked at than is wanted."""
-    is_mixed = bool(neighbours.reading.others)
-    return is_mixed or neighbours.condition is not None or neighbours.store_filter is not None
+    return neighbours.is_searched or bool(neighbours.reading.others)
 
 
 def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
@@ -363,11 +362,27 @@ def _beyond(sort: KeyValue, *, forward: bool) -> Span:
 
 async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
     """Fetches one page into the stream, of at most so many items; the answer is how many the store looked at."""
-    limit = stream.query.limit or 1
-    page = await store.send(stream.query if limit <= most else replace(stream.query, limit=most))
+    page = await store.send(_asked(stream, most))
+    return _took(neighbours, stream, page, _included(neighbours, stream, page))
+
+
+def _asked(stream: _Stream, most: int) -> Query:
+    """What is sent for the stream's next page."""
+    query = stream.query
+    return query if (query.limit or 1) <= most else replace(query, limit=most)
+
+
+def _included(neighbours: NeighbourList, stream: _Stream, page: Page) -> list[Located]:
+    """What a page has of the list, and was not read before."""
     found = neighbours.included(page.items)
-    if stream.skipped_sort is not None:
-        found = [each for each in found if neighbours.sort_of(each.item) != stream.skipped_sort]
+    if stream.skipped_sort is None:
+        return found
+    return [each for each in found if neighbours.sort_of(each.item) != stream.skipped_sort]
+
+
+def _took(neighbours: NeighbourList, stream: _Stream, page: Page, found: Sequence[Located]) -> int:
+    """Takes what was found on a page into the stream; the answer is how many items the store looked at."""
+    limit = stream.query.limit or 1
     stream.waiting.extend(found)
     stream.is_fresh = page.last is None
     if page.last is not None:

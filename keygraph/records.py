@@ -228,11 +228,17 @@ class RecordType:
 
     def value_in_keys(self, item: Mapping[str, Value], field: Field) -> Any:
         """The value of a field from a key that it stands in; None where there is none."""
-        for read, value in self._key_readers.get(field.name, ()):
+        for read, value in self.key_readers(field):
             text = read(item)
             if text is not None:
                 return value(text)
         return None
+
+    def key_readers(
+        self, field: Field
+    ) -> Sequence[tuple[Callable[[Mapping[str, Value]], str | None], Callable[[str], Any]]]:
+        """For each key that the field stands in, what reads its text there, and what makes its value of that."""
+        return self._key_readers.get(field.name, ())
 
     @cached_property
     def _key_readers(self) -> dict[str, list[tuple[Callable[[Mapping[str, Value]], str | None], Any]]]:

@@ -229,16 +229,19 @@ class Template:
         start, behind = len(before), len(after)
         least = start + behind
         text_of = self.slots[0].text
+        accepts = text_of.acceptor
 
         def read_only(key: str) -> tuple[str | None, ...] | None:
             if len(key) > least and key.startswith(before) and key.endswith(after):
                 text = key[start : len(key) - behind]
-                return (text,) if text_of.accepts(text) else None
+                return (text,) if accepts(text) else None
             return None
 
         def read_last(key: str) -> tuple[str | None, ...] | None:
             return (key[start:],) if len(key) > start and key.startswith(before) else None
 
+        if not least:
+            return lambda key: (key,) if accepts(key) else None
         return read_last if text_of.takes_any_text and not after else read_only
 
     def _read(self, key: str) -> tuple[str | None, ...] | None:

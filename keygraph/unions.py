@@ -61,7 +61,7 @@ class NodeText(KeyText):
     def value(self, text: str) -> str:
         return text
 
-    def accepts(self, text: str) -> bool:
+    def _accepts(self, text: str) -> bool:
         return any(variant.partition.parse(text) is not None for variant in self.variants)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from graphql import GraphQLError
 from graphql.execution.values import VariableValues, get_argument_values
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 from strawberry.types.arguments import convert_arguments
 
+from keygraph.errors import BadUserInput
 from resolvers.definitions import ServedField, given_arguments
 from resolvers.plan import FieldPlan
 
@@ -22,11 +24,13 @@ class Arguments:
         self._given: dict[FieldPlan, Mapping[str, Any] | Exception] = {}
 
     def of(self, field: FieldPlan) -> Mapping[str, Any]:
-        """The arguments by their GraphQL names. Raises GraphQLError where a variable does not fit."""
+        """The arguments by their GraphQL names. Raises BadUserInput where a variable does not fit."""
         given = self._given.get(field)
         if given is None:
             try:
                 given = self._converted(field)
+            except GraphQLError as error:
+                given = BadUserInput(error.message)
             except Exception as error:
                 given = error
             self._given[field] = given

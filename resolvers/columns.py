@@ -16,8 +16,8 @@ from graphql import is_leaf_type, is_non_null_type
 
 from keygraph.item_readers import plain_attribute
 from keygraph.members import Field
-from resolvers.meanings import Edges, Nodes, Stored
-from resolvers.plan import FieldPlan, ObjectPlan
+from resolvers.meanings import Called, Edges, Nodes, NodesByIds, PageInfo, Stored
+from resolvers.plan import Below, FieldPlan, ObjectPlan
 from resolvers.visits import ListVisit, Visit
 from resolvers.writers import LEADS_ON, is_written_as_read, serializer, writer
 
@@ -65,10 +65,17 @@ def _column(plan: ObjectPlan, field: FieldPlan) -> Column:
     if field.definition is not None:
         if _is_leaf(field):
             return _leaf_column(plan, field, cast(Stored, field.meaning).field)
-        if isinstance(field.meaning, LEADS_ON):
-            return _object_column(field)
-        if isinstance(field.meaning, Edges | Nodes):
-            return _list_column(field)
+        match field.meaning:
+            case Edges() | Nodes():
+                return _list_column(field)
+            case NodesByIds():
+                return _named_column(field)
+            case PageInfo():
+                return _info_column(field)
+            case Called(method) if method.nodes:
+                return _object_column(field)
+            case meaning if isinstance(meaning, LEADS_ON):
+                return _object_column(field)
     write = writer(plan, field)
     return lambda run, objects, items: [write(run, each, None) for each in objects]
 
@@ -133,13 +140,26 @@ def _object_column(field: FieldPlan) -> Column:
             return rows(run, plan, found)
         if not kinds <= {Visit, NoneType}:
             raise Irregular
-        there = [each for each in found if each is not None and not each.is_missing]
-        if len(there) == len(found):
-            return _rows_of_visits(run, there)
-        if not is_nullable:
+        return _rows_or_nulls(run, found, is_nullable=is_nullable)
+
+    return write
+
+
+def _named_column(field: FieldPlan) -> Column:
+    """What writes nodes that were asked for by their ids, of which some may not exist."""
+    return lambda run, objects, items: [
+        _rows_or_nulls(run, visit.found[field], is_nullable=True) for visit in objects
+    ]
+
+
+def _info_column(field: FieldPlan) -> Column:
+    plan = cast(Below, field.below).only
+
+    def write(run: Completion, objects: Sequence[ListVisit], items: Sequence[Any]) -> Sequence[Any]:
+        infos = [visit.info for visit in objects]
+        if None in infos:
             raise Irregular
-        written = iter(_rows_of_visits(run, there))
-        return [None if each is None or each.is_missing else next(written) for each in found]
+        return rows(run, plan, infos)
 
     return write
 
@@ -165,6 +185,19 @@ def _list_column(field: FieldPlan) -> Column:
         return lists
 
     return write
+
+
+def _rows_or_nulls(
+    run: Completion, visits: Sequence[Visit | None], *, is_nullable: bool
+) -> Sequence[dict[str, Any] | None]:
+    """What was selected of objects that may not be there."""
+    there = [visit for visit in visits if visit is not None and not visit.is_missing]
+    if len(there) == len(visits):
+        return _rows_of_visits(run, there)
+    if not is_nullable:
+        raise Irregular
+    written = iter(_rows_of_visits(run, there))
+    return [None if visit is None or visit.is_missing else next(written) for visit in visits]
 
 
 def _rows_of_visits(run: Completion, visits: Sequence[Visit]) -> list[dict[str, Any]]:

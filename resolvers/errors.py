@@ -13,7 +13,7 @@ import logging
 import uuid
 from typing import Any
 
-from graphql import GraphQLError, GraphQLSyntaxError
+from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
 from keygraph.errors import BadUserInput, KeygraphError
 
@@ -34,7 +34,7 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
         pass  # a value in the document that Python cannot read, such as an integer of 5,000 digits
     elif cause is not None and not isinstance(cause, GraphQLError):
         return {**internal_error(cause), **_where(error)}
-    elif error.path is not None and not (error.extensions or {}).get("code"):
+    elif error.path is not None and not (error.extensions or {}).get("code") and not _is_of_argument(error):
         # A resolver has answered what its field cannot be: that is no client's fault.
         return {**internal_error(cause or error), **_where(error)}
     extensions = {**(error.extensions or {}), "code": code or BadUserInput.code}
@@ -54,6 +54,11 @@ def internal_error(cause: BaseException) -> dict[str, Any]:
 def warning(code: str, message: str, path: list[str | int]) -> dict[str, Any]:
     """What an answer says of a field that it leaves null without an error."""
     return {"code": code, "message": message, "path": path}
+
+
+def _is_of_argument(error: GraphQLError) -> bool:
+    """Whether graphql-core tells of what a variable has made of an argument, not of a field."""
+    return any(not isinstance(node, FieldNode) for node in error.nodes or ())
 
 
 def _where(error: GraphQLError) -> dict[str, Any]:

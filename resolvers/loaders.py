@@ -40,6 +40,10 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
         self._queue = []
         self._tasks: list[asyncio.Task[None]] = []
 
+    def get_cache_key(self, key: KeyT) -> KeyT:
+        """The key itself."""
+        return key
+
     def load(self, key: KeyT) -> asyncio.Future[ValueT]:
         """The future of a value, one for each key."""
         # As aiodataloader's own, with as little.
@@ -193,8 +197,12 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
 
     async def _read(self, request: NeighbourRequest, future: asyncio.Future[Any]) -> None:
         try:
-            async with self._turns:
+            if not self._turns.take():
+                await self._turns.wait()
+            try:
                 found = await self._answer(request)
+            finally:
+                self._turns.give_back()
         except asyncio.CancelledError:
             self._gave_up(request)
             task = asyncio.current_task()
@@ -259,20 +267,17 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
 
     def _known(self, request: NeighbourRequest) -> Any:
         """What lists that were read whole tell."""
-        match request:
-            case PageOf(neighbours, extent):
-                return self._whole.page(neighbours, extent)
-            case CountOf(neighbours):
-                return self._whole.count(neighbours)
+        if isinstance(request, PageOf):
+            return self._whole.page(request.neighbours, request.extent)
+        if isinstance(request, CountOf):
+            return self._whole.count(request.neighbours)
         return None
 
     async def _answer(self, request: NeighbourRequest) -> Any:
-        match request:
-            case PageOf(neighbours, extent):
-                page = await read(self._store, neighbours, extent)
-                self._whole.add(neighbours, extent, page)
-                return page
-            case CountOf(neighbours, most_pages):
-                return await count(self._store, neighbours, most_pages)
-            case EdgesTo(neighbours, owner, nodes):
-                return await read_to(self._store, neighbours, owner, nodes)
+        if isinstance(request, PageOf):
+            page = await read(self._store, request.neighbours, request.extent)
+            self._whole.add(request.neighbours, request.extent, page)
+            return page
+        if isinstance(request, CountOf):
+            return await count(self._store, request.neighbours, request.most_pages)
+        return await read_to(self._store, request.neighbours, request.owner, request.nodes)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from keygraph.errors import StoreError
 from keygraph.paths import AccessPath
 from keygraph.records import RecordType
-from keygraph.store import Answer, Batch, BatchGet, Cost, Count, Counted, Page, Query, Request, Store
+from keygraph.store import Answer, Batch, Cost, Counted, Page, Request, Store
 from keygraph.table import Table
 
 

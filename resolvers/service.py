@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -181,18 +182,22 @@ class Service:
         self, run: _Run, document: Document, variables: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         plan, meter = run.plan, run.context.meter
+        reading = Reading(plan, run.context, run.arguments).read()
         foreign = None
         errors: list[dict[str, Any]] = []
-        if plan.foreign:
-            nodes = tuple(node for each in plan.foreign for node in each.nodes)
-            operation = _of_fields(plan.operation, nodes)
-            answer = await self._elsewhere(document, operation, variables)
-            errors += answer.get("errors", ())
-            foreign = answer.get("data")
-            if foreign is None:
-                return {"data": None, "errors": errors} if "data" in answer else answer
         try:
-            root = await Reading(plan, run.context, run.arguments).read()
+            if plan.foreign:
+                nodes = tuple(node for each in plan.foreign for node in each.nodes)
+                elsewhere = self._elsewhere(document, _of_fields(plan.operation, nodes), variables)
+                async with asyncio.TaskGroup() as group:
+                    asked, answered = group.create_task(reading), group.create_task(elsewhere)
+                root, answer = asked.result(), answered.result()
+                errors += answer.get("errors", ())
+                foreign = answer.get("data")
+                if foreign is None:
+                    return {"data": None, "errors": errors} if "data" in answer else answer
+            else:
+                root = await reading
         except Exception as error:
             return {"data": None, "errors": [*errors, internal_error(error)]}
         finally:

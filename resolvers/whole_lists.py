@@ -26,7 +26,7 @@ class WholeLists:
 
     def page(self, neighbours: NeighbourList, extent: Extent) -> Found | None:
         """The page, where it is a part of a list that was read whole."""
-        if extent.after is not None or extent.until is not None:
+        if not self._found or extent.after is not None or extent.until is not None:
             return None
         items = self._items(neighbours, extent.attributes)
         if items is None:

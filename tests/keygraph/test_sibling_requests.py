@@ -96,7 +96,7 @@ async def asked(
     if size is None:
         found = await count(store, neighbours, 20)
     else:
-        found = [place.position[1] for place, _, _ in (await read(store, neighbours, Extent(size))).items]
+        found = [each.item["SK"] for each in (await read(store, neighbours, Extent(size))).items]
     lines = []
     for request in store.requests:
         assert isinstance(request, Query | Count)
@@ -177,8 +177,8 @@ async def test_a_short_page_goes_on_behind_a_piece(diary: TracingStore) -> None:
     found, after = [], None
     for _ in range(20):
         page = await read(diary, neighbours, Extent(1, after=after, look_ahead=True, budget=1))
-        found += [place.position[1] for place, _, _ in page.items]
-        after = page.resume or page.items[-1][0]
+        found += [each.item["SK"] for each in page.items]
+        after = page.resume or neighbours.place_of(page.items[-1].item)
         if not page.more:
             break
     assert found == TEXTS

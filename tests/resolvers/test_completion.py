@@ -10,7 +10,9 @@ import strawberry
 
 from keygraph import ID, Graph, Table, field, node
 from keygraph.errors import BadUserInput
+from keygraph.store import TracingStore
 from resolvers import Service, build_schema
+from resolvers.completion import Completion
 from resolvers.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.methodical import Extra, methodical, methodical_items
@@ -254,6 +256,56 @@ async def test_added_fields_of_the_root(teams: World) -> None:
     """What a model adds to the root would be missing beside the graph's own fields, or out of order."""
     data = await teams.ask('query ($n: Int!) { x: later(number: $n) team(teamId: "t1") { motto } now }', n=4)
     assert list(data.items()) == [("x", 20), ("team", {"motto": "b"}), ("now", "now in UTC")]
+
+
+async def test_added_fields_run_beside_the_graph(teams: World) -> None:
+    """A slow one would hold up every read of the graph, and its time would be added to theirs."""
+    is_read = asyncio.Event()
+
+    @strawberry.type
+    class Query:
+        @strawberry.field
+        async def after_the_graph(self) -> bool:
+            return await asyncio.wait_for(is_read.wait(), 5)
+
+    class Noted(TracingStore):
+        async def send(self, request: Any, /) -> Any:
+            answer = await super().send(request)
+            is_read.set()
+            return answer
+
+    schema = build_schema(methodical, query=Query)
+    service = Service(schema, Noted(teams.tracer.store), secret=SECRET)
+    answer = await service.execute('{ afterTheGraph team(teamId: "t1") { rank } }')
+    assert answer == {"data": {"afterTheGraph": True, "team": {"rank": 1}}}
+
+
+async def test_a_null_for_an_argument_that_may_not_be(teams: World) -> None:
+    """It is the client's mistake: the log would fill with it, and the client could not tell what is wrong."""
+    document = 'query ($number: Int) { team(teamId: "t1") { slowRank(times: $number) } }'
+    answer = await teams.service.execute(document, {"number": None})
+    assert told(answer) == [("team.slowRank", "BAD_USER_INPUT")]
+    answer = await teams.service.execute("query ($zone: String) { now(zone: $zone) }", {"zone": None})
+    assert told(answer) == [("now", "BAD_USER_INPUT")]
+
+
+async def test_answers_without_reports_are_written_at_once(
+    teams: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake in what writes columns would go unseen: every answer would be written object by object, and slowly."""
+    written = []
+    one_by_one = Completion.object
+    monkeypatch.setattr(
+        Completion, "object", lambda run, plan, *rest: written.append(plan) or one_by_one(run, plan, *rest)
+    )
+    await teams.ask("""{
+      now team(teamId: "t1") { id initial rival { motto } lineup: members(last: 2) {
+        totalCount pageInfo { endCursor } nodes { __typename name } edges { cursor since node { name } } } }
+      none: team(teamId: "t99") { rank } nodes(ids: []) { id }
+    }""")
+    assert not written
+    await teams.service.execute('{ team(teamId: "t4") { grid } }')
+    assert written
 
 
 async def test_added_fields_that_fail(teams: World) -> None:
