@@ -154,7 +154,7 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
     if reload:
         ChangeReload(config, target=uvicorn.Server(config).run, sockets=[listening]).run()
     elif settings.workers > 1:
-        supervisor = Multiprocess(config, sockets=[listening])
+        supervisor = _Workers(config, sockets=[listening])
         supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
             # The worker itself has said why.
@@ -162,6 +162,16 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
     else:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
+
+
+class _Workers(Multiprocess):
+    """Processes that serve on one socket."""
+
+    def terminate_all(self) -> None:
+        """Tells all to end what is under way; whoever connects from now on is refused at once, and can go elsewhere."""
+        super().terminate_all()
+        for listening in self.sockets:
+            listening.close()
 
 
 @contextmanager

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -101,6 +103,31 @@ def test_a_signal_ends_all_and_what_is_under_way_is_answered(
     assert answers == [{"data": {"thing": {"slowly": "1"}}}]
     assert server.warnings() == []
     wait_until_gone(*found)
+
+
+def test_who_connects_while_they_end_is_refused(start: Start, tmp_path: Path) -> None:
+    """A load balancer would wait for answers that nobody gives, until the last worker has ended."""
+    (tmp_path / "slow.py").write_text(SLOW_MODEL)
+    server = start("serve", "--model", "slow", "--port", "0", "--workers", "2")
+    address = server.address()
+    workers(server, 2)
+    query = '{ thing(thingId: "1") { slowly(seconds: 5) } }'
+    asking = threading.Thread(target=lambda: ask(address, query))
+    asking.start()
+    wait_for(tmp_path / "asked")
+    os.kill(server.process.pid, signal.SIGTERM)
+    place = urlsplit(address)
+    until = time.monotonic() + 4
+    while True:
+        try:
+            socket.create_connection((place.hostname, place.port), timeout=1).close()
+        except ConnectionRefusedError:
+            break
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert server.process.poll() is None
+    asking.join(START_SECONDS)
+    assert server.ended() == 0
 
 
 def test_workers_end_with_the_process_that_started_them(start: Start) -> None:
