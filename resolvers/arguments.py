@@ -12,7 +12,7 @@ from strawberry.types.arguments import convert_arguments
 
 from keygraph.errors import BadUserInput
 from resolvers.definitions import ServedField, given_arguments
-from resolvers.plan import FieldPlan
+from resolvers.field_plans import FieldPlan
 
 
 class Arguments:

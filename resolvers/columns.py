@@ -16,8 +16,9 @@ from graphql import is_leaf_type, is_non_null_type
 
 from keygraph.item_readers import plain_attribute
 from keygraph.members import Field
+from resolvers.field_plans import Below, FieldPlan
 from resolvers.meanings import Called, Edges, Nodes, NodesByIds, PageInfo, Stored
-from resolvers.plan import Below, FieldPlan, ObjectPlan
+from resolvers.plan import ObjectPlan
 from resolvers.visits import ListVisit, Visit
 from resolvers.writers import LEADS_ON, is_written_as_read, serializer, writer
 

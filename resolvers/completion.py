@@ -16,7 +16,8 @@ from graphql import GraphQLError
 from resolvers.columns import Columns, columns, rows
 from resolvers.context import Limits
 from resolvers.errors import warning
-from resolvers.plan import FieldPlan, ObjectPlan, Plan
+from resolvers.field_plans import FieldPlan
+from resolvers.plan import ObjectPlan, Plan
 from resolvers.visits import Visit
 from resolvers.writers import FieldWriter, NullError, Path, path_list, writers
 

@@ -16,9 +16,10 @@ from keygraph.conditions import Condition
 from keygraph.errors import BadUserInput
 from keygraph.items import Item
 from keygraph.listing import ListForm, Located, NeighbourList, Place
+from keygraph.named_edges import edge_keys
 from keygraph.paths import AccessPath
 from keygraph.ranges import Narrowing
-from keygraph.reading import Extent, Found, edge_keys
+from keygraph.reading import Extent, Found
 from keygraph.table import Key
 from resolvers.context import RequestContext
 from resolvers.cursors import cursor, read_cursor

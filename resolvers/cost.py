@@ -33,10 +33,11 @@ from keygraph.records import RecordType
 from resolvers.arguments import Arguments
 from resolvers.charges import NOTHING, Charge, keys_charge, requests_charge, total, written
 from resolvers.context import RequestContext
+from resolvers.field_plans import FieldPlan
 from resolvers.global_ids import read_global_id
 from resolvers.list_costs import Joint, ListCost
 from resolvers.meanings import FarNode, ListOf, NodeById, NodeByKey, NodesByIds, OnlyOf
-from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan, Plan, is_type_unknown
+from resolvers.plan import NeighbourNeeds, ObjectPlan, Plan, is_type_unknown
 from resolvers.shown import ShownLists
 from resolvers.statistics import Statistics
 

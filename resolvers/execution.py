@@ -20,6 +20,7 @@ from resolvers.connections import (
     far_reader,
 )
 from resolvers.context import RequestContext
+from resolvers.field_plans import Below, FieldPlan
 from resolvers.items_by_key import ItemsByKey, Wanted
 from resolvers.list_reads import ListReads
 from resolvers.meanings import (
@@ -30,7 +31,7 @@ from resolvers.meanings import (
     NodeByKey,
     NodesByIds,
 )
-from resolvers.plan import Below, FieldPlan, ObjectPlan, Plan
+from resolvers.plan import ObjectPlan, Plan
 from resolvers.roots import named_at_root
 from resolvers.sources import Source, checked, source_of_instance
 from resolvers.together import ReadsTogether

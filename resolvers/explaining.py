@@ -20,8 +20,9 @@ from keygraph.together import Together
 from resolvers.arguments import Arguments
 from resolvers.context import RequestContext
 from resolvers.cost import CostEstimate
+from resolvers.field_plans import FieldPlan
 from resolvers.meanings import NodeById, NodeByKey, NodesByIds
-from resolvers.plan import FieldPlan, ObjectPlan, Plan
+from resolvers.plan import ObjectPlan, Plan
 from resolvers.roots import named_at_root
 from resolvers.shown import ShownList, ShownLists
 from resolvers.steps import Step, steps_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from keygraph.reading import in_list
+from keygraph.named_edges import in_list
 from keygraph.table import Key
 from resolvers.arguments import Arguments
 from resolvers.connections import (
@@ -20,9 +20,10 @@ from resolvers.connections import (
     share_reads,
 )
 from resolvers.context import RequestContext
+from resolvers.field_plans import FieldPlan
 from resolvers.items_by_key import ItemsByKey, Wanted
 from resolvers.metering import ORIGIN, Origin
-from resolvers.plan import FieldPlan, NeighbourNeeds, neighbour_needs
+from resolvers.plan import NeighbourNeeds, neighbour_needs
 from resolvers.sources import Source
 from resolvers.visits import BegunList, ListVisit, Visit, place_below
 from resolvers.work import Work

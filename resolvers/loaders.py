@@ -19,7 +19,8 @@ from keygraph.counting import count
 from keygraph.errors import StoreError, TimedOut
 from keygraph.items import Item
 from keygraph.listing import Located, NeighbourList
-from keygraph.reading import Extent, Found, read, read_to
+from keygraph.named_edges import read_to
+from keygraph.reading import Extent, Found, read
 from keygraph.store import BatchGet, Store
 from keygraph.table import Key
 from keygraph.turns import Turns

@@ -30,8 +30,9 @@ from strawberry.schema.schema_converter import GraphQLCoreConverter
 from keygraph.graph import Graph
 from keygraph.records import RecordType
 from resolvers.definitions import ServedField
+from resolvers.field_plans import Below, FieldPlan
 from resolvers.meanings import FarNode
-from resolvers.plan import Below, FieldPlan, NeighbourNeeds, ObjectPlan, Plan
+from resolvers.plan import NeighbourNeeds, ObjectPlan, Plan
 
 
 class Planner:

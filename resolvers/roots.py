@@ -5,10 +5,10 @@ from __future__ import annotations
 from keygraph.graph import Graph
 from keygraph.names import camel
 from resolvers.arguments import Arguments
+from resolvers.field_plans import FieldPlan
 from resolvers.global_ids import read_global_id
 from resolvers.inputs import key_value
 from resolvers.meanings import NodeById, NodeByKey
-from resolvers.plan import FieldPlan
 from resolvers.sources import Source
 
 

@@ -15,7 +15,8 @@ from keygraph.together import Part, Together, list_part, node_part, side_by_side
 from resolvers.arguments import Arguments
 from resolvers.connections import ListArguments, list_arguments, page_extent
 from resolvers.context import RequestContext
-from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan, neighbour_needs
+from resolvers.field_plans import FieldPlan
+from resolvers.plan import NeighbourNeeds, ObjectPlan, neighbour_needs
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from keygraph.paths import AccessPath
 from keygraph.projecting import attributes_of
 from keygraph.records import RecordType
 from resolvers.connections import DEFAULT_PAGE_SIZE
+from resolvers.field_plans import Below, FieldPlan
 from resolvers.meanings import Called, FarNode, ListOf, NodeAt, NodeById, NodeByKey, NodesByIds, OnlyOf
-from resolvers.plan import Below, FieldPlan, ObjectPlan, Plan, is_type_unknown, neighbour_needs
+from resolvers.plan import ObjectPlan, Plan, is_type_unknown, neighbour_needs
 
 MOST_STEPS = 500
 """A plan's tree is cut there: fragments can make it much longer than the document."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from resolvers.connections import Connection, Edge, PageInfo
+from resolvers.field_plans import FieldPlan
 from resolvers.meanings import FarNode
 from resolvers.metering import ListKind, Origin
-from resolvers.plan import FieldPlan, NeighbourNeeds, ObjectPlan
+from resolvers.plan import NeighbourNeeds, ObjectPlan
 from resolvers.sources import Source
 
 

@@ -24,6 +24,7 @@ from graphql import (
 from keygraph.item_readers import plain_attribute
 from keygraph.members import Field
 from keygraph.types import Kind
+from resolvers.field_plans import Below, FieldPlan
 from resolvers.meanings import (
     Attribute,
     Cursor,
@@ -40,7 +41,7 @@ from resolvers.meanings import (
     Stored,
     TotalCount,
 )
-from resolvers.plan import Below, FieldPlan, ObjectPlan
+from resolvers.plan import ObjectPlan
 from resolvers.visits import ListVisit, Visit
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from keygraph.conditions import Condition, Eq, holds
 from keygraph.counting import count
 from keygraph.items import Item
 from keygraph.listing import NeighbourList, bind
+from keygraph.named_edges import read_to
 from keygraph.ranges import Narrowing, beginning_with
-from keygraph.reading import Extent, read, read_to
+from keygraph.reading import Extent, read
 from keygraph.store import BatchWrite, Store
 from tests.conftest import MakeStore
 
