@@ -81,9 +81,10 @@ class Sending(Attempts):
 
     def _count(self, wire: Call, answer: Body) -> None:
         consumed = answer.get("ConsumedCapacity") or ()
-        if isinstance(consumed, dict):
-            consumed = (consumed,)
-        units = sum([each.get("CapacityUnits", 0.0) for each in consumed])
+        if type(consumed) is dict:
+            units = consumed.get("CapacityUnits", 0.0)
+        else:
+            units = sum([each.get("CapacityUnits", 0.0) for each in consumed])
         if wire.operation == "BatchWriteItem":
             self._write_units += units
         else:

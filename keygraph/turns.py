@@ -16,10 +16,15 @@ class Turns:
         self._left = count
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def __aenter__(self) -> None:
+    def take(self) -> bool:
+        """Takes a turn if one is left; else it has to be waited for."""
         if self._left:
             self._left -= 1
-            return
+            return True
+        return False
+
+    async def wait(self) -> None:
+        """Takes the turn that somebody gives back."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -27,16 +32,21 @@ class Turns:
         except asyncio.CancelledError:
             if not turn.cancelled():
                 # It came at the last moment, and is somebody else's.
-                self._hand_on()
+                self.give_back()
             raise
 
-    async def __aexit__(self, *_: object) -> None:
-        self._hand_on()
-
-    def _hand_on(self) -> None:
+    def give_back(self) -> None:
+        """Hands the turn to who waits longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return
         self._left += 1
+
+    async def __aenter__(self) -> None:
+        if not self.take():
+            await self.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.give_back()

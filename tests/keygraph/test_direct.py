@@ -7,6 +7,7 @@ import datetime
 import ipaddress
 import logging
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -72,7 +73,11 @@ async def opened(
         read_seconds=read_seconds,
     )
     transport = DirectTransport(
-        pool, signer, more.pop("credentials", _credentials), more.pop("others", NoOthers())
+        pool,
+        signer,
+        more.pop("credentials", _credentials),
+        more.pop("others", NoOthers()),
+        more.pop("clock", time.time),
     )
     store = DynamoDBStore(transport, table, deadline=deadline, backoff=QUICK, **more)
     try:
@@ -182,7 +187,7 @@ async def test_a_wrong_clock_is_set_right(ahead: float) -> None:
         assert server.happened == {"skewed": 5, "none": 6}
 
 
-async def test_credentials_are_asked_for_with_every_request() -> None:
+async def test_credentials_are_asked_for_every_second() -> None:
     """A role's credentials would be used beyond their end."""
     given = iter(["first", "second"])
     asked: list[str] = []
@@ -192,10 +197,15 @@ async def test_credentials_are_asked_for_with_every_request() -> None:
         return ReadOnlyCredentials(asked[-1], "secret", "token")
 
     server = FaultyDynamoDB()
-    async with server.running() as url, opened(url, credentials=credentials) as store:
-        await store.send(Query("A"))
-        await store.send(Query("A"))
-    assert asked == ["first", "second"]
+    now = float(int(time.time()))
+    moments = iter([now, now + 0.9, now + 1.1])
+    async with (
+        server.running() as url,
+        opened(url, credentials=credentials, clock=lambda: next(moments)) as store,
+    ):
+        for expected in (["first"], ["first"], ["first", "second"]):
+            await store.send(Query("A"))
+            assert asked == expected
 
 
 # --- Connections --------------------------------------------------------------------------------------
