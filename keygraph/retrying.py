@@ -3,7 +3,8 @@
 "Exponential Backoff And Jitter" in the AWS Architecture Blog: the pause before the n-th retry is drawn evenly
 between nothing and a bound that doubles with n, so that clients that failed together do not return together.
 "Retry behavior" in the AWS SDKs reference guide: retries are paid from a quota that successes fill again, so that what
-is down is not asked several times by everybody. How often one request is tried is decided by the deadline alone.
+is down is not asked several times by everybody. How often one request is tried is decided by the deadline, and by AWS's own
+setting where there is one.
 """
 
 from __future__ import annotations

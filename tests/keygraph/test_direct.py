@@ -346,6 +346,57 @@ async def test_certificates_are_verified(
                 await store.send(Query("A"))
 
 
+# --- How often ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TransportName)
+@pytest.mark.parametrize("is_in_profile", [False, True])
+@pytest.mark.parametrize("tries", [1, 3])
+async def test_how_often_a_request_is_sent_is_what_awss_settings_say(
+    name: TransportName, is_in_profile: bool, tries: int, aws: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever has set a number for all that uses AWS would find another one here."""
+    if is_in_profile:
+        config = tmp_path / "config"
+        config.write_text(f"[profile shop]\nmax_attempts = {tries}\n")
+        aws.setenv("AWS_CONFIG_FILE", str(config))
+        aws.setenv("AWS_PROFILE", "shop")
+    else:
+        aws.setenv("AWS_MAX_ATTEMPTS", str(tries))
+    server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
+    async with server.running() as url, open_dynamodb(table, url, transport=name) as store:
+        for _ in range(2):
+            with pytest.raises(Throttled):
+                await store.send(Query("A"))
+        assert server.happened == {"throttled": 2 * tries}
+        server.failing = 0.0
+        await store.send(Query("A"))
+
+
+@pytest.mark.parametrize("name", TransportName)
+async def test_without_a_setting_the_deadline_and_the_quota_say_how_often(
+    name: TransportName, aws: pytest.MonkeyPatch
+) -> None:
+    """A short throttling would already be an error."""
+    aws.setattr("keygraph.dynamodb.Backoff", lambda: QUICK)
+    server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
+    async with server.running() as url, open_dynamodb(table, url, transport=name) as store:
+        with pytest.raises(Throttled):
+            await store.send(Query("A"))
+    # The first, and 100 retries for 5 each of a quota of 500.
+    assert server.happened == {"throttled": 101}
+
+
+async def test_a_number_that_is_none_is_told(aws: pytest.MonkeyPatch) -> None:
+    """A mistake in a setting would look like one of Keygraph's."""
+    aws.setenv("AWS_MAX_ATTEMPTS", "often")
+    with pytest.raises(
+        Unavailable, match="AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is no whole"
+    ):
+        async with open_dynamodb(table):
+            pass
+
+
 # --- Which transport ----------------------------------------------------------------------------------
 
 
