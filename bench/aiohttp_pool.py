@@ -38,7 +38,14 @@ class AiohttpPool:
             async with self._session.post(
                 self._url, data=body, headers=headers, allow_redirects=False
             ) as answer:
-                return Reply(answer.status, answer.headers, await answer.read())
+                head = [b"%b: %b" % header for header in answer.raw_headers]
+                checksum = answer.headers.get("x-amz-crc32")
+                return Reply(
+                    answer.status,
+                    await answer.read(),
+                    None if checksum is None else checksum.encode(),
+                    b"\r\n".join([b"", *head]),
+                )
         except aiohttp.ConnectionTimeoutError as error:
             raise boto.ConnectTimeoutError(endpoint_url=url, error=error) from error
         except aiohttp.ServerTimeoutError as error:

@@ -18,6 +18,7 @@ from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
 from keygraph.direct import DirectTransport
+from keygraph.errors import Unavailable
 from keygraph.http1 import Pool
 from keygraph.signing import Credentials, Signer
 from keygraph.transports import ClientTransport, Transport, TransportName
@@ -41,15 +42,17 @@ async def open_transport(
     transport: TransportName,
     connections: int,
     deadline: float,
-) -> Transport:
+) -> tuple[Transport, int | None]:
     """The transport asked for; aioboto3's where the direct one does not know what AWS's settings ask for.
 
+    With it how often AWS's settings say that a request is sent at most; None where they say nothing.
     `connections` is how many there are at most, `deadline` in how many seconds an answer is due with its retries.
     Raises botocore's exceptions where settings are missing or wrong.
     """
     # A lost connection leaves time for another attempt.
     connect_seconds, read_seconds = deadline / 4, deadline / 2
     session = get_session()
+    tries = _tries(session)
     # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
     region = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
     if _is_plain(endpoint_url):
@@ -70,11 +73,11 @@ async def open_transport(
     )
     through_client = ClientTransport(client)
     if transport is TransportName.AIOBOTO3:
-        return through_client
+        return through_client, tries
     reason = _unknown_to_direct(client, session)
     if reason is not None:
         _log.info("Requests go through aioboto3, which takes more processor time: %s", reason)
-        return through_client
+        return through_client, tries
     url = client.meta.endpoint_url
     try:
         tls, credentials = _tls(url, session), await _credentials(session)
@@ -90,7 +93,18 @@ async def open_transport(
     except BaseException:
         await through_client.close()
         raise
-    return DirectTransport(http, signer, credentials, through_client)
+    return DirectTransport(http, signer, credentials, through_client), tries
+
+
+def _tries(session: AioSession) -> int | None:
+    """AWS_MAX_ATTEMPTS, or `max_attempts` of the profile, the first attempt included. Raises Unavailable."""
+    try:
+        tries: int | None = session.get_config_variable("max_attempts")
+    except ValueError as error:
+        raise Unavailable(
+            "AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is no whole number"
+        ) from error
+    return tries
 
 
 def _is_plain(endpoint_url: str | None) -> bool:

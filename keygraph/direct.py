@@ -23,8 +23,9 @@ from keygraph.request_texts import Call, Text, encoded
 from keygraph.signing import Credentials, Signer
 from keygraph.transports import Body, Transport
 
-OPERATIONS = frozenset(
-    {
+_TARGETS = {
+    operation: f"DynamoDB_20120810.{operation}"
+    for operation in (
         "BatchGetItem",
         "BatchWriteItem",
         "DeleteItem",
@@ -35,10 +36,9 @@ OPERATIONS = frozenset(
         "TransactGetItems",
         "TransactWriteItems",
         "UpdateItem",
-    }
-)
-"""What is sent directly; every other call is the client's."""
-_TARGET = "DynamoDB_20120810."
+    )
+}
+"""What is sent directly, with its name on the wire; every other call is the client's."""
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is set right; AWS refuses a signature after 5 minutes."""
 
@@ -66,26 +66,37 @@ class DirectTransport:
         others: Transport,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`credentials` gives those that are good now; `others` makes the calls that are not sent directly."""
+        """`credentials` gives those that are good now, and is asked once a second; `others` makes the calls that are not sent directly."""
         self._http = http
         self._signer = signer
         self._credentials = credentials
         self._others = others
         self._clock = clock
         self._offset = 0.0
+        self._second = -1
+        self._given: Credentials | None = None
 
     async def call(self, wire: Call) -> Body:
         """The answer of one call."""
-        if wire.operation not in OPERATIONS:
+        operation = wire.operation
+        target = _TARGETS.get(operation)
+        if target is None:
             return await self._others.call(wire)
         body = wire.content if isinstance(wire, Text) else encoded(wire.body)
         now = self._clock() + self._offset
-        lines = self._signer.lines(await self._credentials(), _TARGET + wire.operation, body, now)
-        reply = await self._http.post(lines, body)
-        _check(reply)
+        given = self._given
+        if given is None or int(now) != self._second:
+            given = await self._credentials()
+            self._second, self._given = int(now), given
+        reply = await self._http.post(self._signer.lines(given, target, body, now), body)
+        expected = reply.checksum
+        if expected is not None and expected != (actual := b"%d" % zlib.crc32(reply.body)):
+            raise boto.ChecksumError(
+                checksum_type="crc32", expected_checksum=expected.decode(), actual_checksum=actual.decode()
+            )
         if reply.status == 200:
             return _answer(reply)
-        raise self._refusal(wire.operation, reply, now)
+        raise self._refusal(operation, reply, now)
 
     async def close(self) -> None:
         """Closes the connections, the client's too."""
@@ -98,7 +109,7 @@ class DirectTransport:
         code, message = _told(reply)
         parsed: Any = {
             "Error": {"Code": code, "Message": message},
-            "ResponseMetadata": {"HTTPStatusCode": reply.status, "HTTPHeaders": dict(reply.headers)},
+            "ResponseMetadata": {"HTTPStatusCode": reply.status, "HTTPHeaders": reply.headers},
         }
         if is_skewed(code, message):
             theirs = _time_of(reply, now)
@@ -107,13 +118,6 @@ class DirectTransport:
                 self._offset = theirs - self._clock()
                 return ClockCorrected(parsed, operation)
         return boto.ClientError(parsed, operation)
-
-
-def _check(reply: Reply) -> None:
-    """Raises ChecksumError where the body is not what DynamoDB summed up."""
-    expected = reply.headers.get("x-amz-crc32")
-    if expected is not None and expected != (actual := str(zlib.crc32(reply.body))):
-        raise boto.ChecksumError(checksum_type="crc32", expected_checksum=expected, actual_checksum=actual)
 
 
 def _answer(reply: Reply) -> Body:

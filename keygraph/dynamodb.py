@@ -6,11 +6,10 @@ One transport serves a whole process; `open_dynamodb` makes it and closes it. Re
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,16 +18,17 @@ from keygraph._rules import can_go_on
 from keygraph.aws import open_transport
 from keygraph.dynamodb_errors import code_of, meaning
 from keygraph.errors import TableMissing, TimedOut
-from keygraph.items import Item, answered_item, untyped_item
+from keygraph.items import Item, answered_items, untyped_item
 from keygraph.rendering import Wire, render
 from keygraph.request_texts import Call, RequestTexts
 from keygraph.retrying import Attempts, Backoff, Deadlines, Quota
-from keygraph.sending import Sender, Sending
+from keygraph.sending import Sender
 from keygraph.store import (
     Answer,
     Batch,
     BatchGet,
     BatchWrite,
+    Cost,
     Count,
     Counted,
     CreateTable,
@@ -41,11 +41,11 @@ from keygraph.store import (
     Scan,
     Written,
 )
-from keygraph.table import Index, KeyAttribute, KeyDeclaration, Position, Table
+from keygraph.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
 from keygraph.transports import Body, Transport, TransportName
 
-_Result = TypeVar("_Result")
-
+_BATCHES = {"BatchGetItem", "BatchWriteItem"}
+"""What may leave a part undone."""
 _TABLE_SECONDS = 300.0
 """How long a table may take to become active, or to go."""
 
@@ -61,14 +61,27 @@ class DynamoDBStore:
         deadline: float = 10.0,
         backoff: Backoff | None = None,
         quota: Quota | None = None,
+        tries: int | None = None,
         endpoint: str = "AWS",
     ) -> None:
-        """`deadline` is in seconds and holds for each `send`; `endpoint` is how messages call DynamoDB's place."""
+        """`deadline` is in seconds and holds for each `send`; `endpoint` is how messages call DynamoDB's place.
+
+        `tries` is how often each call is sent at most; None where the deadline and the quota alone decide.
+        """
         self._transport = transport
         self._table = table
         self._texts = RequestTexts(table) if transport.takes_texts else None
         self._backoff = backoff or Backoff()
-        self._sender = Sender(transport, table.name, endpoint, deadline, self._backoff, quota or Quota())
+        self._sender = Sender(
+            transport, table.name, endpoint, deadline, self._backoff, quota or Quota(), tries
+        )
+        self._answers: dict[type[object], Callable[[Any, Sequence[Body], Cost], object]] = {
+            Query: self._page,
+            Scan: self._page,
+            Count: self._counted,
+            BatchGet: self._batch,
+            BatchWrite: self._written,
+        }
 
     @property
     def table(self) -> Table:
@@ -86,59 +99,54 @@ class DynamoDBStore:
         large for DynamoDB; whatever else it refuses is an error of ours and surfaces as botocore's.
         """
         # What is answered is of the type that the request's class says.
-        match request:
-            case Query() | Scan() | Count() | BatchGet() | BatchWrite():
-                calls = self._calls(request)
-                with self._sender.sending() as sending:
-                    return cast(Answer, await self._data(request, calls, sending))
-            case CreateTable():
-                await self._create_table(render(request, self._table)[0])
-                return cast(Answer, None)
-            case DeleteTable():
-                await self._delete_table(render(request, self._table)[0])
-                return cast(Answer, None)
-            case DescribeTable():
-                described = await self._description()
-                return cast(Answer, None if described is None else described_table(described))
-            case ListTables():
-                return cast(Answer, await self._names(render(request, self._table)[0]))
-        raise TypeError(f"{type(request).__name__} is no request to a store")
+        answer = self._answers.get(type(request))
+        if answer is None:
+            return cast(Answer, await self._managed(request))
+        calls = self._calls(request)
+        with self._sender.sending() as sending:
+            if len(calls) == 1 and calls[0].operation not in _BATCHES:
+                answers = [await sending.call(calls[0])]
+            else:
+                answers = await sending.all(calls)
+        return cast(Answer, answer(request, answers, sending.cost))
 
-    def _calls(self, request: Query | Scan | Count | BatchGet | BatchWrite) -> Sequence[Call]:
+    def _calls(self, request: Request[Any]) -> Sequence[Call]:
         if self._texts is not None and isinstance(request, Query | Count | BatchGet):
             return self._texts.calls(request)
         return render(request, self._table)
 
-    def _data(
-        self, request: Query | Scan | Count | BatchGet | BatchWrite, calls: Sequence[Call], sending: Sending
-    ) -> Coroutine[Any, Any, object]:
+    async def _managed(self, request: Request[Any]) -> object:
+        """The answer to a request that is about tables, not about what they hold."""
         match request:
-            case Query() | Scan():
-                return self._page(request, calls, sending)
-            case Count():
-                return self._counted(request, calls, sending)
-            case BatchGet():
-                return self._batch(request, calls, sending)
-        return self._written(calls, sending)
+            case CreateTable():
+                await self._create_table(render(request, self._table)[0])
+                return None
+            case DeleteTable():
+                await self._delete_table(render(request, self._table)[0])
+                return None
+            case DescribeTable():
+                described = await self._description()
+                return None if described is None else described_table(described)
+            case ListTables():
+                return await self._names(render(request, self._table)[0])
+        raise TypeError(f"{type(request).__name__} is no request to a store")
 
-    # --- Reads ----------------------------------------------------------------------------------------
+    # --- What is answered: nothing where nothing had to be sent --------------------------------------
 
-    async def _page(self, request: Query | Scan, calls: Sequence[Call], sending: Sending) -> Page:
-        if not calls:
-            return Page([], 0, None, sending.cost)
-        answer = await sending.call(calls[0])
-        items = [answered_item(typed) for typed in answer["Items"]]
+    def _page(self, request: Query | Scan, answers: Sequence[Body], cost: Cost) -> Page:
+        if not answers:
+            return Page([], 0, None, cost)
+        answer = answers[0]
+        items = answered_items(answer["Items"])
         if isinstance(request, Query) and request.projection == ():
             items = [_without(item, self._table.keys) for item in items]
-        last = self._last(answer, request)
-        return Page(items, answer["ScannedCount"], last, sending.cost)
+        return Page(items, answer["ScannedCount"], self._last(answer, request), cost)
 
-    async def _counted(self, request: Count, calls: Sequence[Call], sending: Sending) -> Counted:
-        if not calls:
-            return Counted(0, 0, None, sending.cost)
-        answer = await sending.call(calls[0])
-        last = self._last(answer, request)
-        return Counted(answer["Count"], answer["ScannedCount"], last, sending.cost)
+    def _counted(self, request: Count, answers: Sequence[Body], cost: Cost) -> Counted:
+        if not answers:
+            return Counted(0, 0, None, cost)
+        answer = answers[0]
+        return Counted(answer["Count"], answer["ScannedCount"], self._last(answer, request), cost)
 
     def _last(self, answer: Body, request: Query | Count | Scan) -> Position | None:
         """Where to go on; None where nothing can follow, even if DynamoDB has stopped there for its limit."""
@@ -150,26 +158,27 @@ class DynamoDBStore:
         last = self._table.position_of(untyped_item(typed), request.index)
         return last if can_go_on(request, last) else None
 
-    async def _batch(self, request: BatchGet, calls: Sequence[Call], sending: Sending) -> Batch:
-        asked = None if request.projection is None else {path[0] for path in request.projection}
-        # The keys that were asked for only to tell the items apart.
-        surplus = [] if asked is None else [key for key in self._table.keys if key.name not in asked]
-        if calls and calls[0].operation == "GetItem":
-            typed = (await sending.call(calls[0])).get("Item")
-            item = None if typed is None else _without(answered_item(typed), surplus)
-            return Batch([item] * len(request.keys), sending.cost)
-        found = {}
-        for answers in await _together([sending.until_processed(call) for call in calls]):
-            for answer in answers:
-                for typed in answer["Responses"].get(self._table.name, ()):
-                    item = answered_item(typed)
-                    key = self._table.key_of(item)
-                    found[key] = _without(item, surplus)
-        return Batch([found.get(key) for key in request.keys], sending.cost)
+    def _batch(self, request: BatchGet, answers: Sequence[Body], cost: Cost) -> Batch:
+        found: dict[Key, Item] = {}
+        key_of, name = self._table.key_of, self._table.name
+        for answer in answers:
+            if "Item" in answer:
+                [item] = answered_items([answer["Item"]])
+                found[request.keys[0]] = item
+            else:
+                items = answered_items(answer.get("Responses", {}).get(name, ()))
+                found.update(zip(map(key_of, items), items, strict=True))
+        if request.projection is not None:
+            asked = {path[0] for path in request.projection}
+            # The keys that were asked for only to tell the items apart.
+            surplus = [key for key in self._table.keys if key.name not in asked]
+            if surplus:
+                for item in found.values():
+                    _without(item, surplus)
+        return Batch([found.get(key) for key in request.keys], cost)
 
-    async def _written(self, calls: Sequence[Call], sending: Sending) -> Written:
-        await _together([sending.until_processed(call) for call in calls])
-        return Written(sending.cost)
+    def _written(self, request: BatchWrite, answers: Sequence[Body], cost: Cost) -> Written:
+        return Written(cost)
 
     # --- Tables ---------------------------------------------------------------------------------------
 
@@ -242,18 +251,6 @@ def _without(item: Item, keys: Iterable[KeyAttribute]) -> Item:
     return item
 
 
-async def _together(running: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:
-    """All results, in order. The first failure cancels the others, and is raised when they have ended."""
-    if len(running) == 1:
-        return [await running[0]]
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in running]
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
-    return [task.result() for task in tasks]
-
-
 def described_table(described: Mapping[str, Any]) -> Table:
     """The table of a DescribeTable answer's `Table`; its indexes are in the order of their names."""
     types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
@@ -292,11 +289,11 @@ async def open_dynamodb(
 
     Credentials and region are those that every AWS tool takes; an `http:` endpoint works without any, as
     DynamoDB Local does. `concurrency` is how many requests are on the wire at once, `deadline` how many
-    seconds one `send` may take. What the direct transport does not know (a proxy, for one) goes through aioboto3. Raises Unavailable where AWS's own settings are missing or wrong.
+    seconds one `send` may take, and AWS's `max_attempts` how often each of its calls is sent, where it is set. What the direct transport does not know (a proxy, for one) goes through aioboto3. Raises Unavailable where AWS's own settings are missing or wrong.
     """
     endpoint = "AWS" if endpoint_url is None else urlsplit(endpoint_url).netloc.rpartition("@")[2]
     try:
-        opened = await open_transport(
+        opened, tries = await open_transport(
             endpoint_url, region, transport=transport, connections=concurrency, deadline=deadline
         )
     except BotoCoreError as error:
@@ -304,7 +301,7 @@ async def open_dynamodb(
         if meant is None:
             raise
         raise meant.error from error
-    store = DynamoDBStore(opened, table, deadline=deadline, endpoint=endpoint)
+    store = DynamoDBStore(opened, table, deadline=deadline, tries=tries, endpoint=endpoint)
     try:
         yield store
     finally:

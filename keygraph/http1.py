@@ -10,7 +10,6 @@ import asyncio
 import re
 import ssl
 from collections import deque
-from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -25,18 +24,29 @@ _HEAD_BYTES = 64 * 1024
 _BUFFER_BYTES = 64 * 1024
 _LOOKS = 16
 """How often a silence is looked for in the time after which it is one."""
-_STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
-_OK = "HTTP/1.1 200 OK"
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
+_OK = b"HTTP/1.1 200 OK\r\n"
+_LOOKED_AT = re.compile(rb"\r\n(content-length|transfer-encoding|connection|x-amz-crc32):([^\r\n]*)")
+"""The headers, in small letters, that are looked at in every answer."""
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?")
-_LENGTH = re.compile(r"[0-9]{1,12}")
+_LENGTH = re.compile(rb"[ \t]*([0-9]{1,12})[ \t]*")
 
 
 class Reply(NamedTuple):
-    """An answer; header names are in small letters."""
+    """An answer."""
 
     status: int
-    headers: Mapping[str, str]
     body: bytes
+    checksum: bytes | None
+    """What DynamoDB says that the CRC32 of the body is."""
+    head: bytes
+    """The lines of the headers, and what stands before them."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers; their names are in small letters."""
+        lines = self.head.decode("latin-1").split("\r\n")[1:]
+        return {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 class Malformed(Exception):
@@ -46,22 +56,23 @@ class Malformed(Exception):
 class Answer:
     """One answer as it arrives: `feed` it until it gives the whole."""
 
-    def __init__(self) -> None:
-        self._received = b""
-        self._parts: list[bytes] = []
-        self._missing = 0
-        self._chunked: _Chunks | None = None
-        self._until_end = False
-        self._status = 0
-        self._headers: dict[str, str] | None = None
-        self.may_go_on = False
-        """Whether another answer can follow on the connection."""
-        self.has_begun = False
+    # Most come in one piece, and need none of these to be set.
+    _received = b""
+    _parts: list[bytes] | None = None
+    _missing = 0
+    _chunked: _Chunks | None = None
+    _until_end = False
+    _status = 0
+    _head: bytes | None = None
+    _checksum: bytes | None = None
+    may_go_on = False
+    """Whether another answer can follow on the connection."""
+    has_begun = False
 
     def feed(self, data: bytes) -> Reply | None:
         """The answer where this is the last of it. Raises Malformed."""
         self.has_begun = True
-        while self._headers is None:
+        while self._head is None:
             data = self._received + data if self._received else data
             end = data.find(b"\r\n\r\n")
             if end < 0:
@@ -76,34 +87,39 @@ class Answer:
 
     def end(self) -> Reply | None:
         """The answer where it is whole now that the connection has ended."""
-        return self._whole() if self._headers is not None and self._until_end else None
+        return self._whole(b"".join(self._parts or ())) if self._until_end else None
 
     def _read_head(self, head: bytes) -> None:
-        line, *lines = head.decode("latin-1").split("\r\n")
-        self._status, is_kept = (200, True) if line == _OK else _read_status(line)
-        if self._status < 200:
-            # What comes before the answer itself.
-            return
-        headers: dict[str, str] = {}
-        for each in lines:
-            name, colon, value = each.partition(":")
-            if not colon:
-                raise Malformed("a header without a colon")
-            headers[name.lower()] = value.strip()
-        self._headers = headers
-        if "connection" in headers:
-            options = headers["connection"].lower()
-            is_kept = "close" not in options and (is_kept or "keep-alive" in options)
+        if head.startswith(_OK):
+            self._status, is_kept = 200, True
+        else:
+            self._status, is_kept = _read_status(head.partition(b"\r\n")[0])
+            if self._status < 200:
+                # What comes before the answer itself.
+                return
+        self._head = head
+        told = dict(_LOOKED_AT.findall(head.lower()))
+        checksum = told.get(b"x-amz-crc32")
+        if checksum is not None:
+            self._checksum = checksum.strip()
+        options = told.get(b"connection")
+        if options is not None:
+            is_kept = b"close" not in options and (is_kept or b"keep-alive" in options)
         self.may_go_on = is_kept
-        if "transfer-encoding" in headers:
-            if headers["transfer-encoding"].lower() != "chunked":
+        encoding = told.get(b"transfer-encoding")
+        length = told.get(b"content-length")
+        if encoding is not None:
+            if encoding.strip() != b"chunked":
                 raise Malformed("an unknown transfer encoding")
             self._chunked = _Chunks()
-        elif "content-length" in headers:
-            if not _LENGTH.fullmatch(headers["content-length"]):
+        elif length is not None:
+            number = _LENGTH.fullmatch(length)
+            if number is None:
                 raise Malformed("a length that is no number")
-            self._missing = int(headers["content-length"])
+            self._missing = int(number[1])
         else:
+            if any(b":" not in line for line in head.split(b"\r\n")[1:]):
+                raise Malformed("a header without a colon")
             self._until_end, self.may_go_on = True, False
 
     def _feed_body(self, data: bytes) -> Reply | None:
@@ -111,32 +127,29 @@ class Answer:
             body = self._chunked.feed(data)
             if body is None:
                 return None
-            self._parts = [body]
             self.may_go_on = self.may_go_on and not self._chunked.rest
-            return self._whole()
-        self._parts.append(data)
-        if self._until_end:
-            return None
+            return self._whole(body)
         self._missing -= len(data)
-        if self._missing > 0:
+        if self._until_end or self._missing > 0:
+            self._parts = self._parts or []
+            self._parts.append(data)
             return None
         if self._missing < 0:
             # Nothing was asked for that this could answer.
-            self._parts[-1] = data[: self._missing]
+            data = data[: self._missing]
             self.may_go_on = False
-        return self._whole()
+        return self._whole(b"".join([*self._parts, data]) if self._parts is not None else data)
 
-    def _whole(self) -> Reply:
-        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        return Reply(self._status, self._headers or {}, body)
+    def _whole(self, body: bytes) -> Reply:
+        return Reply(self._status, body, self._checksum, self._head or b"")
 
 
-def _read_status(line: str) -> tuple[int, bool]:
+def _read_status(line: bytes) -> tuple[int, bool]:
     """The status, and whether the connection is kept where nothing else is said. Raises Malformed."""
     told = _STATUS.fullmatch(line)
     if told is None:
         raise Malformed("no status line")
-    return int(told[2]), told[1] == "1"
+    return int(told[2]), told[1] == b"1"
 
 
 class _Chunks:
@@ -192,41 +205,46 @@ class _Connection(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._answer: Answer | None = None
         self._whole: asyncio.Future[Reply] | None = None
-        self._heard = 0.0
         self.lost = self._loop.create_future()
         """Done when the connection has ended."""
-        self.idle_since = 0.0
+        self.is_lost = False
+        self.heard = 0.0
+        """When something was last sent or received, by the loop's time."""
         self.may_go_on = True
-        self.was_answered = False
-        """Whether anything has come back for the last request."""
+        """Whether another request may follow: nothing is due, and what was due last was whole."""
 
-    async def exchange(self, request: bytes) -> Reply:
-        """The answer to a request. Raises ConnectionError, TimeoutError or Malformed."""
-        if self.lost.done():
+    def ask(self, request: bytes) -> asyncio.Future[Reply]:
+        """Sends a request; its answer fails with ConnectionError, TimeoutError or Malformed.
+
+        Raises ConnectionError where the connection has ended. `settle` has to follow.
+        """
+        if self.is_lost:
             raise ConnectionResetError("the connection has ended")
-        answer = self._answer = Answer()
+        self._answer = Answer()
         whole = self._whole = self._loop.create_future()
-        self._heard = self._loop.time()
-        self._transport.write(request)
+        self.heard = self._loop.time()
         self.may_go_on = False
-        try:
-            reply: Reply = await whole
-            self.may_go_on = answer.may_go_on
-            return reply
-        except asyncio.CancelledError:
-            if whole.done() and not whole.cancelled():
-                # Failed in the same moment; asyncio would log that nobody has looked.
-                whole.exception()
-            raise
-        finally:
-            self._answer = self._whole = None
-            self.was_answered = answer.has_begun
+        self._transport.write(request)
+        return whole
+
+    def settle(self) -> None:
+        """Nobody waits for the last request's answer any more."""
+        whole = self._whole
+        self._answer = self._whole = None
+        if not self.may_go_on and whole is not None and whole.done() and not whole.cancelled():
+            # Who waited may have been cancelled in the same moment; asyncio would log that nobody has looked.
+            whole.exception()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether anything has come back for the last request."""
+        return self._answer is not None and self._answer.has_begun
 
     def is_waiting(self, silent_since: float) -> bool:
         """Whether an answer is due; its request fails where nothing has been heard since then."""
         if self._whole is None:
             return False
-        if self._heard <= silent_since:
+        if self.heard <= silent_since:
             self._fail(TimeoutError())
         return True
 
@@ -247,16 +265,18 @@ class _Connection(asyncio.BufferedProtocol):
             # Nobody has asked for it.
             self.abort()
             return
-        self._heard = self._loop.time()
+        self.heard = self._loop.time()
         try:
             reply = answer.feed(data)
         except Malformed as error:
             self._fail(error)
             return
         if reply is not None:
+            self.may_go_on = answer.may_go_on
             whole.set_result(reply)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = True
         if not self.lost.done():
             self.lost.set_result(None)
         if self._whole is None or self._whole.done() or self._answer is None:
@@ -312,7 +332,9 @@ class Pool:
     async def post(self, lines: str, body: bytes) -> Reply:
         """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
         request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
-        async with self._turns:
+        if not self._turns.take():
+            await self._turns.wait()
+        try:
             while True:
                 connection = self._used_before()
                 is_new = connection is None
@@ -321,10 +343,10 @@ class Pool:
                 if self._looking is None:
                     self._look_later()
                 try:
-                    return await connection.exchange(request)
+                    return await connection.ask(request)
                 except OSError as error:
                     # An idle connection may have ended without our hearing of it; a new one has not.
-                    is_stale = not is_new and not connection.was_answered
+                    is_stale = not is_new and not connection.is_answered
                     if isinstance(error, ConnectionError) and is_stale:
                         continue
                     raise self._told(error) from error
@@ -332,6 +354,8 @@ class Pool:
                     raise boto.HTTPClientError(error=error) from error
                 finally:
                     self._leave(connection)
+        finally:
+            self._turns.give_back()
 
     async def close(self) -> None:
         """Closes every connection; what is still under way on one fails."""
@@ -369,18 +393,21 @@ class Pool:
 
     def _used_before(self) -> _Connection | None:
         """The connection that was used last, so that those not needed go unused and end."""
+        idle = self._idle
+        if not idle:
+            return None
         too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS
-        while self._idle and (self._idle[0].lost.done() or self._idle[0].idle_since < too_old):
-            self._idle.popleft().close()
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.lost.done():
+        while idle and (idle[0].is_lost or idle[0].heard < too_old):
+            idle.popleft().close()
+        while idle:
+            connection = idle.pop()
+            if not connection.is_lost:
                 return connection
         return None
 
     def _leave(self, connection: _Connection) -> None:
-        if connection.may_go_on and not self._is_closed and not connection.lost.done():
-            connection.idle_since = asyncio.get_running_loop().time()
+        connection.settle()
+        if connection.may_go_on and not self._is_closed and not connection.is_lost:
             self._idle.append(connection)
         else:
             # Whatever is still to come on it would be taken for another answer.

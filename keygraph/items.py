@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -153,12 +153,20 @@ def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
     return item
 
 
-def answered_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
-    """The item of the typed form as DynamoDB has just written it, whose form nobody but it has had in hand."""
-    return {
-        name: value["S"] if "S" in value else known_number(value["N"]) if "N" in value else from_typed(value)
-        for name, value in typed.items()
-    }
+def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Item]:
+    """The items of the typed form as DynamoDB has just written it, whose form nobody but it has had in hand."""
+    items = []
+    for typed in typed_items:
+        item: Item = {}
+        for name, value in typed.items():
+            if "S" in value:
+                item[name] = value["S"]
+            elif "N" in value:
+                item[name] = known_number(value["N"])
+            else:
+                item[name] = from_typed(value)
+        items.append(item)
+    return items
 
 
 def text_size(text: str) -> int:

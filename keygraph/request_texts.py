@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
@@ -25,7 +25,7 @@ from keygraph.errors import BadUserInput
 from keygraph.items import TypedValue, to_typed
 from keygraph.rendering import Wire, render, typed_key
 from keygraph.store import BatchGet, Count, Query, Within
-from keygraph.table import Index, Key, KeyAttribute, KeyValue, Table
+from keygraph.table import Key, KeyAttribute, KeyValue, Table
 
 _SHAPES = 512
 """How many shapes are kept. A server has as many as its clients have different lists; filters make new ones."""
@@ -66,7 +66,8 @@ class _QueryShape(NamedTuple):
     """A Query up to its key values, and what it is made for."""
 
     head: bytes
-    keyed: Table | Index
+    partition: KeyAttribute
+    sort: KeyAttribute | None
     filter: object
     """Held, so that no other filter is taken for this one."""
 
@@ -83,24 +84,24 @@ class RequestTexts:
         """What is sent for the request, and what `render` raises for it."""
         if isinstance(request, BatchGet):
             return self._batch(request)
-        start, limit = request.start, request.limit
         shape = self._shape(request)
         if shape is None:
             return ()
-        keyed, range_ = shape.keyed, request.range
-        values = {":v0": _typed(keyed.partition, request.partition, PARTITION_KEY_BYTES)}
-        if range_ is not None and keyed.sort is not None:
+        start, limit, range_, sort = request.start, request.limit, request.range, shape.sort
+        content = shape.head + _typed_text(shape.partition, request.partition, PARTITION_KEY_BYTES)
+        if range_ is not None and sort is not None:
             if isinstance(range_, Within):
-                values[":v1"] = _typed(keyed.sort, range_.low, SORT_KEY_BYTES)
-                values[":v2"] = _typed(keyed.sort, range_.high, SORT_KEY_BYTES)
+                low = _typed_text(sort, range_.low, SORT_KEY_BYTES)
+                content += b',":v1":%b,":v2":%b' % (low, _typed_text(sort, range_.high, SORT_KEY_BYTES))
                 refuse_crossed_bounds(range_.low, range_.high)
             else:
-                values[":v1"] = _typed(keyed.sort, range_.value, SORT_KEY_BYTES)
-        content = shape.head + encoded(values)[1:]
-        if limit is not None:
-            if limit < 1:
-                raise BadUserInput("The limit of a page is at least 1.")
-            content += b',"Limit":%d' % limit
+                content += b',":v1":' + _typed_text(sort, range_.value, SORT_KEY_BYTES)
+        if limit is None:
+            content += b"}"
+        elif limit < 1:
+            raise BadUserInput("The limit of a page is at least 1.")
+        else:
+            content += b'},"Limit":%d' % limit
         if start is not None:
             content += b',"ExclusiveStartKey":' + encoded(typed_key(self._table, request.index, start))
             if not can_go_on(request, start):
@@ -110,14 +111,19 @@ class RequestTexts:
     def _shape(self, request: Query | Count) -> _QueryShape | None:
         """The shape of the request; None where nothing can pass its filter."""
         # A filter is told by its identity: equal ones may differ, as 1 and True do.
-        told = (
-            type(request),
-            request.index,
-            type(request.range),
-            id(request.filter),
-            request.consistent,
-            *((request.projection, request.forward) if isinstance(request, Query) else ()),
-        )
+        told: tuple[object, ...]
+        index, filter_, consistent = request.index, id(request.filter), request.consistent
+        if isinstance(request, Query):
+            told = (
+                index,
+                type(request.range),
+                filter_,
+                consistent,
+                request.projection,
+                request.forward,
+            )
+        else:
+            told = (index, type(request.range), filter_, consistent)
         shape = self._queries.get(told)
         if shape is None:
             # Where to begin is of no shape, and may leave nothing to send.
@@ -130,26 +136,32 @@ class RequestTexts:
             own = 1 if request.range is None else 3 if isinstance(request.range, Within) else 2
             kept = dict(list(values.items())[own:])
             head = encoded(body)[:-1] + b',"ExpressionAttributeValues":'
-            head += encoded(kept)[:-1] + b"," if kept else b"{"
-            shape = _QueryShape(head, self._table.keyed(request.index), request.filter)
+            head += (encoded(kept)[:-1] + b"," if kept else b"{") + b'":v0":'
+            keyed = self._table.keyed(request.index)
+            shape = _QueryShape(head, keyed.partition, keyed.sort, request.filter)
             _keep(self._queries, told, shape)
         return shape
 
     def _batch(self, request: BatchGet) -> tuple[Text, ...]:
-        keys = list(dict.fromkeys(request.keys))
+        keys = request.keys
+        if len(keys) > 1:
+            keys = tuple(dict.fromkeys(keys))
         if not keys:
             return ()
+        is_single = len(keys) == 1
         typed = self._typed_keys(keys)
-        told = (len(keys) == 1, request.projection, request.consistent)
+        told = (is_single, request.projection, request.consistent)
         head = self._batches.get(told)
         if head is None:
-            head = self._batch_head(BatchGet(tuple(keys[:2]), request.projection, request.consistent))
+            head = self._batch_head(BatchGet(keys[:2], request.projection, request.consistent))
             _keep(self._batches, told, head)
-        if len(typed) == 1:
+        if is_single:
             return (Text("GetItem", b'%b"Key":%b}' % (head, encoded(typed[0]))),)
         return tuple(
-            Text("BatchGetItem", b'%b"Keys":%b}}}' % (head, encoded(typed[at : at + BATCH_GET_KEYS])))
-            for at in range(0, len(typed), BATCH_GET_KEYS)
+            [
+                Text("BatchGetItem", b'%b"Keys":%b}}}' % (head, encoded(typed[at : at + BATCH_GET_KEYS])))
+                for at in range(0, len(typed), BATCH_GET_KEYS)
+            ]
         )
 
     def _batch_head(self, request: BatchGet) -> bytes:
@@ -166,17 +178,18 @@ class RequestTexts:
 
     def _typed_keys(self, keys: Sequence[Key]) -> list[dict[str, TypedValue]]:
         partition, sort = self._table.partition, self._table.sort
-        if any(len(key) != len(self._table.keys) for key in keys):
+        if set(map(len, keys)) != {len(self._table.keys)}:
             return [typed_key(self._table, None, key) for key in keys]
+        columns = list(zip(*keys, strict=True))
+        if not _are_plain(partition, columns[0], PARTITION_KEY_BYTES) or (
+            sort is not None and not _are_plain(sort, columns[1], SORT_KEY_BYTES)
+        ):
+            return [typed_key(self._table, None, key) for key in keys]
+        first = partition.name
         if sort is None:
-            return [{partition.name: _typed(partition, first, PARTITION_KEY_BYTES)} for (first,) in keys]
-        return [
-            {
-                partition.name: _typed(partition, first, PARTITION_KEY_BYTES),
-                sort.name: _typed(sort, second, SORT_KEY_BYTES),
-            }
-            for first, second in keys
-        ]
+            return [{first: {"S": value}} for value in columns[0]]
+        second = sort.name
+        return [{first: {"S": one}, second: {"S": other}} for one, other in keys]
 
 
 def _from_the_beginning(request: Query | Count) -> Query | Count:
@@ -195,13 +208,21 @@ def _from_the_beginning(request: Query | Count) -> Query | Count:
     )
 
 
-def _typed(key: KeyAttribute, value: KeyValue, limit: int) -> TypedValue:
+def _typed_text(key: KeyAttribute, value: KeyValue, limit: int) -> bytes:
     """The key's value in DynamoDB's typed form. Raises BadUserInput as `checked_key_bytes` does."""
     # Most keys are short plain text, in which a character is a byte.
     if type(value) is str and key.type == "S" and 0 < len(value) <= limit and value.isascii():
-        return {"S": value}
+        return b'{"S":%b}' % orjson.dumps(value)
     checked_key_bytes(key, value, limit)
-    return to_typed(value)
+    return encoded(to_typed(value))
+
+
+def _are_plain(key: KeyAttribute, values: Sequence[KeyValue], limit: int) -> bool:
+    """Whether all are short plain texts, which need no further look."""
+    if key.type != "S" or set(map(type, values)) != {str}:
+        return False
+    texts = cast("Sequence[str]", values)
+    return all(texts) and len(max(texts, key=len)) <= limit and "".join(texts).isascii()
 
 
 def _keep(shapes: dict[Any, Any], told: object, shape: object) -> None:

@@ -3,7 +3,8 @@
 "Exponential Backoff And Jitter" in the AWS Architecture Blog: the pause before the n-th retry is drawn evenly
 between nothing and a bound that doubles with n, so that clients that failed together do not return together.
 "Retry behavior" in the AWS SDKs reference guide: retries are paid from a quota that successes fill again, so that what
-is down is not asked several times by everybody. How often one request is tried is decided by the deadline alone.
+is down is not asked several times by everybody. How often one request is tried is decided by the deadline, and by AWS's own
+setting where there is one.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Quota:
 
     def give_back(self, price: int | None) -> None:
         """A request succeeded: after a retry of that price, or at once."""
-        self._left = min(self._capacity, self._left + (_FIRST_SUCCESS if price is None else price))
+        if self._left < self._capacity:
+            self._left = min(self._capacity, self._left + (_FIRST_SUCCESS if price is None else price))
 
 
 class Deadlines:
@@ -65,9 +67,8 @@ class Deadlines:
         self._watched: deque[Attempts] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, attempts: Attempts) -> float:
+    def watch(self, attempts: Attempts, loop: asyncio.AbstractEventLoop) -> float:
         """The loop's time at which the attempts are ended, unless they are `done` before."""
-        loop = asyncio.get_running_loop()
         until = loop.time() + self._seconds
         self._watched.append(attempts)
         if self._timer is None:
@@ -76,15 +77,16 @@ class Deadlines:
 
     def done(self) -> None:
         """Some attempts are at their end; forgets the first ones that are."""
-        while self._watched and not self._watched[0].is_running:
-            self._watched.popleft()
+        watched = self._watched
+        while watched and watched[0].task is None:
+            watched.popleft()
 
     def _end_late(self) -> None:
         self._timer = None
         loop = asyncio.get_running_loop()
         # A timer may be early by what the clock cannot tell apart.
         now = loop.time() + 0.001
-        while self._watched and (not self._watched[0].is_running or self._watched[0].until <= now):
+        while self._watched and (self._watched[0].task is None or self._watched[0].until <= now):
             self._watched.popleft().end()
         if self._watched:
             self._timer = loop.call_at(self._watched[0].until, self._end_late)
@@ -96,29 +98,25 @@ class Attempts:
     What runs inside is cancelled when the deadline passes, and the last failure raised, or TimedOut without one.
     """
 
-    __slots__ = ("_backoff", "_cancelling", "_deadlines", "_is_late", "_late", "_task", "failure", "until")
+    __slots__ = ("_backoff", "_cancelling", "_deadlines", "_is_late", "_late", "failure", "task", "until")
 
     def __init__(self, deadlines: Deadlines, backoff: Backoff, late: str) -> None:
         """`late` is the message of TimedOut."""
         self._deadlines = deadlines
         self._backoff = backoff
         self._late = late
-        self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
         self._is_late = False
+        self.task: asyncio.Task[Any] | None = None
+        """What runs inside; None where there is nothing to end."""
         self.until = 0.0
         self.failure: KeygraphError | None = None
 
-    @property
-    def is_running(self) -> bool:
-        """Whether there is still something to end."""
-        return self._task is not None
-
     def end(self) -> None:
         """Cancels what runs inside."""
-        if self._task is not None:
+        if self.task is not None:
             self._is_late = True
-            self._task.cancel()
+            self.task.cancel()
 
     async def wait(self, attempt: int, failure: KeygraphError) -> None:
         """Pauses before retry number `attempt`. Raises the failure where the deadline would pass meanwhile."""
@@ -129,18 +127,21 @@ class Attempts:
         await asyncio.sleep(pause)
 
     def __enter__(self) -> Self:
-        task = self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = self.task = asyncio.current_task(loop)
         if task is None:
             raise RuntimeError("what has a deadline runs in a task of asyncio")
         self._cancelling = task.cancelling()
-        self.until = self._deadlines.watch(self)
+        self.until = self._deadlines.watch(self, loop)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        task, self._task = self._task, None
+        task, self.task = self.task, None
         self._deadlines.done()
+        if kind is None and not self._is_late:
+            return
         # As in `asyncio.timeout`: whoever else cancels the task must see it cancelled.
         is_ours = self._is_late and task is not None and task.uncancel() <= self._cancelling
         if is_ours and kind is asyncio.CancelledError:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 from keygraph.dynamodb_errors import meaning
 from keygraph.errors import Throttled
 from keygraph.rendering import Wire
@@ -15,12 +18,21 @@ class Sender:
     """How calls are sent: by which transport, for which table, in how many seconds, with how many retries."""
 
     def __init__(
-        self, transport: Transport, table: str, endpoint: str, deadline: float, backoff: Backoff, quota: Quota
+        self,
+        transport: Transport,
+        table: str,
+        endpoint: str,
+        deadline: float,
+        backoff: Backoff,
+        quota: Quota,
+        tries: int | None,
     ) -> None:
+        """`tries` is how often a call is sent at most; None where the deadline and the quota alone decide."""
         self.transport = transport
         self.table = table
         self.endpoint = endpoint
         self.quota = quota
+        self.tries = tries
         self._backoff = backoff
         self._deadlines = Deadlines(deadline)
         self._late = f"DynamoDB at {endpoint} did not answer within {deadline:g} seconds"
@@ -75,21 +87,36 @@ class Sending(Attempts):
                 sender.quota.give_back(paid)
                 self._count(wire, answer)
                 return answer
-            paid = sender.quota.pay(failure)
-            await self.wait(attempt, failure)
             attempt += 1
+            if sender.tries is not None and attempt >= sender.tries:
+                raise failure
+            paid = sender.quota.pay(failure)
+            await self.wait(attempt - 1, failure)
 
     def _count(self, wire: Call, answer: Body) -> None:
         consumed = answer.get("ConsumedCapacity") or ()
-        if isinstance(consumed, dict):
-            consumed = (consumed,)
-        units = sum([each.get("CapacityUnits", 0.0) for each in consumed])
+        if type(consumed) is dict:
+            units = consumed.get("CapacityUnits", 0.0)
+        else:
+            units = sum([each.get("CapacityUnits", 0.0) for each in consumed])
         if wire.operation == "BatchWriteItem":
             self._write_units += units
         else:
             self._read_units += units
 
-    async def until_processed(self, wire: Call) -> list[Body]:
+    async def all(self, calls: Sequence[Call]) -> list[Body]:
+        """The answers of calls that go out together, each until nothing of it is left unprocessed."""
+        if len(calls) == 1:
+            return await self._until_processed(calls[0])
+        try:
+            # The first failure cancels the others, and is raised when they have ended.
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._until_processed(call)) for call in calls]
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        return [answer for task in tasks for answer in task.result()]
+
+    async def _until_processed(self, wire: Call) -> list[Body]:
         """The answers of a batch until nothing of it is left unprocessed."""
         answers = []
         attempt = 0

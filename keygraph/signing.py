@@ -9,13 +9,15 @@ from __future__ import annotations
 import hmac
 import time
 from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, quote, urlsplit
 
 from botocore.utils import normalize_url_path
 
 CONTENT_TYPE = "application/x-amz-json-1.0"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_NOTHING = sha256()
+"""A hash to copy, which is quicker than beginning one."""
 
 
 class Credentials(Protocol):
@@ -41,7 +43,8 @@ class Signer:
         self._head = f"POST\n{path}\n\ncontent-type:{CONTENT_TYPE}\nhost:{self.host}\nx-amz-date:"
         self._key = _Key("", "", b"")
         self._signed: tuple[int, str, str, str | None] = (-1, "", "", None)
-        self._texts = _Texts("", "", "", "")
+        self._texts = _Texts("", "", "", b"")
+        self._prepared: dict[str, _Prepared] = {}
 
     def lines(self, credentials: Credentials, target: str, body: bytes, at: float) -> str:
         """The request's headers, signature and all, each a line. `target` is the operation, `at` the time in Unix seconds.
@@ -52,10 +55,26 @@ class Signer:
         if signed != self._signed:
             self._begin(*signed)
             self._signed = signed
+        prepared = self._prepared.get(target)
+        if prepared is None:
+            prepared = self._prepared[target] = self._prepare(target)
+        hashed = _NOTHING.copy()
+        hashed.update(body)
+        request = prepared.request.copy()
+        request.update(hashed.hexdigest().encode())
+        inner = prepared.inner.copy()
+        inner.update(request.hexdigest().encode())
+        outer = prepared.outer.copy()
+        outer.update(inner.digest())
+        return f"{prepared.before}{outer.hexdigest()}{prepared.after}"
+
+    def _prepare(self, target: str) -> _Prepared:
         texts = self._texts
-        request = f"{texts.request}{target}{texts.signed}{sha256(body).hexdigest()}"
-        signature = self._key.signature(f"{texts.scope}{sha256(request.encode()).hexdigest()}")
-        return f"{texts.lines}{signature}\r\nX-Amz-Target: {target}\r\n"
+        inner = self._key.inner.copy()
+        inner.update(texts.scope)
+        request = f"{texts.request}{target}{texts.signed}"
+        after = f"\r\nX-Amz-Target: {target}\r\n"
+        return _Prepared(sha256(request.encode()), inner, self._key.outer, texts.lines, after)
 
     def _begin(self, second: int, access_key: str, secret: str, token: str | None) -> None:
         """Makes everything that the requests of one second have in common."""
@@ -82,37 +101,42 @@ class Signer:
         self._texts = _Texts(
             request=f"{self._head}{stamp}\n{named}x-amz-target:",
             signed=f"\n\n{names}\n",
-            scope=f"AWS4-HMAC-SHA256\n{stamp}\n{day}/{self._scope}\n",
             lines="\r\n".join(lines),
+            scope=f"AWS4-HMAC-SHA256\n{stamp}\n{day}/{self._scope}\n".encode(),
         )
+        self._prepared = {}
 
 
 class _Texts(NamedTuple):
     """What is the same in all requests of one second: of the canonical request before and after the target, of the
-    text that is signed, and of the headers."""
+    headers, and of the text that is signed."""
 
     request: str
     signed: str
-    scope: str
     lines: str
+    scope: bytes
+
+
+class _Prepared(NamedTuple):
+    """What is the same in all requests of one second to one target: hashes of the canonical request and of the text
+    that is signed as far as they go, the hash that ends the signature, and the headers before and after it."""
+
+    request: Any
+    inner: Any
+    outer: Any
+    before: str
+    after: str
 
 
 class _Key:
-    """A day's signing key, as the two hashes that RFC 2104 begins with it: copying them is quicker than beginning again."""
+    """A day's signing key, as the two hashes that RFC 2104 begins with it."""
 
     def __init__(self, secret: str, day: str, key: bytes) -> None:
         self.secret = secret
         self.day = day
         block = key.ljust(64, b"\0")
-        self._inner = sha256(bytes(byte ^ 0x36 for byte in block))
-        self._outer = sha256(bytes(byte ^ 0x5C for byte in block))
-
-    def signature(self, text: str) -> str:
-        """The HMAC of the text by this key."""
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(text.encode())
-        outer.update(inner.digest())
-        return outer.hexdigest()
+        self.inner = sha256(bytes(byte ^ 0x36 for byte in block))
+        self.outer = sha256(bytes(byte ^ 0x5C for byte in block))
 
 
 def host_of(parts: SplitResult) -> str:

@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from keygraph.conditions import Condition, Path
 from keygraph.items import Item
 from keygraph.table import Key, KeyValue, Position, Table
+from keygraph.values import value
 
 Answer = TypeVar("Answer", covariant=True)
 
@@ -28,17 +29,17 @@ class Request(Generic[Answer]):
 # --- Ranges of a sort key -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Equals:
     value: KeyValue
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Prefix:
     value: str | bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Within:
     """Both bounds are included."""
 
@@ -46,22 +47,22 @@ class Within:
     high: KeyValue
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AtLeast:
     value: KeyValue
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AtMost:
     value: KeyValue
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Above:
     value: KeyValue
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Below:
     value: KeyValue
 
@@ -73,7 +74,7 @@ Range: TypeAlias = Equals | Prefix | Within | AtLeast | AtMost | Above | Below
 # --- Answers ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Cost:
     """What a request cost: requests on the wire, capacity units."""
 
@@ -89,7 +90,7 @@ class Cost:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Page:
     """One page: the items that passed the filter, how many were looked at, and where to go on from.
 
@@ -102,7 +103,7 @@ class Page:
     cost: Cost
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Counted:
     """How many items of one page passed the filter; as for `Page` otherwise."""
 
@@ -112,7 +113,7 @@ class Counted:
     cost: Cost
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Batch:
     """The items of a `BatchGet`, one for each key in the order asked for; None where there is none."""
 
@@ -120,7 +121,7 @@ class Batch:
     cost: Cost
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Written:
     """Everything was written."""
 
@@ -130,7 +131,7 @@ class Written:
 # --- Requests -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Query(Request[Page]):
     """One page of one partition of the table or of an index, in the order of its sort key.
 
@@ -148,7 +149,7 @@ class Query(Request[Page]):
     consistent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Count(Request[Counted]):
     """How many items one page of a partition has (`Select=COUNT`)."""
 
@@ -161,7 +162,7 @@ class Count(Request[Counted]):
     consistent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class BatchGet(Request[Batch]):
     """The items with these table keys; equal keys are read once."""
 
@@ -170,7 +171,7 @@ class BatchGet(Request[Batch]):
     consistent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Scan(Request[Page]):
     """One page of one of `segments` parts of the whole table."""
 
@@ -181,7 +182,7 @@ class Scan(Request[Page]):
     consistent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class BatchWrite(Request[Written]):
     """Puts and deletes, none conditional; the last one wins where two are of one key."""
 
@@ -189,22 +190,22 @@ class BatchWrite(Request[Written]):
     deletes: tuple[Key, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class CreateTable(Request[None]):
     """Creates the table with its indexes, and waits until it can be used. Nothing happens where it exists."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class DescribeTable(Request["Table | None"]):
     """The table as the store has it, or None where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ListTables(Request[tuple[str, ...]]):
     """The names of all tables that the store has, the one that it was opened for or not."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class DeleteTable(Request[None]):
     """Deletes the table with everything in it. Nothing happens where there is none."""
 

@@ -7,6 +7,7 @@ import datetime
 import ipaddress
 import logging
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -72,7 +73,11 @@ async def opened(
         read_seconds=read_seconds,
     )
     transport = DirectTransport(
-        pool, signer, more.pop("credentials", _credentials), more.pop("others", NoOthers())
+        pool,
+        signer,
+        more.pop("credentials", _credentials),
+        more.pop("others", NoOthers()),
+        more.pop("clock", time.time),
     )
     store = DynamoDBStore(transport, table, deadline=deadline, backoff=QUICK, **more)
     try:
@@ -182,7 +187,7 @@ async def test_a_wrong_clock_is_set_right(ahead: float) -> None:
         assert server.happened == {"skewed": 5, "none": 6}
 
 
-async def test_credentials_are_asked_for_with_every_request() -> None:
+async def test_credentials_are_asked_for_every_second() -> None:
     """A role's credentials would be used beyond their end."""
     given = iter(["first", "second"])
     asked: list[str] = []
@@ -192,10 +197,15 @@ async def test_credentials_are_asked_for_with_every_request() -> None:
         return ReadOnlyCredentials(asked[-1], "secret", "token")
 
     server = FaultyDynamoDB()
-    async with server.running() as url, opened(url, credentials=credentials) as store:
-        await store.send(Query("A"))
-        await store.send(Query("A"))
-    assert asked == ["first", "second"]
+    now = float(int(time.time()))
+    moments = iter([now, now + 0.9, now + 1.1])
+    async with (
+        server.running() as url,
+        opened(url, credentials=credentials, clock=lambda: next(moments)) as store,
+    ):
+        for expected in (["first"], ["first"], ["first", "second"]):
+            await store.send(Query("A"))
+            assert asked == expected
 
 
 # --- Connections --------------------------------------------------------------------------------------
@@ -334,6 +344,57 @@ async def test_certificates_are_verified(
         else:
             with pytest.raises(Unavailable, match=r"no secure connection to 127.0.0.1:\d+: check its cert"):
                 await store.send(Query("A"))
+
+
+# --- How often ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TransportName)
+@pytest.mark.parametrize("is_in_profile", [False, True])
+@pytest.mark.parametrize("tries", [1, 3])
+async def test_how_often_a_request_is_sent_is_what_awss_settings_say(
+    name: TransportName, is_in_profile: bool, tries: int, aws: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever has set a number for all that uses AWS would find another one here."""
+    if is_in_profile:
+        config = tmp_path / "config"
+        config.write_text(f"[profile shop]\nmax_attempts = {tries}\n")
+        aws.setenv("AWS_CONFIG_FILE", str(config))
+        aws.setenv("AWS_PROFILE", "shop")
+    else:
+        aws.setenv("AWS_MAX_ATTEMPTS", str(tries))
+    server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
+    async with server.running() as url, open_dynamodb(table, url, transport=name) as store:
+        for _ in range(2):
+            with pytest.raises(Throttled):
+                await store.send(Query("A"))
+        assert server.happened == {"throttled": 2 * tries}
+        server.failing = 0.0
+        await store.send(Query("A"))
+
+
+@pytest.mark.parametrize("name", TransportName)
+async def test_without_a_setting_the_deadline_and_the_quota_say_how_often(
+    name: TransportName, aws: pytest.MonkeyPatch
+) -> None:
+    """A short throttling would already be an error."""
+    aws.setattr("keygraph.dynamodb.Backoff", lambda: QUICK)
+    server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
+    async with server.running() as url, open_dynamodb(table, url, transport=name) as store:
+        with pytest.raises(Throttled):
+            await store.send(Query("A"))
+    # The first, and 100 retries for 5 each of a quota of 500.
+    assert server.happened == {"throttled": 101}
+
+
+async def test_a_number_that_is_none_is_told(aws: pytest.MonkeyPatch) -> None:
+    """A mistake in a setting would look like one of Keygraph's."""
+    aws.setenv("AWS_MAX_ATTEMPTS", "often")
+    with pytest.raises(
+        Unavailable, match="AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is no whole"
+    ):
+        async with open_dynamodb(table):
+            pass
 
 
 # --- Which transport ----------------------------------------------------------------------------------
