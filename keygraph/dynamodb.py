@@ -301,7 +301,8 @@ async def open_dynamodb(
         if meant is None:
             raise
         raise meant.error from error
-    store = DynamoDBStore(opened, table, deadline=deadline, tries=tries, endpoint=endpoint)
+    quota = Quota.of_connections(concurrency)
+    store = DynamoDBStore(opened, table, deadline=deadline, quota=quota, tries=tries, endpoint=endpoint)
     try:
         yield store
     finally:

@@ -34,10 +34,21 @@ class Backoff:
         return random.uniform(0, min(self.longest, self.first * 2.0 ** min(attempt, 30)))
 
 
-class Quota:
-    """What retries are paid from, shared by all requests of a store; the numbers are those of the SDKs."""
+_LEAST_CAPACITY = 500
 
-    def __init__(self, capacity: int = 500) -> None:
+
+class Quota:
+    """What retries are paid from, shared by all requests of a store; the prices are those of the SDKs.
+
+    So is the capacity, of a client with 50 connections. One with more has more under way that may fail at the same time.
+    """
+
+    @classmethod
+    def of_connections(cls, connections: int) -> Quota:
+        """The quota of a store with so many connections."""
+        return cls(max(_LEAST_CAPACITY, connections * _LEAST_CAPACITY // 50))
+
+    def __init__(self, capacity: int = _LEAST_CAPACITY) -> None:
         self._capacity = capacity
         self._left = capacity
 

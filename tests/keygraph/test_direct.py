@@ -132,6 +132,15 @@ async def test_nothing_is_lost_and_nothing_wrong_with_faults_in_a_third_of_the_r
     assert 0.2 < 1 - server.happened["none"] / server.happened.total() < 0.4
 
 
+async def test_a_burst_of_failures_is_not_an_outage() -> None:
+    """Where hundreds are under way the quota of a smaller client would be spent at once, and their answers lost."""
+    server = FaultyDynamoDB(7, failing=0.3, faults=("throttled",))
+    quota = Quota.of_connections(256)
+    async with server.running() as url, opened(url, connections=256, quota=quota) as store:
+        answers = await asyncio.gather(*(store.send(BatchGet((_key(number),))) for number in range(1000)))
+    assert [answer.items for answer in answers] == [[None]] * 1000
+
+
 @pytest.mark.parametrize(
     ("fault", "expected", "message"),
     [
