@@ -1,6 +1,6 @@
 """One answer: what the planned execution answers, and what a naive one does that reads each field by itself.
 
-`python -m tests.resolvers.differential 10000` asks so many random operations of each model's random tables, and
+`python -m tests.resolvers.differential 10000` asks so many random operations of random tables, one model after another, and
 stops at the first that has two answers; `--seed` begins with another one, `--model` takes one model alone.
 
 **What is compared.** `data` is equal, and so are the errors, as a set of (path, code). The specification leaves one
