@@ -389,10 +389,10 @@ async def test_without_a_setting_the_deadline_and_the_quota_say_how_often(
     """A short throttling would already be an error."""
     aws.setattr("keygraph.dynamodb.Backoff", lambda: QUICK)
     server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
-    async with server.running() as url, open_dynamodb(table, url, transport=name) as store:
+    async with server.running() as url, open_dynamodb(table, url, concurrency=50, transport=name) as store:
         with pytest.raises(Throttled):
             await store.send(Query("A"))
-    # The first, and 100 retries for 5 each of a quota of 500.
+    # The first, and 100 retries for 5 each of the quota of 50 connections, which is 500.
     assert server.happened == {"throttled": 101}
 
 
