@@ -35,10 +35,10 @@ PARTS = {
     "requests: text, signature, deadline, turns": "request_texts signing direct credentials retrying sending turns rendering",
     "answers: JSON, values, pages": "dynamodb items store",
     "keys and lists: what is read, and which item is what": "listing reading paths ranges templates graph model records "
-    "item_readers projecting siblings table key_text types together",
+    "item_readers projecting siblings table key_text types together named_edges _record_keys",
     "execution: what goes on when something has come": "execution list_reads connections items_by_key gathering loaders "
-    "work visits sources roots plan whole_lists __init__",
-    "the answer: values, objects, lists": "completion writers global_ids scalars",
+    "work visits sources roots plan field_plans whole_lists __init__",
+    "the answer: values, objects, lists": "completion columns writers global_ids scalars",
     "metering, statistics, limits": "metering statistics late_estimates cost list_costs charges context",
     "document, plan, variables, arguments": "documents arguments service values convert schema_converter inputs",
 }
