@@ -10,7 +10,7 @@ from collections import deque
 
 
 class Turns:
-    """So many turns; `async with` takes one, and gives it back."""
+    """So many turns. Whoever has taken one, at once or after waiting, gives it back."""
 
     def __init__(self, count: int) -> None:
         self._left = count
@@ -43,10 +43,3 @@ class Turns:
                 turn.set_result(None)
                 return
         self._left += 1
-
-    async def __aenter__(self) -> None:
-        if not self.take():
-            await self.wait()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.give_back()

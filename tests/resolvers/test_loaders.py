@@ -182,8 +182,9 @@ def orders_of(user: str) -> NeighbourList:
     return bind(commerce, commerce.path(commerce.types["User"], "orders"), (user,))
 
 
-async def test_lists_fail_and_are_cancelled_alone() -> None:
-    """One list that fails would fail all lists of its level."""
+@pytest.mark.parametrize("concurrency", [1, 64])
+async def test_lists_fail_and_are_cancelled_alone(concurrency: int) -> None:
+    """One list that fails would fail all lists of its level, or keep its turn, and those behind it would never be read."""
 
     async def answer(request: Request[Any]) -> Any:
         assert isinstance(request, Query)
@@ -196,7 +197,7 @@ async def test_lists_fail_and_are_cancelled_alone() -> None:
         return Page([], 0, None, Cost())
 
     store = HandledStore(answer)
-    lists = NeighbourLoader(store, 64)
+    lists = NeighbourLoader(store, concurrency)
     names = ["a", "bad", "gone", "b", "a"]
     waiters = [asyncio.ensure_future(lists.page(PageOf(orders_of(name), Extent(5)))) for name in names]
     for _ in range(6):
