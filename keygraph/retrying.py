@@ -19,6 +19,7 @@ from typing import Any, Self
 from keygraph.errors import KeygraphError, TimedOut
 
 _RETRY, _RETRY_AFTER_TIMEOUT, _FIRST_SUCCESS = 5, 10, 1
+_LEAST_CAPACITY, _ITS_CONNECTIONS = 500, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,6 @@ class Backoff:
         return random.uniform(0, min(self.longest, self.first * 2.0 ** min(attempt, 30)))
 
 
-_LEAST_CAPACITY = 500
-
-
 class Quota:
     """What retries are paid from, shared by all requests of a store; the prices are those of the SDKs.
 
@@ -46,7 +44,7 @@ class Quota:
     @classmethod
     def of_connections(cls, connections: int) -> Quota:
         """The quota of a store with so many connections."""
-        return cls(max(_LEAST_CAPACITY, connections * _LEAST_CAPACITY // 50))
+        return cls(max(_LEAST_CAPACITY, connections * _LEAST_CAPACITY // _ITS_CONNECTIONS))
 
     def __init__(self, capacity: int = _LEAST_CAPACITY) -> None:
         self._capacity = capacity
