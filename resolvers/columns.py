@@ -12,15 +12,13 @@ from itertools import chain
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from graphql import is_leaf_type, is_non_null_type
-
 from keygraph.item_readers import plain_attribute
 from keygraph.members import Field
 from resolvers.field_plans import Below, FieldPlan
 from resolvers.meanings import Called, Edges, Nodes, NodesByIds, PageInfo, Stored
 from resolvers.plan import ObjectPlan
 from resolvers.visits import ListVisit, Visit
-from resolvers.writers import LEADS_ON, is_written_as_read, serializer, writer
+from resolvers.writers import LEADS_ON, is_leaf, is_written_as_read, serializer, writer
 
 if TYPE_CHECKING:
     from resolvers.completion import Completion
@@ -46,7 +44,7 @@ def columns(plan: ObjectPlan) -> Columns:
     return Columns(
         tuple(field.key for field in plan.fields),
         tuple(_column(plan, field) for field in plan.fields),
-        any(_is_leaf(field) for field in plan.fields),
+        any(is_leaf(field) for field in plan.fields),
     )
 
 
@@ -64,7 +62,7 @@ def rows(run: Completion, plan: ObjectPlan, objects: Sequence[Any]) -> list[dict
 
 def _column(plan: ObjectPlan, field: FieldPlan) -> Column:
     if field.definition is not None:
-        if _is_leaf(field):
+        if is_leaf(field):
             return _leaf_column(plan, field, cast(Stored, field.meaning).field)
         match field.meaning:
             case Edges() | Nodes():
@@ -84,17 +82,8 @@ def _column(plan: ObjectPlan, field: FieldPlan) -> Column:
 # --- Leaves -------------------------------------------------------------------------------------------
 
 
-def _is_leaf(field: FieldPlan) -> bool:
-    """Whether the field is one value that is stored."""
-    return isinstance(field.meaning, Stored) and is_leaf_type(_nullable(field))
-
-
-def _nullable(field: FieldPlan) -> Any:
-    return field.type.of_type if is_non_null_type(field.type) else field.type
-
-
 def _leaf_column(plan: ObjectPlan, field: FieldPlan, stored: Field) -> Column:
-    record, is_nullable, type_ = plan.record, field.is_nullable, _nullable(field)
+    record, is_nullable, type_ = plan.record, field.is_nullable, field.nullable_type
     if record is None:
         raise LookupError(f"{plan.of.name} has no items")
     serialize = None if is_written_as_read(stored, type_) else serializer(type_)

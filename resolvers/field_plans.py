@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphql import (
     FieldNode,
@@ -51,6 +51,11 @@ class FieldPlan:
         if self.definition is None:
             raise LookupError("__typename has no definition")
         return self.definition.type
+
+    @property
+    def nullable_type(self) -> Any:
+        """Its type, or that which it is where it may not be null."""
+        return self.type.of_type if is_non_null_type(self.type) else self.type
 
     @property
     def is_nullable(self) -> bool:

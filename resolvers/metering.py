@@ -107,7 +107,7 @@ class MeteredStore:
         return self.budget is not None and self.read_units > self.budget
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        if self.budget is not None and self.read_units > self.budget:
+        if self.is_exceeded:
             raise CostExceeded("the operation has used up what it may cost")
         origin = ORIGIN.get()
         round_trip = origin.round_trip if origin else 1

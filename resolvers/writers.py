@@ -89,9 +89,8 @@ def writer(plan: ObjectPlan, field: FieldPlan) -> Write:
     key = field.key
     if field.meaning is None:
         return lambda run, source, path: run.foreign(key)
-    nullable = field.type.of_type if is_non_null_type(field.type) else field.type
-    if isinstance(field.meaning, Stored) and is_leaf_type(nullable):
-        return _leaf_writer(plan, field, field.meaning.field, nullable)
+    if is_leaf(field):
+        return _leaf_writer(plan, field, cast(Stored, field.meaning).field)
     value_of, complete = _value_of(field), _completer(field, field.type)
     if isinstance(field.meaning, LEADS_ON):
         return _object_writer(field, complete)
@@ -129,14 +128,19 @@ _WRITTEN_AS_READ: Mapping[Kind, object] = {
 """The kinds of fields whose values, once read, are what the scalar writes."""
 
 
+def is_leaf(field: FieldPlan) -> bool:
+    """Whether the field is one value that is stored."""
+    return isinstance(field.meaning, Stored) and is_leaf_type(field.nullable_type)
+
+
 def is_written_as_read(field: Field, type_: Any) -> bool:
     """Whether the field's values, once read, are what its type writes."""
     return _WRITTEN_AS_READ.get(field.type.kind) is type_
 
 
-def _leaf_writer(plan: ObjectPlan, field: FieldPlan, stored: Field, type_: Any) -> Write:
+def _leaf_writer(plan: ObjectPlan, field: FieldPlan, stored: Field) -> Write:
     """What writes a stored field that is one value: with as few steps as there can be, for there are most of these."""
-    record, name = plan.record, stored.name
+    record, name, type_ = plan.record, stored.name, field.nullable_type
     if record is None:
         raise LookupError(f"{plan.of.name} has no items")
     missing = None if field.is_nullable else _null_message(field)
