@@ -31,7 +31,7 @@ from tests import dynamodb_local
 OPERATIONS, AT_ONCE = 160, 16
 
 PARTS = {
-    "connections: HTTP, sockets, the event loop": "http1 base_events selector_events selectors events tasks _weakrefset",
+    "connections: HTTP, sockets, the event loop": "http1 http1_answers base_events selector_events selectors events tasks _weakrefset",
     "requests: text, signature, deadline, turns": "request_texts signing direct credentials retrying sending turns rendering",
     "answers: JSON, values, pages": "dynamodb items store",
     "keys and lists: what is read, and which item is what": "listing reading paths ranges templates graph model records "

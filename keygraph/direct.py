@@ -18,7 +18,7 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from keygraph.dynamodb_errors import ClockCorrected, is_skewed
-from keygraph.http1 import Reply
+from keygraph.http1_answers import Reply
 from keygraph.request_texts import Call, Text, encoded
 from keygraph.signing import Credentials, Signer
 from keygraph.transports import Body, Transport

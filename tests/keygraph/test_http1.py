@@ -14,7 +14,8 @@ from botocore import exceptions as boto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.http1 import Answer, Malformed, Pool
+from keygraph.http1 import Pool
+from keygraph.http1_answers import Answer, Malformed
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
