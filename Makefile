@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-PLAYGROUND := server/playground/assets/.installed
+PLAYGROUND := server/keygraph_server/playground/assets/.installed
 APOLLO := bench/compare/peers/apollo
 BENCH := $(VENV)/.bench
 
@@ -107,5 +107,5 @@ $(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
 		echo "npm could not install the packages of the peer on Node." >&2; }
 
 # Without these files the playground takes the same ones from a CDN, so that a missing npm is one line and no failure.
-$(PLAYGROUND): server/playground/manifest.json server/playground/package-lock.json | $(INSTALLED)
-	@! $(BIN)/python -m server.playground install || touch $@
+$(PLAYGROUND): server/keygraph_server/playground/manifest.json server/keygraph_server/playground/package-lock.json | $(INSTALLED)
+	@! $(BIN)/python -m keygraph_server.playground install || touch $@

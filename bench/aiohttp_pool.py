@@ -1,4 +1,4 @@
-"""aiohttp in the place of `keygraph.http1`: what the direct transport would cost on a general client."""
+"""aiohttp in the place of `keygraph.engines.dynamodb.http1`: what the direct transport would cost on a general client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import aiohttp
 from botocore import exceptions as boto
 from yarl import URL
 
-from keygraph.http1_answers import Reply
+from keygraph.engines.dynamodb.http1_answers import Reply
 
 _IDLE_SECONDS = 30.0
 """How long a connection may be idle; DynamoDB itself closes it after a minute or so."""

@@ -47,17 +47,17 @@ from graphql import (
 from bench.bound_document import WalkedDocument
 from bench.bound_items import Items
 from bench.bound_requests import Requests, RoundTrip
-from keygraph.items import Item
-from keygraph.listing import NeighbourList, bind
-from keygraph.members import End
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
+from keygraph.lists.listing import NeighbourList, bind
+from keygraph.model.members import End
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph.paths import AccessPath
-from keygraph.records import RecordType
-from keygraph.table import Key
-from resolvers.connections import DEFAULT_PAGE_SIZE, SortDirection
-from resolvers.global_ids import read_global_id
-from resolvers.inputs import condition, key_value, narrowings, required_texts
-from resolvers.meanings import (
+from keygraph_resolvers.read.connection import DEFAULT_PAGE_SIZE, SortDirection
+from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.inputs import condition, key_value, narrowings, required_texts
+from keygraph_resolvers.schema.meanings import (
     Called,
     Edges,
     FarNode,
@@ -73,7 +73,7 @@ from resolvers.meanings import (
     Stored,
     TotalCount,
 )
-from resolvers.schema import GraphSchema
+from keygraph_resolvers.schema.types import GraphSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,11 @@ from graphql.execution.values import (
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 from strawberry.types.arguments import convert_arguments
 
-from resolvers.definitions import ServedField, given_arguments
-from resolvers.meanings import (
+from keygraph_resolvers.schema.definitions import ServedField, given_arguments
+from keygraph_resolvers.schema.meanings import (
     Meaning,
 )
-from resolvers.schema import GraphSchema
+from keygraph_resolvers.schema.types import GraphSchema
 
 
 class WalkedDocument:

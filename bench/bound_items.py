@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from keygraph.items import Item
-from keygraph.listing import NeighbourList
-from keygraph.table import Key, KeyValue, Table
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key, KeyValue, Table
+from keygraph.lists.listing import NeighbourList
 
 
 class Items:

@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from bench.bound_items import Items
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key, KeyValue
 from keygraph.graph import Graph
-from keygraph.items import Item
-from keygraph.listing import NeighbourList
-from keygraph.ranges import Span
-from keygraph.table import Key, KeyValue
+from keygraph.lists.listing import NeighbourList
+from keygraph.lists.ranges import Span
 
 BATCH_KEYS = 100
 """DynamoDB's limit on the keys of a BatchGetItem."""

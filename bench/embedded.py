@@ -26,13 +26,13 @@ from typing import Any
 
 from bench.measuring import filled_store
 from bench.plots import lines_plot
-from examples import commerce
-from keygraph.bulk import BATCH_ITEMS, write_in_turns
-from keygraph.conditions import Eq
-from keygraph.interchange import Interchange
-from keygraph.items import Item
-from keygraph.sqlite import open_sqlite
-from keygraph.store import BatchGet, Count, CreateTable, Prefix, Query, Request, Store
+from keygraph.dynamo.conditions import Eq
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Count, CreateTable, Prefix, Query, Request, Store
+from keygraph.engines.sqlite.engine import open_sqlite
+from keygraph.tables.bulk import BATCH_ITEMS, write_in_turns
+from keygraph.tables.interchange import Interchange
+from keygraph_examples import commerce
 
 GRAPH = commerce.graph
 INDEX = GRAPH.table.indexes[0].name
@@ -200,7 +200,7 @@ def load(folder: Path) -> tuple[float, float]:
     with lines.open("wb") as file:
         file.writelines(written.write(item) + b"\n" for item in order_items(LOADED))
     keygraph = str(Path(sys.executable).with_name("keygraph"))
-    options = ["--model", "examples.commerce", "--store", f"sqlite:{folder / 'loaded.sqlite'}"]
+    options = ["--model", "keygraph_examples.commerce", "--store", f"sqlite:{folder / 'loaded.sqlite'}"]
 
     def took(*words: str) -> tuple[float, float]:
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

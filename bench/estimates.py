@@ -9,8 +9,8 @@ from typing import Any
 
 from bench.operations import OPERATIONS, Operation
 from bench.worlds import World
-from keygraph.store import Store
-from resolvers import Service, build_schema
+from keygraph.dynamo.store import Store
+from keygraph_resolvers import Service, build_schema
 
 WANTED = 1.5
 """Read units are to be estimated within this factor, up or down."""

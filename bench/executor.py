@@ -22,10 +22,10 @@ from unittest.mock import patch
 from bench.executor_peers import LoadedQuery, asked_of
 from bench.executor_peers import Query as SyncQuery
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
-from keygraph.items import Item
-from keygraph.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
-from resolvers import Service, build_schema
-from resolvers.completion import Completion
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.answer.completion import Completion
 
 TURNS = 7
 OBJECTS = 10_000

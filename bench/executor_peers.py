@@ -21,7 +21,7 @@ from graphql import GraphQLObjectType, GraphQLSchema, execute, is_object_type, p
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 from strawberry.types.field import StrawberryField
 
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 
 
 class Items(Protocol):

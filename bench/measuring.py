@@ -9,19 +9,19 @@ from typing import Any
 
 from graphql.execution.values import VariableValues, get_variable_values
 
-from keygraph.bulk import BATCH_ITEMS, write_batches
-from keygraph.engines import open_store
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import CreateTable, DeleteTable, Store
+from keygraph.engines.open import open_store
 from keygraph.graph import Graph
-from keygraph.items import Item
-from keygraph.store import CreateTable, DeleteTable, Store
-from resolvers.arguments import Arguments
-from resolvers.completion import Completion
-from resolvers.context import Limits, RequestContext
-from resolvers.documents import Documents
-from resolvers.execution import Reading
-from resolvers.metering import Sent
-from resolvers.plan import Plan
-from resolvers.schema import GraphSchema
+from keygraph.tables.bulk import BATCH_ITEMS, write_batches
+from keygraph_resolvers.answer.completion import Completion
+from keygraph_resolvers.plan.arguments import Arguments
+from keygraph_resolvers.plan.documents import Documents
+from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.read.context import Limits, RequestContext
+from keygraph_resolvers.read.execution import Reading
+from keygraph_resolvers.read.meter import Sent
+from keygraph_resolvers.schema.types import GraphSchema
 
 
 @dataclass(frozen=True)

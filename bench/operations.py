@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.worlds import SHAPES, shape_name
-from examples import cargo, commerce, social
 from keygraph.graph import Graph
-from resolvers.global_ids import global_id
+from keygraph_examples import cargo, commerce, social
+from keygraph_resolvers.schema.global_ids import global_id
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What reading an answer's bytes costs, by `keygraph.http1_answers` and by httptools, which must be installed: `python -m bench.parsing`."""
+"""What reading an answer's bytes costs, by `keygraph.engines.dynamodb.http1_answers` and by httptools, which must be installed: `python -m bench.parsing`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.stub import head
-from keygraph.http1_answers import Answer
+from keygraph.engines.dynamodb.http1_answers import Answer
 
 TURNS = 9
 ANSWERS = 5000

@@ -27,8 +27,8 @@ from bench.measuring import Measured, filled_store, measured, planned
 from bench.operations import OPERATIONS, Operation
 from bench.pages import with_part
 from bench.worlds import World, worlds
-from resolvers import build_schema
-from resolvers.steps import steps_of, steps_text
+from keygraph_resolvers import build_schema
+from keygraph_resolvers.plan.steps import steps_of, steps_text
 from tests import dynamodb_local
 
 PAGE = Path(__file__).parents[1] / "docs" / "plan.md"

@@ -27,10 +27,10 @@ from typing import Any
 import orjson
 
 from bench.worlds import shape_name, worlds
-from keygraph.bulk import BATCH_ITEMS, write_batches
-from keygraph.engines import open_store
-from keygraph.store import CreateTable, Store
-from resolvers import Service, build_schema
+from keygraph.dynamo.store import CreateTable, Store
+from keygraph.engines.open import open_store
+from keygraph.tables.bulk import BATCH_ITEMS, write_batches
+from keygraph_resolvers import Service, build_schema
 
 TURNS = 5
 CONNECTIONS = 16
@@ -58,7 +58,7 @@ _WITHOUT_EXTRA = "import sys; sys.modules['uvloop'] = sys.modules['httptools'] =
 _SERVERS = {
     "a bare application": "from uvicorn.main import main; main(['bench.bare:app', '--no-access-log', "
     "'--log-level=warning', '--no-server-header', '--port={port}'])",
-    "Keygraph": "from server.cli import main; import sys; sys.argv[1:] = ['serve', '--port={port}']; main()",
+    "Keygraph": "from keygraph_server.cli import main; import sys; sys.argv[1:] = ['serve', '--port={port}']; main()",
 }
 
 

@@ -22,10 +22,10 @@ from bench.compare.data import items
 from bench.compare.queries import Query, queries
 from bench.compare.servers import AWS
 from bench.measuring import filled_store
-from examples import commerce
-from keygraph.store import Store
-from resolvers.schema import build_schema
-from resolvers.service import Service
+from keygraph.dynamo.store import Store
+from keygraph_examples import commerce
+from keygraph_resolvers.schema.types import build_schema
+from keygraph_resolvers.service import Service
 from tests import dynamodb_local
 
 OPERATIONS, AT_ONCE = 160, 16

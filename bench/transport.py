@@ -20,12 +20,12 @@ from botocore.credentials import ReadOnlyCredentials
 
 from bench.aiohttp_pool import AiohttpPool
 from bench.stub import stub
-from keygraph.direct import DirectTransport
-from keygraph.dynamodb import DynamoDBStore, open_dynamodb
-from keygraph.signing import Signer
-from keygraph.store import BatchGet, Prefix, Query, Request, Store
-from keygraph.table import Key, Table
-from keygraph.transports import ClientTransport, TransportName
+from keygraph.dynamo.store import BatchGet, Prefix, Query, Request, Store
+from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
+from keygraph.engines.dynamodb.signing import Signer
+from keygraph.engines.dynamodb.transport import ClientTransport, TransportName
 
 TABLE = Table("Shop", partition_key="PK", sort_key="SK")
 CLIENTS = 16

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from examples import cargo, commerce, social, talent
+from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
-from keygraph.items import Item
+from keygraph_examples import cargo, commerce, social, talent
 
 SHAPES = ((1, 1, 1), (5, 4, 3), (50, 20, 10))
 """Orders of a user, items of each, categories of each product; likewise down the other models."""

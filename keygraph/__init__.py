@@ -3,13 +3,13 @@
 This package knows nothing of GraphQL and HTTP. A model is declared with the names below and nothing else.
 """
 
-from keygraph.declaration import Many, One, edge, field, fields, many, node, one, record, stored
-from keygraph.engines import open_store
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.open import open_store
 from keygraph.errors import BadUserInput, CorruptItem, KeygraphError, ModelError, StoreError
-from keygraph.formats import Format
 from keygraph.graph import Graph
-from keygraph.table import Index, Table
-from keygraph.types import ID, JSON, Long
+from keygraph.keys.formats import Format
+from keygraph.keys.types import ID, JSON, Long
+from keygraph.model.declaration import Many, One, edge, field, fields, many, node, one, record, stored
 
 __all__ = [
     "ID",

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from keygraph.checking import graph_mistakes
-from keygraph.checking_counterparts import counterpart_mistakes
-from keygraph.checking_options import graph_option_mistakes
-from keygraph.checking_table import table_mistakes
+from keygraph.check.counterparts import counterpart_mistakes
+from keygraph.check.graph import graph_mistakes
+from keygraph.check.naming import name_mistakes
+from keygraph.check.table import table_mistakes
+from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, Mistake, ModelError
-from keygraph.model import Model
+from keygraph.keys.shapes import are_disjoint, is_special_case, shape
+from keygraph.keys.template import Slot, Template
+from keygraph.keys.union import NodeText, in_use
+from keygraph.model.records import Keys, RecordType
 from keygraph.names import camel
-from keygraph.naming import name_mistakes
-from keygraph.records import Keys, RecordType
-from keygraph.shapes import are_disjoint, is_special_case, shape
-from keygraph.table import Key
-from keygraph.templates import Slot, Template
-from keygraph.unions import NodeText, in_use
+from keygraph.resolve.model import Model
+from keygraph.resolve.options import graph_option_mistakes
 
 _KEY_BYTES = (2048, 1024)
 """DynamoDB's limits on a partition key and a sort key."""

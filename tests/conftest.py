@@ -14,9 +14,9 @@ import botocore.session
 import pytest
 from moto.server import ThreadedMotoServer
 
-from keygraph.engines import open_store
-from keygraph.store import CreateTable, DeleteTable, Store
-from keygraph.table import Table
+from keygraph.dynamo.store import CreateTable, DeleteTable, Store
+from keygraph.dynamo.table import Table
+from keygraph.engines.open import open_store
 from tests import dynamodb_local
 
 LOCAL = pytest.param("local", marks=pytest.mark.dynamodb_local)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from keygraph import Graph
-from resolvers import build_schema
-from resolvers.schema import GraphSchema
+from keygraph_resolvers import build_schema
+from keygraph_resolvers.schema.types import GraphSchema
 
 
 # A few, for the graphs that are made at random would all stay.

@@ -8,7 +8,7 @@ words, and where one may stand:
   are anybody's, so a class that is one (`Order`) counts as an identifier and as a whole text, not inside a sentence;
 - code has none of them, neither as an identifier nor in a text;
 - a message or a help text may quote an example whole: a template (`ORDER#{order_id}`), the model that is served when
-  none is named (`examples.commerce:graph`), the command that loads its sample;
+  none is named (`keygraph_examples.commerce:graph`), the command that loads its sample;
 - docstrings and comments in keygraph/, which explain how a model is declared, may use examples; elsewhere they may not.
 """
 
@@ -27,10 +27,10 @@ import pytest
 from keygraph.names import camel, pascal, snake, words
 
 ROOT = Path(__file__).parents[1]
-MODEL = ROOT / "examples/commerce.py"
+MODEL = ROOT / "examples/keygraph_examples/commerce.py"
 PACKAGES = ("keygraph", "resolvers", "server")
 OTHERS = {".html", ".js", ".css", ".svg", ".json"}
-DEFAULT_MODEL = "examples.commerce:graph"
+DEFAULT_MODEL = "keygraph_examples.commerce:graph"
 
 QUOTED = re.compile(rf"[A-Z]+#\{{\w+\}}|{re.escape(DEFAULT_MODEL)}|--sample commerce --users \d+")
 """An example that is quoted whole in a text."""
@@ -154,7 +154,7 @@ def test_a_word_in_code_is_found() -> None:
         "order.product_id",
         "def load(userId): ...",
         "from shop import OrderItem",
-        "from examples.commerce import graph",
+        "from keygraph_examples.commerce import graph",
         "if record.name == 'Order': ...",
         "table = 'EcommerceData'",
         "model = 'commerce'",
@@ -193,4 +193,4 @@ def test_the_default_model_is_named_once() -> None:
         for file in files(package)
         if file.suffix == ".py" and DEFAULT_MODEL in texts_of_code(ast.parse(file.read_text("utf-8")))
     ]
-    assert naming == ["server/settings.py"]
+    assert naming == ["server/keygraph_server/settings.py"]

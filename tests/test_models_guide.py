@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from keygraph import Graph, ModelError
-from keygraph.items import Item
-from keygraph.table import Table
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Table
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import world
 from tests.server.command_line import run

@@ -19,9 +19,9 @@ PUBLIC = {
         # What can go wrong.
         *("KeygraphError", "ModelError", "BadUserInput", "CorruptItem", "Format", "StoreError"),
     },
-    "resolvers": {"GraphSchema", "Service", "build_schema"},
-    "server": set(),
-    "examples": set(),
+    "keygraph_resolvers": {"GraphSchema", "Service", "build_schema"},
+    "keygraph_server": set(),
+    "keygraph_examples": set(),
 }
 PACKAGES = pytest.mark.parametrize("package", PUBLIC)
 
@@ -74,8 +74,8 @@ def test_what_a_model_is_declared_with_is_described(name: str) -> None:
 def test_a_model_needs_keygraph_alone() -> None:
     """A model that somebody imports into a script would start GraphQL, HTTP or AWS's libraries."""
     program = (
-        "import sys, examples.commerce; "
-        "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'resolvers', 'server', 'graphql',"
+        "import sys, keygraph_examples.commerce; "
+        "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'keygraph_resolvers', 'keygraph_server', 'graphql',"
         " 'strawberry', 'starlette', 'uvicorn', 'aioboto3', 'boto3', 'botocore', 'typer', 'pydantic_settings'}))"
     )
     ended = subprocess.run(

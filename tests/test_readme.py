@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from examples import commerce
-from keygraph.interchange import Interchange
-from keygraph.rendering import render
-from keygraph.store import BatchWrite, Store, TracingStore
-from keygraph.table import Table
-from resolvers import Service, build_schema
+from keygraph.dynamo.store import BatchWrite, Store, TracingStore
+from keygraph.dynamo.table import Table
+from keygraph.engines.dynamodb.requests import render
+from keygraph.tables.interchange import Interchange
+from keygraph_examples import commerce
+from keygraph_resolvers import Service, build_schema
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -50,7 +50,7 @@ async def test_the_nested_query_has_the_answer_and_the_cost_that_are_shown(
     store = TracingStore(await make_store(commerce.graph.table))
     interchange = Interchange(commerce.graph)
     for name in ("commerce.jsonl", "commerce.described.jsonl"):
-        lines = (ROOT / "examples" / name).read_text("utf-8").splitlines()
+        lines = (ROOT / "examples/keygraph_examples" / name).read_text("utf-8").splitlines()
         await store.send(BatchWrite(tuple(interchange.read(line) for line in lines)))
     service = Service(build_schema(commerce.graph), store, secret=b"a secret")
     store.requests.clear()

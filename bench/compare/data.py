@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from bench.worlds import category_below, minute, shop_item
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 
 USERS = 100
 CUSTOMERS = 20

@@ -24,7 +24,7 @@ from bench.compare.queries import Query, queries
 from bench.compare.servers import AWS, KEYGRAPH, PLAIN, ROOT, SERVERS, Running, Server, missing
 from bench.compare.turns import DifferentAnswersError, compare_answers, count, say, serving, take_turn
 from bench.pages import with_part
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 from tests import dynamodb_local
 
 PAGE = ROOT / "docs" / "performance.md"

@@ -53,7 +53,7 @@ KEYGRAPH = Server(
     (str(_BIN / "keygraph"), "serve", "--host", "127.0.0.1", "--port", "{port}"),
     "/graphql",
     {
-        "KEYGRAPH_MODEL": "examples.commerce:graph",
+        "KEYGRAPH_MODEL": "keygraph_examples.commerce:graph",
         "KEYGRAPH_SECRET": "of a measurement",
         # A busy DynamoDB Local can keep what waits behind thousands of requests longer than the usual ten seconds.
         "KEYGRAPH_DEADLINE": "60",

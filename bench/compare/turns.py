@@ -20,8 +20,8 @@ from bench.compare.processes import peak_memory_megabytes, processor_seconds
 from bench.compare.queries import Query
 from bench.compare.servers import ROOT, Running, Server, running
 from bench.measuring import filled_store
-from examples.commerce import graph
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
+from keygraph_examples.commerce import graph
 
 _FEWEST = 3
 """Operations of a turn, however long they take."""

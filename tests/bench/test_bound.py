@@ -16,9 +16,9 @@ from bench.operations import OPERATIONS
 from bench.pages import with_part
 from bench.plan_tables import COMMAND, PAGE, plan_text
 from bench.worlds import SHAPES, World, worlds
-from keygraph.items import Item
-from keygraph.store import BatchWrite, Store
-from resolvers.global_ids import global_id
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Store
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.documents.round_trips import RoundTrips
 from tests.schemas import schema_of

@@ -21,7 +21,7 @@ from bench.compare.queries import QUERIES, queries
 from bench.compare.report import goals_table, memory_line, processor_table, quick_table, whole_table
 from bench.compare.servers import KEYGRAPH, PLAIN, Running
 from bench.compare.turns import DifferentAnswersError, compare_answers
-from examples.commerce import graph
+from keygraph_examples.commerce import graph
 from tests.schemas import schema_of
 
 # --- The proxy ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench.executor import OBJECTS, Shelves, graph
-from resolvers import Service, build_schema
+from keygraph_resolvers import Service, build_schema
 
 LEAVES = ("title", "size", "weight", "isNew", "colour")
 

@@ -20,8 +20,8 @@ from bench.compare.growth import (
     steps,
 )
 from bench.measuring import filled_store
-from examples.commerce import graph
-from resolvers import Service
+from keygraph_examples.commerce import graph
+from keygraph_resolvers import Service
 from tests.schemas import schema_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from examples.commerce import graph as commerce
+from keygraph_examples.commerce import graph as commerce
 from tests.conftest import MakeStore
 from tests.documents.served import Served, lines_of
 

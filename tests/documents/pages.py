@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keygraph import Graph
-from keygraph.describing import DescribedRequest, key_request, path_request
-from keygraph.engines import open_store
-from keygraph.interchange import Interchange
+from keygraph.check.naming import field_name
+from keygraph.dynamo.store import BatchWrite, CreateTable, Request, Store
+from keygraph.engines.dynamodb.requests import render
+from keygraph.engines.open import open_store
+from keygraph.lists.describe import DescribedRequest, key_request, path_request
 from keygraph.names import camel
-from keygraph.naming import field_name
-from keygraph.rendering import render
-from keygraph.store import BatchWrite, CreateTable, Request, Store
+from keygraph.tables.interchange import Interchange
 from tests.documents.round_trips import RoundTrips
 from tests.documents.samples import files_of
 from tests.documents.served import Served, lines_of, written_down
@@ -41,7 +41,7 @@ _PATHS = re.compile(r"(?<=^<!-- paths -->\n)(?:\|.*\n)*", re.MULTILINE)
 
 def graph_of(name: str) -> Graph:
     """The graph of an example."""
-    graph: Graph = importlib.import_module(f"examples.{name}").graph
+    graph: Graph = importlib.import_module(f"keygraph_examples.{name}").graph
     return graph.check()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, TypeVar
 
-from keygraph.store import Request, Store
-from keygraph.table import Table
+from keygraph.dynamo.store import Request, Store
+from keygraph.dynamo.table import Table
 
 Answer = TypeVar("Answer")
 

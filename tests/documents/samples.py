@@ -8,11 +8,11 @@ from decimal import Decimal
 from typing import Any, cast
 
 from keygraph import Graph
-from keygraph.conditions import at_path
-from keygraph.interchange import Interchange
-from keygraph.items import Item, Value
-from keygraph.records import RecordType
-from keygraph.types import decode
+from keygraph.dynamo.conditions import at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.keys.types import decode
+from keygraph.model.records import RecordType
+from keygraph.tables.interchange import Interchange
 from tests.conftest import MakeStore
 from tests.documents.served import EXAMPLES, Served, lines_of
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from keygraph import Graph
-from keygraph.interchange import Interchange
-from keygraph.rendering import Wire, render
-from keygraph.store import BatchWrite, Store, TracingStore
-from resolvers import Service
+from keygraph.dynamo.store import BatchWrite, Store, TracingStore
+from keygraph.engines.dynamodb.requests import Wire, render
+from keygraph.tables.interchange import Interchange
+from keygraph_resolvers import Service
 from tests.schemas import schema_of
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
 
 
 @dataclass

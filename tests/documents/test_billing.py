@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from examples.billing import graph
-from resolvers import build_schema
+from keygraph_examples.billing import graph
+from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, serve, types_of
 from tests.documents.served import Served, counted

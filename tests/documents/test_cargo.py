@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from examples.cargo import graph
+from keygraph_examples.cargo import graph
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, read_as_json, serve, types_of
 from tests.documents.served import Served, counted

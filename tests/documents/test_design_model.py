@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from resolvers import build_schema
+from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore
 from tests.documents.design_model import Order, OrderStatus, User, UserType, graph
 from tests.documents.served import Served, lines_of

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
-from examples.commerce_sample import sample as shop_of_any_size
-from keygraph.sampling import sample
-from keygraph.store import DescribeTable
-from keygraph.types import plain
-from resolvers import build_schema
+from keygraph.dynamo.store import DescribeTable
+from keygraph.keys.types import plain
+from keygraph.tables.sample import sample
+from keygraph_examples.commerce import graph as commerce
+from keygraph_examples.commerce_sample import sample as shop_of_any_size
+from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore
 from tests.documents.pages import graph_of
 from tests.documents.samples import files_of, serve

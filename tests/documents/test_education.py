@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from examples.education import graph
+from keygraph_examples.education import graph
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, read_as_json, serve, types_of
 from tests.documents.served import Served

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from graphql import OperationDefinitionNode, parse
 
-from resolvers import build_schema
-from server.snapshot import difference
+from keygraph_resolvers import build_schema
+from keygraph_server.schema_text import difference
 from tests.conftest import MakeStore
 from tests.documents.pages import DOCS, NAMES, graph_of, rewritten
 from tests.documents.samples import files_of, serve

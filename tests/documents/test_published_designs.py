@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keygraph import Graph
-from keygraph.describing import path_request
-from resolvers import build_schema
+from keygraph.lists.describe import path_request
+from keygraph_resolvers import build_schema
 from tests.documents import more_published_designs, published_designs
 
 DESIGNS = {**vars(published_designs), **vars(more_published_designs)}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from examples import social
-from examples.social import graph
 from keygraph import ID, Graph, Many, Table, edge, many, node
+from keygraph_examples import social
+from keygraph_examples.social import graph
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, read_as_json, serve, types_of
 from tests.documents.served import Served, counted

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from examples.talent import graph
+from keygraph_examples.talent import graph
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, serve, types_of
 from tests.documents.served import Served

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from examples import talent
-from resolvers import build_schema
+from keygraph_examples import talent
+from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, serve
 

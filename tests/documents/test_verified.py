@@ -7,9 +7,9 @@ from importlib import import_module
 import pytest
 
 from keygraph import Graph
-from keygraph.findings import Report
-from keygraph.store import Store
-from keygraph.verifying import Verification
+from keygraph.dynamo.store import Store
+from keygraph.tables.findings import Report
+from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.documents.samples import files_of, serve
 from tests.documents.served import lines_of
@@ -18,7 +18,7 @@ NAMES = ("commerce", "cargo", "education", "billing", "talent", "social")
 
 
 def graph_of(name: str) -> Graph:
-    graph: Graph = import_module(f"examples.{name}").graph
+    graph: Graph = import_module(f"keygraph_examples.{name}").graph
     return graph
 
 

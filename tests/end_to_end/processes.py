@@ -20,7 +20,7 @@ WITHOUT_EXTRA = [
     sys.executable,
     "-c",
     # To import a module that is None here fails as if it was not installed.
-    "import sys; sys.modules['uvloop'] = sys.modules['httptools'] = None; from server.cli import main; main()",
+    "import sys; sys.modules['uvloop'] = sys.modules['httptools'] = None; from keygraph_server.cli import main; main()",
 ]
 START_SECONDS = 30.0
 

@@ -20,11 +20,11 @@ from typing import Any
 import httpx
 import pytest
 
-from examples.commerce import graph as commerce
-from keygraph.engines import open_store
-from keygraph.store import DeleteTable
-from resolvers import build_schema
-from server.models import load_model
+from keygraph.dynamo.store import DeleteTable
+from keygraph.engines.open import open_store
+from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers import build_schema
+from keygraph_server.models import load_model
 from tests.conftest import MakeStore
 from tests.documents.served import Served
 from tests.end_to_end.other_models import CARGO, CARGO_ITEMS, HELPDESK, HELPDESK_ITEMS
@@ -211,9 +211,9 @@ def test_another_model_by_the_commands(
 
 def test_another_model_in_the_place_of_the_default_one(folder: Path) -> None:
     """Somebody who pulls the model file out and puts a different one in would have to edit more than that file."""
-    (folder / "examples").mkdir()
-    (folder / "examples/__init__.py").touch()
-    (folder / "examples/commerce.py").write_text(CARGO, "utf-8")
+    (folder / "keygraph_examples").mkdir()
+    (folder / "keygraph_examples/__init__.py").touch()
+    (folder / "keygraph_examples/commerce.py").write_text(CARGO, "utf-8")
     schema = keygraph("schema")
     assert CARGO_CASE.told in schema
     assert "type User " not in schema

@@ -47,8 +47,8 @@ def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None
 
     shown = server.text("stdout")
     assert shown.startswith(
-        "Made .keygraph/commerce.sqlite with the sample of examples.commerce: 102 items.\n"
-        "Keygraph serves EcommerceData (examples.commerce:graph) from sqlite:.keygraph/commerce.sqlite\n"
+        "Made .keygraph/commerce.sqlite with the sample of keygraph_examples.commerce: 102 items.\n"
+        "Keygraph serves EcommerceData (keygraph_examples.commerce:graph) from sqlite:.keygraph/commerce.sqlite\n"
     )
     assert f"  playground  {address}/\n" in shown
     assert re.search(r'^  CustomerWithOrders +user\(userId: "12345"\)$', shown, re.MULTILINE)
@@ -100,7 +100,9 @@ def test_with_the_extra_it_runs_on_uvloop_and_httptools(start: Start) -> None:
     assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
     assert server.stop() == 0
     pid = server.process.pid
-    assert f"INFO server.process: Process {pid} serves on uvloop and httptools\n" in server.text("stderr")
+    assert f"INFO keygraph_server.process: Process {pid} serves on uvloop and httptools\n" in server.text(
+        "stderr"
+    )
     assert server.warnings() == []
 
 
@@ -160,7 +162,7 @@ def test_workers_serve_one_store_with_one_secret(start: Start) -> None:
 
 def test_reload_serves_a_changed_model(start: Start, tmp_path: Path) -> None:
     """`--reload` would go on serving the model as it was, or print its greeting again and again."""
-    text = (ROOT / "examples/commerce.py").read_text("utf-8")
+    text = (ROOT / "examples/keygraph_examples/commerce.py").read_text("utf-8")
     (tmp_path / "shop.py").write_text(text)
     server = start("serve", "--model", "shop", "--port", "0", "--reload")
     address = server.address()
@@ -193,7 +195,7 @@ def test_a_port_in_use_is_a_line(start: Start) -> None:
 
 def test_a_missing_table_is_a_line_with_the_mend(start: Start, tmp_path: Path) -> None:
     """The server would start and every query would fail; and the command that mends it would not be known."""
-    words = ("--model", "examples.commerce:graph", "--store", "sqlite:shop.sqlite")
+    words = ("--model", "keygraph_examples.commerce:graph", "--store", "sqlite:shop.sqlite")
     server = start("serve", "--port", "0", *words)
     assert server.ended() == 1
     assert server.text("stderr") == (

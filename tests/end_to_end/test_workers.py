@@ -149,7 +149,7 @@ def test_a_worker_that_cannot_start_ends_the_server(start: Start, tmp_path: Path
     (tmp_path / "slow.py").write_text("graph = None\n")
     os.kill(found[0], signal.SIGKILL)
     assert server.ended() == 1
-    assert "ERROR server.app: slow:graph" in server.text("stderr")
+    assert "ERROR keygraph_server.app: slow:graph" in server.text("stderr")
     wait_until_gone(*found)
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import graphql
 import pytest
 
-import examples
-from examples.commerce_sample import sample
+import keygraph_examples
+from keygraph_examples.commerce_sample import sample
 
 Item = dict[str, Any]
 
-FOLDER = Path(examples.__file__).parent
+FOLDER = Path(keygraph_examples.__file__).parent
 
 DOCUMENT: list[Item] = [
     {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, world

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.sqlite import SQLiteStore, open_sqlite
-from keygraph.store import CreateTable
+from keygraph.dynamo.store import CreateTable
+from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
 from tests.keygraph.shop import SHOP
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from keygraph.drafting import draft
+from keygraph.draft.draft import draft
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Index, Table
 from keygraph.graph import Graph
-from keygraph.items import Item
-from keygraph.table import Index, Table
 
 GSI1 = Index("GSI1", "GSI1PK", "GSI1SK")
 _numbers = count()

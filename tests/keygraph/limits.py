@@ -10,12 +10,12 @@ from typing import Any
 from aiobotocore.config import AioConfig
 from aiobotocore.session import get_session
 
-from keygraph.conditions import Condition, Eq, Or
-from keygraph.items import Item, Value, item_size
-from keygraph.store import (
+from keygraph.dynamo.conditions import Condition, Eq, Or
+from keygraph.dynamo.items import Item, Value, item_size
+from keygraph.dynamo.store import (
     BatchWrite,
 )
-from keygraph.table import Index, Table
+from keygraph.dynamo.table import Index, Table
 
 # No index has a key alone of which another one would be the sort key, which has the smaller limit.
 TABLE = Table(

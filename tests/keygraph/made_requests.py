@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from keygraph.conditions import (
+from keygraph.dynamo.conditions import (
     And,
     BeginsWith,
     Between,
@@ -31,8 +31,8 @@ from keygraph.conditions import (
     Not,
     Or,
 )
-from keygraph.items import Item
-from keygraph.store import (
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import (
     Above,
     AtLeast,
     AtMost,
@@ -44,7 +44,7 @@ from keygraph.store import (
     Range,
     Within,
 )
-from keygraph.table import Index, KeyAttribute, KeyType, KeyValue, Position, Projection, Table
+from keygraph.dynamo.table import Index, KeyAttribute, KeyType, KeyValue, Position, Projection, Table
 
 TEXTS = ["A", "a", "ab", "abc", "b", "é", "\uffff", "😀"]
 NUMBERS = [

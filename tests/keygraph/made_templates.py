@@ -8,9 +8,9 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from keygraph.key_text import KeyText
-from keygraph.templates import Maybe, Slot, Template, Token
-from keygraph.types import ID, FieldType, Writing, field_type
+from keygraph.keys.template import Maybe, Slot, Template, Token
+from keygraph.keys.text import KeyText
+from keygraph.keys.types import ID, FieldType, Writing, field_type
 
 ALPHABET = "A10-"
 

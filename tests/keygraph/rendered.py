@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keygraph.table import Index, Table
+from keygraph.dynamo.table import Index, Table
 
 by_day = Index("by-day", "GSI1PK", ("day", "N"))
 by_state = Index("by-state", "state", projection=["name", "PK"])

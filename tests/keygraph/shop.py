@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from keygraph.items import Item
-from keygraph.store import BatchWrite, Page, Store, Written
-from keygraph.table import Index, Table
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Page, Store, Written
+from keygraph.dynamo.table import Index, Table
 
 # Its indexes are in no order of their names, as a model's need not be.
 SHOP = Table(

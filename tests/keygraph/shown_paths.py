@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keygraph import Graph, Index, Table
-from keygraph.paths import AccessPath
+from keygraph.model.paths import AccessPath
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 by_day = Index("ByDay", "DayPK", "DaySK")

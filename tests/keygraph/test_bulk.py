@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from keygraph.bulk import whole_table, write_batches, write_in_turns
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Query, TracingStore
+from keygraph.dynamo.table import Table
 from keygraph.errors import Unavailable
-from keygraph.items import Item
-from keygraph.store import BatchWrite, Query, TracingStore
-from keygraph.table import Table
+from keygraph.tables.bulk import whole_table, write_batches, write_in_turns
 from tests.conftest import MakeStore
 
 table = Table("Things", partition_key="PK", sort_key="SK")

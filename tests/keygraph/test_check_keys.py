@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from keygraph import ID, Index, Table, edge, field, node, record, stored
-from keygraph.table import IndexKey
+from keygraph.dynamo.table import IndexKey
 from tests.keygraph.checked import Repository, User, by_date, by_state, inverted, mistakes
 
 

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from keygraph import ID, Graph, Many, ModelError, many, node, record, stored
-from keygraph.table import IndexKey
+from keygraph.dynamo.table import IndexKey
 from tests.keygraph.checked import TABLE, mistakes
 from tests.keygraph.union_members import Company, Organization, Person, User
 

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from keygraph.checked_items import CheckedItem, WriteRules
+from keygraph.dynamo.checked_items import CheckedItem, WriteRules
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Index, Table
 from keygraph.errors import BadUserInput
-from keygraph.items import Item
-from keygraph.table import Index, Table
 
 KINDS = Index("Kinds", "Kind", ("Price", "N"))
 PLAIN = Table("Things", partition_key="PK", sort_key="SK")

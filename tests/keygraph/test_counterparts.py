@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 
 from keygraph import ID, CorruptItem, Format, Graph, Index, Many, Table, edge, field, many, node, stored
-from keygraph.counterparts import Counterpart
-from keygraph.items import Item
-from keygraph.store import BatchWrite
-from resolvers import Service, build_schema
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite
+from keygraph.model.counterparts import Counterpart
+from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
 
 by_day = Index("ByDay", "DayPK", "DaySK")

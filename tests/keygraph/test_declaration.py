@@ -9,9 +9,9 @@ from enum import Enum
 import pytest
 
 from keygraph import ID, Graph, Index, Long, Many, Table, edge, field, fields, many, node, record, stored
-from keygraph.declaration import declaration_of
-from keygraph.docstrings import docstring, member_docstrings
-from keygraph.records import RecordType
+from keygraph.model.declaration import declaration_of
+from keygraph.model.docstrings import docstring, member_docstrings
+from keygraph.model.records import RecordType
 
 TABLE = Table("Tests", partition_key="PK", sort_key="SK")
 

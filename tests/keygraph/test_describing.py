@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
 from keygraph import ID, Graph, Index, Many, Table, many, node, record, stored
-from keygraph.describing import (
+from keygraph.dynamo.store import Page, Query
+from keygraph.engines.dynamodb.requests import render
+from keygraph.lists.describe import (
     DescribedRequest,
     key_request,
     narrowing_arguments,
     path_request,
     required_arguments,
 )
-from keygraph.listing import bind
-from keygraph.paths import AccessPath
-from keygraph.reading import Extent, read
-from keygraph.rendering import render
-from keygraph.store import Page, Query
+from keygraph.lists.listing import bind
+from keygraph.lists.reading import Extent, read
+from keygraph.model.paths import AccessPath
+from keygraph_examples.commerce import graph as commerce
 
 by_map = Index("ByMap", "Map", "Opened", projection="KEYS_ONLY")
 

@@ -20,18 +20,18 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from keygraph.direct import DirectTransport
-from keygraph.dynamodb import DynamoDBStore, open_dynamodb
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
+from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
+from keygraph.engines.dynamodb.http1 import Pool
+from keygraph.engines.dynamodb.request_texts import Call, encoded
+from keygraph.engines.dynamodb.requests import Wire
+from keygraph.engines.dynamodb.retrying import Backoff, Quota
+from keygraph.engines.dynamodb.signing import Signer
+from keygraph.engines.dynamodb.transport import Body, ClientTransport, TransportName
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
-from keygraph.http1 import Pool
-from keygraph.items import Item
-from keygraph.rendering import Wire
-from keygraph.request_texts import Call, encoded
-from keygraph.retrying import Backoff, Quota
-from keygraph.signing import Signer
-from keygraph.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
-from keygraph.table import Key, Table
-from keygraph.transports import Body, ClientTransport, TransportName
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
@@ -246,7 +246,7 @@ def orjson_item(item: Item) -> Body:
     """The item as it goes over the wire."""
     import orjson
 
-    from keygraph.items import typed_item
+    from keygraph.dynamo.items import typed_item
 
     decoded: Body = orjson.loads(encoded(typed_item(item)))
     return decoded
@@ -387,7 +387,7 @@ async def test_without_a_setting_the_deadline_and_the_quota_say_how_often(
     name: TransportName, aws: pytest.MonkeyPatch
 ) -> None:
     """A short throttling would already be an error."""
-    aws.setattr("keygraph.dynamodb.Backoff", lambda: QUICK)
+    aws.setattr("keygraph.engines.dynamodb.engine.Backoff", lambda: QUICK)
     server = FaultyDynamoDB(failing=1.0, faults=("throttled",))
     async with server.running() as url, open_dynamodb(table, url, concurrency=50, transport=name) as store:
         with pytest.raises(Throttled):

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from keygraph.drafting_trial import why_not_read
-from keygraph.items import Item
-from keygraph.table import Index, Table
-from resolvers import build_schema
+from keygraph.draft.trial import why_not_read
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Index, Table
+from keygraph_resolvers import build_schema
 from tests.conftest import MakeStore
 from tests.documents.served import Served
 from tests.keygraph.drafts import GSI1, both, drafted, table, under

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keygraph.drafting import draft
-from keygraph.drafting_trial import mistakes_of, tried, why_not_read
-from keygraph.items import Item
-from keygraph.table import Index, Table
-from resolvers import build_schema
+from keygraph.draft.draft import draft
+from keygraph.draft.trial import mistakes_of, tried, why_not_read
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Index, Table
+from keygraph_resolvers import build_schema
 from tests.keygraph.drafts import GSI1, both, ruff, table, under
 
 WORDS = st.sampled_from(

@@ -12,11 +12,9 @@ from typing import TypeAlias
 
 import pytest
 
-from keygraph.conditions import And, Between, Condition, Eq, Exists, In, Ne, Not, Or, holds
-from keygraph.dynamodb import DynamoDBStore, described_table, open_dynamodb
-from keygraph.errors import TableMissing, TimedOut, Unavailable
-from keygraph.items import Item
-from keygraph.store import (
+from keygraph.dynamo.conditions import And, Between, Condition, Eq, Exists, In, Ne, Not, Or, holds
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import (
     BatchGet,
     BatchWrite,
     Count,
@@ -30,8 +28,10 @@ from keygraph.store import (
     Within,
     pages,
 )
-from keygraph.table import Index, Table
-from keygraph.transports import TransportName
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.dynamodb.engine import DynamoDBStore, described_table, open_dynamodb
+from keygraph.engines.dynamodb.transport import TransportName
+from keygraph.errors import TableMissing, TimedOut, Unavailable
 from tests.conftest import LOCAL
 
 by_name = Index("by-name", "name", ("rank", "N"))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.dynamodb import DynamoDBStore
-from keygraph.engines import open_store
-from keygraph.sqlite import SQLiteStore
-from keygraph.store import BatchWrite, DescribeTable, Query
-from keygraph.table import Table
+from keygraph.dynamo.store import BatchWrite, DescribeTable, Query
+from keygraph.dynamo.table import Table
+from keygraph.engines.dynamodb.engine import DynamoDBStore
+from keygraph.engines.open import open_store
+from keygraph.engines.sqlite.engine import SQLiteStore
 from tests.conftest import MakeStore
 
 table = Table("Shop", partition_key="PK", sort_key="SK")

@@ -60,11 +60,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from keygraph.dynamodb import open_dynamodb
-from keygraph.errors import BadUserInput
-from keygraph.items import Item, Value
-from keygraph.sqlite import open_sqlite
-from keygraph.store import (
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.store import (
     Answer,
     BatchGet,
     BatchWrite,
@@ -80,8 +77,11 @@ from keygraph.store import (
     Written,
     pages,
 )
-from keygraph.table import Index, Table
-from keygraph.transports import TransportName
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.dynamodb.engine import open_dynamodb
+from keygraph.engines.dynamodb.transport import TransportName
+from keygraph.engines.sqlite.engine import open_sqlite
+from keygraph.errors import BadUserInput
 from tests.keygraph.made_requests import Scenario, scenarios
 
 # No shrinking: each try makes tables over HTTP, so a failure would be told minutes later.

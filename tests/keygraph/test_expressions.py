@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.conditions import (
+from keygraph.dynamo.conditions import (
     And,
     BeginsWith,
     Between,
@@ -24,8 +24,7 @@ from keygraph.conditions import (
     Not,
     Or,
 )
-from keygraph.rendering import render
-from keygraph.store import (
+from keygraph.dynamo.store import (
     Above,
     AtLeast,
     AtMost,
@@ -39,6 +38,7 @@ from keygraph.store import (
     Range,
     Within,
 )
+from keygraph.engines.dynamodb.requests import render
 from tests.keygraph.rendered import shop
 
 

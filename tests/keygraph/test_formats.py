@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from keygraph import ID, BadUserInput, Format, Graph, Index, Many, Table, many, node, record, stored
-from keygraph.store import BatchWrite, TracingStore
-from resolvers import Service, build_schema
+from keygraph.dynamo.store import BatchWrite, TracingStore
+from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
 
 by_name = Index("ByName", "NamePK", "NameSK")

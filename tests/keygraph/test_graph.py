@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from examples.commerce import graph as commerce
 from keygraph import ID, BadUserInput, Graph, ModelError, Table, edge, node, record
-from keygraph.items import Item
-from keygraph.records import RecordType
-from keygraph.shapes import is_special_case, shape
+from keygraph.dynamo.items import Item
+from keygraph.keys.shapes import is_special_case, shape
+from keygraph.model.records import RecordType
+from keygraph_examples.commerce import graph as commerce
 from tests.keygraph.made_templates import TYPES, sources, texts, variants
 
 TABLE = Table("Tests", partition_key="PK", sort_key="SK")

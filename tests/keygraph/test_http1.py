@@ -14,8 +14,8 @@ from botocore import exceptions as boto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.http1 import Pool
-from keygraph.http1_answers import Answer, Malformed
+from keygraph.engines.dynamodb.http1 import Pool
+from keygraph.engines.dynamodb.http1_answers import Answer, Malformed
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -283,7 +283,7 @@ async def test_an_idle_connection_is_not_used_for_ever(monkeypatch: pytest.Monke
 
     async with pool_of(serve) as pool:
         for seconds, expected in ((30.0, 1), (30.0, 1), (0.01, 2), (30.0, 2)):
-            monkeypatch.setattr("keygraph.http1._IDLE_SECONDS", seconds)
+            monkeypatch.setattr("keygraph.engines.dynamodb.http1._IDLE_SECONDS", seconds)
             await asyncio.sleep(0.03)
             assert (await pool.post("", b"{}")).body == b"{}"
             assert len(served) == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 
 from keygraph import ID, Index, Many, Table, edge, field, many, node, record, stored
-from keygraph.listing import bind
+from keygraph.lists.listing import bind
 from tests.keygraph.shown_paths import by_day, graph, gsi1, shown_list
 
 # --- Indexes without templates ------------------------------------------------------------------------

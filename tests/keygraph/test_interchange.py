@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.commerce import graph as commerce
 from keygraph import ID, JSON, Graph, Table, node, stored
-from keygraph.interchange import Interchange
-from keygraph.items import Item, Value, number, typed_item
+from keygraph.dynamo.items import Item, Value, number, typed_item
+from keygraph.tables.interchange import Interchange
+from keygraph_examples.commerce import graph as commerce
 
 DIGITS = Decimal(12345678901234567890123456789012345678)
 

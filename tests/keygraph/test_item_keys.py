@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from keygraph import ID, Format, Graph, Index, Table, edge, field, node, record, stored
-from keygraph.item_keys import ItemKeys
-from keygraph.items import Item, Value
+from keygraph.dynamo.items import Item, Value
+from keygraph.tables.item_keys import ItemKeys
 
 by_state = Index("ByState", "StatePK", "StateSK")
 by_plan = Index("ByPlan", "plan", "PK")

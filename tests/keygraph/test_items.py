@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keygraph.items import Value, from_typed, number, untyped_item
+from keygraph.dynamo.items import Value, from_typed, number, untyped_item
 
 plain = st.from_regex(r"-?[0-9]{1,25}(\.[0-9]{1,25})?", fullmatch=True)
 odd = st.text("0123456789.-+eE_ \u0661\u00b2NaInfity", max_size=12)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.key_text import KeyText, UnusableFormat
-from keygraph.types import ID, JSON, Long, Moment, Writing, field_type
+from keygraph.keys.text import KeyText, UnusableFormat
+from keygraph.keys.types import ID, JSON, Long, Moment, Writing, field_type
 
 
 class Size(Enum):

@@ -13,9 +13,8 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
-from keygraph.conditions import And, BeginsWith, Between, Eq, Exists, Ge, Gt, In, Lt, Not
-from keygraph.errors import BadUserInput
-from keygraph.store import (
+from keygraph.dynamo.conditions import And, BeginsWith, Between, Eq, Exists, Ge, Gt, In, Lt, Not
+from keygraph.dynamo.store import (
     AtLeast,
     AtMost,
     BatchGet,
@@ -28,6 +27,7 @@ from keygraph.store import (
     Scan,
     Within,
 )
+from keygraph.errors import BadUserInput
 from tests.conftest import LOCAL, MakeStore, on_exact_engines
 from tests.keygraph.limits import (
     KB,

@@ -6,10 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from keygraph.conditions import And, Condition, Eq, Exists, In, Not, Or
-from keygraph.errors import BadUserInput
-from keygraph.items import Item
-from keygraph.store import (
+from keygraph.dynamo.conditions import And, Condition, Eq, Exists, In, Not, Or
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import (
     BatchGet,
     BatchWrite,
     Count,
@@ -17,6 +16,7 @@ from keygraph.store import (
     Scan,
     Within,
 )
+from keygraph.errors import BadUserInput
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.limits import (
     KB,

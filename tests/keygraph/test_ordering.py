@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.items import number
-from keygraph.ordering import after_prefix, key_bytes, key_value, number_bytes, number_of
-from keygraph.table import KeyAttribute
+from keygraph.dynamo.items import number
+from keygraph.dynamo.order import after_prefix, key_bytes, key_value, number_bytes, number_of
+from keygraph.dynamo.table import KeyAttribute
 
 ASCENDING = [
     "-9.9999999999999999999999999999999999999E+125",

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from keygraph.items import Item
-from keygraph.store import (
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import (
     AtLeast,
     AtMost,
     BatchGet,
@@ -23,7 +23,7 @@ from keygraph.store import (
     Within,
     pages,
 )
-from keygraph.table import Table
+from keygraph.dynamo.table import Table
 from tests.conftest import MakeStore, on_exact_engines
 from tests.keygraph.limits import (
     KB,

@@ -7,9 +7,9 @@ from datetime import date, datetime
 import pytest
 
 from keygraph import ID, Many, One, edge, many, node, one, record, stored
-from keygraph.items import Item
-from keygraph.listing import bind
-from keygraph.ranges import Narrowing, Span, beginning_with
+from keygraph.dynamo.items import Item
+from keygraph.lists.listing import bind
+from keygraph.lists.ranges import Narrowing, Span, beginning_with
 from tests.keygraph.shown_paths import graph, gsi1, shown, shown_list
 
 # --- Which path ---------------------------------------------------------------------------------------

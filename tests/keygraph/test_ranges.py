@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.ordering import LAST, last_below, text_after_all
-from keygraph.ranges import Span, beginning_with
-from keygraph.store import Above, AtLeast, AtMost, Below, Equals, Prefix, Range, Within
+from keygraph.dynamo.order import LAST, last_below, text_after_all
+from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Equals, Prefix, Range, Within
+from keygraph.lists.ranges import Span, beginning_with
 
 TEXTS = st.text(st.sampled_from("ab#\ud7ff\ue000\0~"), min_size=1, max_size=3)
 SPANS = st.builds(Span, st.none() | TEXTS, TEXTS, st.booleans()) | st.builds(Span, st.none() | TEXTS)

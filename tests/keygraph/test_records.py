@@ -9,8 +9,8 @@ from enum import Enum
 import pytest
 
 from keygraph import ID, CorruptItem, Graph, Index, Table, edge, field, node, record, stored
-from keygraph.items import Item
-from keygraph.records import RecordType
+from keygraph.dynamo.items import Item
+from keygraph.model.records import RecordType
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.conditions import (
+from keygraph.dynamo.conditions import (
     Between,
     Eq,
     Exists,
@@ -16,9 +16,7 @@ from keygraph.conditions import (
     Not,
     Or,
 )
-from keygraph.errors import BadUserInput
-from keygraph.rendering import Wire, cloudformation, render
-from keygraph.store import (
+from keygraph.dynamo.store import (
     BatchGet,
     BatchWrite,
     Count,
@@ -33,7 +31,9 @@ from keygraph.store import (
     Scan,
     Within,
 )
-from keygraph.table import Index, Table
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.dynamodb.requests import Wire, cloudformation, render
+from keygraph.errors import BadUserInput
 from tests.keygraph.rendered import shop
 
 _PARTITION = {

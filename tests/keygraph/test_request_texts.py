@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keygraph import request_texts
-from keygraph.conditions import Eq, Gt, In
+from keygraph.dynamo.conditions import Eq, Gt, In
+from keygraph.dynamo.store import BatchGet, Count, Equals, Prefix, Query, Within
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.dynamodb import request_texts
+from keygraph.engines.dynamodb.request_texts import RequestTexts, Text, encoded
+from keygraph.engines.dynamodb.requests import render
 from keygraph.errors import BadUserInput
-from keygraph.rendering import render
-from keygraph.request_texts import RequestTexts, Text, encoded
-from keygraph.store import BatchGet, Count, Equals, Prefix, Query, Within
-from keygraph.table import Index, Table
 from tests.keygraph.made_requests import TEXTS, queries, tables
 
 BROKEN: list[Any] = [

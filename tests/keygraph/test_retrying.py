@@ -10,10 +10,10 @@ from botocore import exceptions as boto
 from botocore.retries import standard
 from botocore.retries.quota import RetryQuota
 
-from keygraph import retrying
-from keygraph.dynamodb_errors import meaning
+from keygraph.engines.dynamodb import retrying
+from keygraph.engines.dynamodb.errors import meaning
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.errors import Throttled, TimedOut, Unavailable
-from keygraph.retrying import Attempts, Backoff, Deadlines, Quota
 
 
 def _within(deadlines: Deadlines) -> Attempts:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from keygraph.sampling import sample
-from keygraph.store import BatchWrite, Scan, TracingStore
-from keygraph.table import Table
+from keygraph.dynamo.store import BatchWrite, Scan, TracingStore
+from keygraph.dynamo.table import Table
+from keygraph.tables.sample import sample
 from tests.conftest import MakeStore
 
 TABLE = Table("Sampled", partition_key="PK", sort_key="SK")

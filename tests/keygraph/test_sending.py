@@ -13,15 +13,15 @@ from botocore import exceptions as boto
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keygraph.dynamodb import DynamoDBStore
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, BatchWrite, Cost, CreateTable, DeleteTable, Query, Request
+from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb.engine import DynamoDBStore
+from keygraph.engines.dynamodb.requests import Wire
+from keygraph.engines.dynamodb.retrying import Backoff, Quota
+from keygraph.engines.dynamodb.sending import remaining
+from keygraph.engines.dynamodb.transport import ClientTransport
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
-from keygraph.items import Item
-from keygraph.rendering import Wire
-from keygraph.retrying import Backoff, Quota
-from keygraph.sending import remaining
-from keygraph.store import BatchGet, BatchWrite, Cost, CreateTable, DeleteTable, Query, Request
-from keygraph.table import Key, Table
-from keygraph.transports import ClientTransport
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
 QUICK = Backoff(first=0.0001, longest=0.0005)

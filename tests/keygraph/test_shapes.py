@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keygraph.key_text import KeyText
-from keygraph.shapes import are_disjoint, is_special_case, shape, stretches
-from keygraph.templates import Maybe, Reference, Slot, Template, Token, read_source
-from keygraph.types import ID, Long, Writing, field_type
+from keygraph.keys.shapes import are_disjoint, is_special_case, shape, stretches
+from keygraph.keys.template import Maybe, Reference, Slot, Template, Token, read_source
+from keygraph.keys.text import KeyText
+from keygraph.keys.types import ID, Long, Writing, field_type
 from tests.keygraph.made_templates import KEYS, templates
 from tests.keygraph.made_templates import texts as key_texts
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Many, Table, many, node, record
-from keygraph.counting import count
-from keygraph.describing import path_request
-from keygraph.listing import bind
-from keygraph.ranges import Narrowing
-from keygraph.reading import Extent, read
-from keygraph.store import BatchWrite, Count, Query, TracingStore
+from keygraph.dynamo.store import BatchWrite, Count, Query, TracingStore
+from keygraph.lists.counting import count
+from keygraph.lists.describe import path_request
+from keygraph.lists.listing import bind
+from keygraph.lists.ranges import Narrowing
+from keygraph.lists.reading import Extent, read
 from tests.conftest import MakeStore
 
 

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
-from keygraph.conditions import Condition, Eq, holds
-from keygraph.counting import count
-from keygraph.items import Item
-from keygraph.listing import NeighbourList, bind
-from keygraph.named_edges import read_to
-from keygraph.ranges import Narrowing, beginning_with
-from keygraph.reading import Extent, read
-from keygraph.store import BatchWrite, Store
+from keygraph.dynamo.conditions import Condition, Eq, holds
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Store
+from keygraph.lists.counting import count
+from keygraph.lists.listing import NeighbourList, bind
+from keygraph.lists.named_edges import read_to
+from keygraph.lists.ranges import Narrowing, beginning_with
+from keygraph.lists.reading import Extent, read
 from tests.conftest import MakeStore
 
 by_topic = Index("by_topic", "TOPIC", "ORD")
@@ -198,7 +198,7 @@ class Case:
             if row.order is not None:
                 item |= {"TOPIC": f"t{owner}", "ORD": row.order}
             if self.is_typed:
-                # Items that lie about their type are counted: see `keygraph.counting`.
+                # Items that lie about their type are counted: see `keygraph.lists.counting`.
                 record = self.graph.types.get(row.kind)
                 kind = (
                     "Other" if record is None or not record.accepts(item) else self.graph.type_value(record)

@@ -11,7 +11,7 @@ from botocore import auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import ReadOnlyCredentials
 
-from keygraph.signing import Signer, host_of
+from keygraph.engines.dynamodb.signing import Signer, host_of
 
 LONG_LIVED = ReadOnlyCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", None)
 TEMPORARY = ReadOnlyCredentials("ASIAEXAMPLE", "secret", "IQoJb3JpZ2luX2VjE==/+ a  b")

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from keygraph.items import Item, item_size
-from keygraph.store import (
+from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.store import (
     BatchWrite,
     Cost,
 )

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.conditions import And, BeginsWith, Eq, Exists, Gt, Not
-from keygraph.errors import BadUserInput, TableMissing, Unavailable
-from keygraph.items import Item, item_size
-from keygraph.sqlite import SQLiteStore, open_sqlite
-from keygraph.store import (
+from keygraph.dynamo.conditions import And, BeginsWith, Eq, Exists, Gt, Not
+from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.store import (
     Above,
     AtLeast,
     AtMost,
@@ -32,7 +30,9 @@ from keygraph.store import (
     Within,
     pages,
 )
-from keygraph.table import Index, Table
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
+from keygraph.errors import BadUserInput, TableMissing, Unavailable
 from tests.keygraph.shop import SHOP, put, sort_keys
 
 # --- Tables -----------------------------------------------------------------------------------------

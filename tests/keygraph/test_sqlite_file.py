@@ -17,9 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.errors import Unavailable
-from keygraph.sqlite import SQLiteStore, open_sqlite
-from keygraph.store import (
+from keygraph.dynamo.store import (
     BatchGet,
     Count,
     CreateTable,
@@ -29,7 +27,9 @@ from keygraph.store import (
     Scan,
     pages,
 )
-from keygraph.table import Index, Table
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
+from keygraph.errors import Unavailable
 from tests.keygraph.shop import SHOP, put
 
 
@@ -211,9 +211,9 @@ async def test_two_processes_share_a_file(tmp_path: Path) -> None:
 WRITER = textwrap.dedent(
     """
     import asyncio, sys
-    from keygraph.sqlite import open_sqlite
-    from keygraph.store import BatchWrite, CreateTable
-    from keygraph.table import Index, Table
+    from keygraph.engines.sqlite.engine import open_sqlite
+    from keygraph.dynamo.store import BatchWrite, CreateTable
+    from keygraph.dynamo.table import Index, Table
 
     async def main():
         table = Table("Log", partition_key="PK", sort_key="SK", indexes=[Index("by-sk", "SK", "PK")])

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.conditions import Between, Exists, Not
-from keygraph.errors import BadUserInput
-from keygraph.items import Item, item_size
-from keygraph.sqlite import SQLiteStore, open_sqlite
-from keygraph.store import (
+from keygraph.dynamo.conditions import Between, Exists, Not
+from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.store import (
     Above,
     AtLeast,
     AtMost,
@@ -27,7 +25,9 @@ from keygraph.store import (
     Scan,
     Within,
 )
-from keygraph.table import KeyValue
+from keygraph.dynamo.table import KeyValue
+from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
+from keygraph.errors import BadUserInput
 from tests.keygraph.shop import SHOP, put
 
 # --- Costs ------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keygraph.key_text import KeyText
-from keygraph.templates import Maybe, Reference, Slot, Template, TemplateError, read_source
-from keygraph.types import FieldType, Writing, field_type
+from keygraph.keys.template import Maybe, Reference, Slot, Template, TemplateError, read_source
+from keygraph.keys.text import KeyText
+from keygraph.keys.types import FieldType, Writing, field_type
 from tests.keygraph.made_templates import templates, texts
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from keygraph.turns import Turns
+from keygraph.engines.dynamodb.turns import Turns
 
 
 @asynccontextmanager

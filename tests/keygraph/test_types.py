@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.types import (
+from keygraph.keys.types import (
     ID,
     JSON,
     FieldType,

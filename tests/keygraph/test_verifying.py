@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from keygraph import Format, Graph, Table, edge, node, record
-from keygraph.findings import Report
-from keygraph.items import Item, number
-from keygraph.store import BatchGet, BatchWrite, Scan, Store, TracingStore
-from keygraph.verifying import Verification
+from keygraph.dynamo.items import Item, number
+from keygraph.dynamo.store import BatchGet, BatchWrite, Scan, Store, TracingStore
+from keygraph.tables.findings import Report
+from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.keygraph.verified_net import Pages, friend, graph, note, stay, told, user
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from keygraph.dynamo.items import Item
 from keygraph.errors import Unavailable
-from keygraph.findings import Example, Finding, Kind, Report
-from keygraph.items import Item
-from keygraph.verifying import Verification
+from keygraph.tables.findings import Example, Finding, Kind, Report
+from keygraph.tables.verify import Verification
 from tests.keygraph.verified_net import Pages, friend, graph, told
 
 

@@ -7,10 +7,10 @@ from datetime import date
 from typing import Any
 
 from keygraph import ID, Graph, Index, Table, edge, field, node, record
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Batch, BatchGet, Cost, Page
 from keygraph.errors import Unavailable
-from keygraph.findings import Report
-from keygraph.items import Item
-from keygraph.store import Batch, BatchGet, Cost, Page
+from keygraph.tables.findings import Report
 
 by_name = Index("ByName", "NamePK", "NameSK")
 

@@ -29,16 +29,16 @@ from unittest.mock import patch
 
 from graphql import DocumentNode, parse, print_ast
 
-from keygraph.engines import open_store
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, CreateTable, DeleteTable, Request, Store
+from keygraph.dynamo.table import Key, Table
+from keygraph.engines.open import open_store
 from keygraph.graph import Graph
-from keygraph.interchange import Interchange
-from keygraph.items import Item
-from keygraph.store import Answer, BatchGet, BatchWrite, CreateTable, DeleteTable, Request, Store
-from keygraph.table import Key, Table
-from resolvers import Service, build_schema
-from resolvers.completion import Completion
-from resolvers.schema import GraphSchema
-from resolvers.visits import Visit
+from keygraph.tables.interchange import Interchange
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.answer.completion import Completion
+from keygraph_resolvers.read.visits import Visit
+from keygraph_resolvers.schema.types import GraphSchema
 from tests.documents.samples import files_of
 from tests.documents.served import lines_of
 from tests.resolvers.everything import everything
@@ -67,7 +67,7 @@ MODELS = (*EXAMPLES, "library", "everything", "methodical")
 def model(name: str) -> tuple[GraphSchema, tuple[Item, ...]]:
     """A model's schema and its sample."""
     if name in EXAMPLES:
-        graph: Graph = import_module(f"examples.{name}").graph
+        graph: Graph = import_module(f"keygraph_examples.{name}").graph
         interchange = Interchange(graph)
         return build_schema(graph), tuple(interchange.read(line) for line in lines_of(*files_of(name)))
     graph, items = {

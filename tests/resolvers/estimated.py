@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
-from examples import cargo, commerce, social, talent
-from examples.commerce_sample import sample
 from keygraph import Graph
-from keygraph.interchange import Interchange
-from keygraph.items import Item
-from keygraph.store import BatchWrite, Store
-from resolvers import Service, build_schema
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Store
+from keygraph.tables.interchange import Interchange
+from keygraph_examples import cargo, commerce, social, talent
+from keygraph_examples.commerce_sample import sample
+from keygraph_resolvers import Service, build_schema
 from tests.resolvers.worlds import SECRET
 
 GRAPHS: Mapping[str, Graph] = {

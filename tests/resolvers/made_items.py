@@ -7,8 +7,8 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
-from keygraph.items import Item
 
 WRONG: tuple[Any, ...] = ("", "?", Decimal("1.5"), Decimal(7), True, None, [], ["x"], {"a": "b"}, b"\xff")
 

@@ -25,14 +25,14 @@ from graphql import (
 )
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
+from keygraph.dynamo.items import Item
 from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
-from keygraph.items import Item
 from keygraph.names import camel
-from resolvers import meanings
-from resolvers.definitions import ServedField
-from resolvers.global_ids import global_id
-from resolvers.schema import GraphSchema
+from keygraph_resolvers.schema import meanings
+from keygraph_resolvers.schema.definitions import ServedField
+from keygraph_resolvers.schema.global_ids import global_id
+from keygraph_resolvers.schema.types import GraphSchema
 
 Choose = Callable[[int], int]
 """A number from 0 to one below what is given."""

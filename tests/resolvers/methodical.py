@@ -9,8 +9,8 @@ from decimal import Decimal
 import strawberry
 
 from keygraph import ID, Graph, Index, Many, One, Table, edge, field, many, node, one, record
+from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, Throttled
-from keygraph.items import Item
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
 slim = Index("slim", "SlimPK", "SlimSK", projection=["weight"])

@@ -30,20 +30,20 @@ from graphql.execution.values import get_directive_values
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 from strawberry.types.arguments import convert_arguments
 
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
-from keygraph.items import Item
-from keygraph.members import End
+from keygraph.model.members import End
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph.paths import AccessPath
-from keygraph.records import RecordType
-from keygraph.table import Key
-from resolvers import meanings
-from resolvers.definitions import ServedField, given_arguments
-from resolvers.errors import public_error
-from resolvers.global_ids import global_id, read_global_id
-from resolvers.schema import GraphSchema
-from resolvers.sources import source_of_instance
+from keygraph_resolvers.errors import public_error
+from keygraph_resolvers.read.sources import source_of_instance
+from keygraph_resolvers.schema import meanings
+from keygraph_resolvers.schema.definitions import ServedField, given_arguments
+from keygraph_resolvers.schema.global_ids import global_id, read_global_id
+from keygraph_resolvers.schema.types import GraphSchema
 from tests.resolvers.naive_lists import Entry, List, NaiveLists, Thing
 
 

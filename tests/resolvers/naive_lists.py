@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from keygraph.conditions import holds
+from keygraph.dynamo.conditions import holds
+from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
-from keygraph.items import Item
-from keygraph.listing import NeighbourList, Place, bind
+from keygraph.lists.listing import NeighbourList, Place, bind
+from keygraph.model.paths import AccessPath, Argument
+from keygraph.model.records import Keys, RecordType
 from keygraph.names import camel
-from keygraph.paths import AccessPath, Argument
-from keygraph.records import Keys, RecordType
-from resolvers.connections import SortDirection
-from resolvers.cursors import cursor, read_cursor
-from resolvers.global_ids import read_global_id
-from resolvers.inputs import condition, narrowings, required_texts
+from keygraph_resolvers.read.connection import SortDirection
+from keygraph_resolvers.read.cursors import cursor, read_cursor
+from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.inputs import condition, narrowings, required_texts
 
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100

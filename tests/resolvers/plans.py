@@ -15,14 +15,14 @@ from pathlib import Path
 
 from graphql import OperationDefinitionNode, parse, print_ast
 
-from keygraph.store import Answer, Request
-from keygraph.table import Table
-from resolvers import Service, build_schema
-from resolvers.steps import steps_text
+from keygraph.dynamo.store import Answer, Request
+from keygraph.dynamo.table import Table
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.plan.steps import steps_text
 from tests.resolvers.estimated import GRAPHS, OPERATIONS
 
 FOLDER = Path(__file__).with_name("plans")
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
 SECRET = b"nothing is read"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from resolvers import build_schema
+from keygraph_resolvers import build_schema
 from tests.resolvers.everything import everything
 
 SDL = build_schema(everything).as_str()

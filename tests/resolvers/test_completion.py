@@ -9,11 +9,11 @@ import pytest
 import strawberry
 
 from keygraph import ID, Graph, Table, field, node
+from keygraph.dynamo.store import TracingStore
 from keygraph.errors import BadUserInput
-from keygraph.store import TracingStore
-from resolvers import Service, build_schema
-from resolvers.completion import Completion
-from resolvers.global_ids import global_id
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.answer.completion import Completion
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.worlds import SECRET, World, world

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.store import Query
+from keygraph.dynamo.store import Query
 from tests.resolvers.worlds import (
     World,
     book_item,

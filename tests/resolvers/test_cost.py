@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, many, node, record
-from resolvers.global_ids import global_id
-from resolvers.metering import ListKind
-from resolvers.statistics import Mean
+from keygraph_resolvers.plan.statistics import Mean
+from keygraph_resolvers.read.meter import ListKind
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.estimated import (
     GRAPHS,

@@ -8,9 +8,9 @@ import pytest
 import strawberry
 
 from keygraph.errors import BadUserInput
-from resolvers import Service, build_schema
-from resolvers.cost_report import Spent
-from resolvers.global_ids import global_id
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.plan.cost_report import Spent
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import SECRET, World
 

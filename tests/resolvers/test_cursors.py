@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resolvers import Service
+from keygraph_resolvers import Service
 from tests.resolvers.paging import BOOK_LOANS, BRANCH_LOANS, page
 from tests.resolvers.worlds import World, book_item, loan_item, member_item, reservation_item, visit_item
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from examples.commerce import graph
-from resolvers import build_schema, documents
-from resolvers.documents import LONGEST_KEPT, Documents
+from keygraph_examples.commerce import graph
+from keygraph_resolvers import build_schema
+from keygraph_resolvers.plan import documents
+from keygraph_resolvers.plan.documents import LONGEST_KEPT, Documents
 
 
 def made(kept: int) -> Documents:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
 from keygraph import ID, Graph, Table, field, node
+from keygraph.dynamo.store import Answer, BatchGet, Query, Request, Store
+from keygraph.dynamo.table import Table as TableType
 from keygraph.errors import StoreError, TableMissing, Throttled, TimedOut, Unavailable
-from keygraph.store import Answer, BatchGet, Query, Request, Store
-from keygraph.table import Table as TableType
+from keygraph_examples.commerce import graph as commerce
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, shop_items, world
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
+from keygraph.dynamo.store import Answer, BatchGet, Count, Query, Request, Store
+from keygraph.dynamo.table import Table
 from keygraph.errors import Throttled, Unavailable
-from keygraph.store import Answer, BatchGet, Count, Query, Request, Store
-from keygraph.table import Table
-from resolvers import Service, build_schema
-from resolvers.global_ids import global_id
+from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.resolvers.test_request_counts import line_item, order_item, product_item, user_item
 from tests.resolvers.worlds import SECRET, World, world
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 from tests.conftest import MakeStore
 from tests.resolvers.everything import everything
 from tests.resolvers.worlds import World, world

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from keygraph.table import Key
-from resolvers.gathering import BATCH_KEYS, Gathering
+from keygraph.dynamo.table import Key
+from keygraph_resolvers.read.gathering import BATCH_KEYS, Gathering
 
 
 @dataclass

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
-from resolvers.global_ids import global_id
+from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.resolvers.worlds import World
 
 NODE = "query ($id: ID!) { node(id: $id) { __typename id ... on User { name } ... on Product { name } } }"

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Answer, BatchWrite, Cost, CreateTable, Request, Store
+from keygraph.dynamo.table import Table
+from keygraph.engines.sqlite.engine import open_sqlite
 from keygraph.errors import BadUserInput
-from keygraph.items import Item
-from keygraph.sqlite import open_sqlite
-from keygraph.store import Answer, BatchWrite, Cost, CreateTable, Request, Store
-from keygraph.table import Table
 from tests.resolvers.paging import BOOK_LOANS, BRANCH_LOANS, page
 from tests.resolvers.worlds import World, book_item, library, loan_item, member_item, world
 

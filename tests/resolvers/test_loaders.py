@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
+from keygraph.dynamo.table import Key, Table
 from keygraph.errors import BadUserInput, TimedOut, Unavailable
-from keygraph.items import Item
-from keygraph.listing import NeighbourList, bind
-from keygraph.reading import Extent
-from keygraph.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
-from keygraph.table import Key, Table
-from resolvers import Service, build_schema
-from resolvers.loaders import NeighbourLoader, NodeLoader, PageOf
+from keygraph.lists.listing import NeighbourList, bind
+from keygraph.lists.reading import Extent
+from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader, PageOf
 from tests.resolvers.worlds import SECRET, World, shop_items
 
 Handler = Callable[[Request[Any]], Awaitable[Any]]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 from tests.conftest import LOCAL
 from tests.resolvers.paging import BOOK_LOANS, BRANCH_LOANS, page, paged
 from tests.resolvers.worlds import World, book_item, loan_item, reservation_item

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from keygraph.describing import described_requests
+from keygraph.dynamo.store import Answer, Count, Query, Request, Store
+from keygraph.dynamo.table import Table
 from keygraph.errors import BadUserInput
-from keygraph.store import Answer, Count, Query, Request, Store
-from keygraph.table import Table
-from resolvers import Service, build_schema
-from resolvers.global_ids import global_id
-from resolvers.steps import Step, steps_json, steps_text
+from keygraph.lists.describe import described_requests
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.plan.steps import Step, steps_json, steps_text
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.estimated import GRAPHS, OPERATIONS, served
 from tests.resolvers.plans import SECRET, Unread, file_of, operations_of, printed

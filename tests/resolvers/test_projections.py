@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keygraph.rendering import render
+from keygraph.engines.dynamodb.requests import render
 from tests.resolvers.worlds import World, loan_item, member_item
 
 

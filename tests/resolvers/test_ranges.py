@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
+from keygraph_examples.commerce import graph as commerce
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, book_item, copy_item, member_item, visit_item, world
 

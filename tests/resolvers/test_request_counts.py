@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from keygraph.items import Item
-from keygraph.rendering import render
-from keygraph.store import BatchGet
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet
+from keygraph.engines.dynamodb.requests import render
 from tests.resolvers.worlds import World
 
 CREATED = {"CreatedAt": "2024-01-01T00:00:00Z"}

@@ -8,10 +8,10 @@ from enum import Enum
 import pytest
 import strawberry
 
+from keygraph.dynamo.table import Table
 from keygraph.errors import ModelError
 from keygraph.graph import Graph
-from keygraph.table import Table
-from resolvers import build_schema
+from keygraph_resolvers import build_schema
 from tests.resolvers.everything import Genre, Grade, everything
 from tests.resolvers.schema_text import SDL, fields, part
 from tests.resolvers.worlds import library

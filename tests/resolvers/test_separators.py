@@ -7,8 +7,8 @@ from enum import Enum
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, many, node, record
-from keygraph.store import BatchWrite
-from resolvers import Service, build_schema
+from keygraph.dynamo.store import BatchWrite
+from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
 
 inverted = Index("inverted", "SK", "PK")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from keygraph.store import BatchGet, Cost, Count, Query
-from resolvers.metering import ListKind, Origin, Sent
-from resolvers.statistics import Mean, Statistics
+from keygraph.dynamo.store import BatchGet, Cost, Count, Query
+from keygraph_resolvers.plan.statistics import Mean, Statistics
+from keygraph_resolvers.read.meter import ListKind, Origin, Sent
 from tests.resolvers.worlds import library
 
 MEMBER, BOOK, LOAN = (library.types[name] for name in ("Member", "Book", "Loan"))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
-from keygraph.items import Item
-from keygraph.rendering import render
+from keygraph.dynamo.items import Item
+from keygraph.engines.dynamodb.requests import render
 from tests.conftest import MakeStore
 from tests.documents.served import written_down
 from tests.keygraph.checked import mistakes

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.items import Item
-from resolvers import build_schema
-from resolvers.global_ids import global_id
+from keygraph.dynamo.items import Item
+from keygraph_resolvers import build_schema
+from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.union_worlds import (
     company_item,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, record, stored
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 
 by_owner = Index("ByOwner", "OwnerPK", "OwnerSK")
 

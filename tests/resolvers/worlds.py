@@ -15,14 +15,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import examples
-from examples.commerce import graph as commerce
+import keygraph_examples
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
-from keygraph.interchange import Interchange
-from keygraph.items import Item
-from keygraph.rendering import render
-from keygraph.store import BatchWrite, Request, Store, TracingStore
-from resolvers import Service
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Request, Store, TracingStore
+from keygraph.engines.dynamodb.requests import render
+from keygraph.tables.interchange import Interchange
+from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers import Service
 from tests.schemas import schema_of
 
 SECRET = b"the secret of the tests' cursors"
@@ -86,7 +86,7 @@ def world(graph: Graph, store: Store, *, secret: bytes = SECRET, **limits: int) 
 
 def shop_items() -> list[Item]:
     """The items of the commerce example: the article's, and those that it describes."""
-    folder, interchange = Path(examples.__file__).parent, Interchange(commerce)
+    folder, interchange = Path(keygraph_examples.__file__).parent, Interchange(commerce)
     texts = [(folder / name).read_text("utf-8") for name in ("commerce.jsonl", "commerce.described.jsonl")]
     return [interchange.read(line) for text in texts for line in text.splitlines()]
 

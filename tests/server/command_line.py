@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typer.testing import CliRunner, Result
 
-from server.cli import app
+from keygraph_server.cli import app
 
 
 def run(*words: object, given: bytes | str | None = None) -> Result:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server.settings import Settings, environment_name
+from keygraph_server.settings import Settings, environment_name
 from tests.server.tables import FILE
 
 

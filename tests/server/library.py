@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 
 MODEL = """
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 
 
 def user(number: int, **attributes: Any) -> Item:

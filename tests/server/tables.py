@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from examples.commerce import graph as commerce
-from keygraph.bulk import whole_table
-from keygraph.engines import open_store
-from keygraph.items import Item
-from keygraph.store import BatchWrite, CreateTable, DeleteTable
-from keygraph.table import Table
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
+from keygraph.dynamo.table import Table
+from keygraph.engines.open import open_store
+from keygraph.tables.bulk import whole_table
+from keygraph_examples.commerce import graph as commerce
 
 FILE = "sqlite:table.db"
 """The store of tests that run on the embedded engine alone."""

@@ -16,15 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from keygraph.bulk import write_batches
-from keygraph.engines import open_store
-from keygraph.items import Item
-from keygraph.store import CreateTable
-from server.app import app_from_environment, create_app
-from server.models import load_model
-from server.settings import Settings, read_settings
-from server.signing import kept_secret, with_secret
-from server.snapshot import printed
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import CreateTable
+from keygraph.engines.open import open_store
+from keygraph.tables.bulk import write_batches
+from keygraph_server.app import app_from_environment, create_app
+from keygraph_server.cursor_secret import kept_secret, with_secret
+from keygraph_server.models import load_model
+from keygraph_server.schema_text import printed
+from keygraph_server.settings import Settings, read_settings
 from tests.server.conftest import forget_models
 from tests.server.library import MODEL, book
 
@@ -288,5 +288,5 @@ class TestFactory:
             app_from_environment()
         assert caught.value.code == 3
         [line] = capsys.readouterr().err.splitlines()
-        assert "ERROR server.app: there is no module nope" in line
+        assert "ERROR keygraph_server.app: there is no module nope" in line
         assert list(folder.iterdir()) == []

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.engines import open_store
-from keygraph.store import CreateTable
-from keygraph.table import Index, Table
-from server.models import load_model
-from server.snapshot import printed
+from keygraph.dynamo.store import CreateTable
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.open import open_store
+from keygraph_server.models import load_model
+from keygraph_server.schema_text import printed
 from tests.server.command_line import run
 from tests.server.library import MODEL
 
@@ -95,7 +95,7 @@ class TestErrors:
 
     def test_an_unexpected_error_is_not_hidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A mistake of ours could not be found, for want of its traceback."""
-        monkeypatch.setattr("server.commands.schema.printed", lambda schema: 1 / 0)
+        monkeypatch.setattr("keygraph_server.commands.schema.printed", lambda schema: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run("schema", "--model", "library")
 

@@ -14,9 +14,9 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from server.compression import CompressedFiles
-from server.graphql_http import GraphQLEndpoint
-from server.playground import playground_routes
+from keygraph_server.compression import CompressedFiles
+from keygraph_server.graphql_http import GraphQLEndpoint
+from keygraph_server.playground import playground_routes
 
 ABOVE = 1000
 

@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
-import examples
-from examples import commerce
-from keygraph.interchange import Interchange
-from keygraph.store import BatchWrite, CreateTable
-from server.app import create_app
-from server.graphql_http import COST_HEADER
-from server.settings import Settings
+import keygraph_examples
+from keygraph.dynamo.store import BatchWrite, CreateTable
+from keygraph.tables.interchange import Interchange
+from keygraph_examples import commerce
+from keygraph_server.app import create_app
+from keygraph_server.graphql_http import COST_HEADER
+from keygraph_server.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs/cost.md").read_text("utf-8")
 TIMES = {"waitedMs", "beganMs", "endedMs"}
@@ -41,7 +41,7 @@ def without_times(value: Any) -> Any:
 @pytest.fixture
 async def settings(folder: Path) -> Settings:
     """The shop of the examples, in a file."""
-    return Settings(model="examples.commerce:graph", store=f"sqlite:{folder}/shop.sqlite")
+    return Settings(model="keygraph_examples.commerce:graph", store=f"sqlite:{folder}/shop.sqlite")
 
 
 async def ask(settings: Settings, *asked: tuple[str, dict[str, str]]) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ async def ask(settings: Settings, *asked: tuple[str, dict[str, str]]) -> list[di
 async def fill(store: Any) -> None:
     """Writes the shop's items."""
     await store.send(CreateTable())
-    interchange, folder = Interchange(commerce.graph), Path(examples.__file__).parent
+    interchange, folder = Interchange(commerce.graph), Path(keygraph_examples.__file__).parent
     for name in ("commerce.jsonl", "commerce.described.jsonl"):
         lines = (folder / name).read_text("utf-8").splitlines()
         await store.send(BatchWrite(tuple(map(interchange.read, lines))))

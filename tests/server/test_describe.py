@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.table import Index, Table
+from keygraph.dynamo.table import Index, Table
 from tests.server.command_line import run, shown_lines
 from tests.server.tables import drop_table, make_table
 
@@ -19,7 +19,7 @@ BY_PRICE = Index("by_price", "pk", "price", local=True)
 
 def test_every_type_with_its_keys_and_paths() -> None:
     """Whoever declares a table could not see which request each list becomes."""
-    result = run("describe", "--model", "examples.commerce:graph")
+    result = run("describe", "--model", "keygraph_examples.commerce:graph")
     assert (result.exit_code, result.stderr) == (0, "")
     found = shown_lines(result.stdout)
     start = found.index("User (node)")
@@ -57,7 +57,7 @@ def test_every_type_with_its_keys_and_paths() -> None:
 
 def test_an_edge_that_has_two_items_says_so() -> None:
     """Whoever writes to the table by other means would leave one of the two alone."""
-    found = shown_lines(run("describe", "--model", "examples.social:graph").stdout)
+    found = shown_lines(run("describe", "--model", "keygraph_examples.social:graph").stdout)
     assert "Friendship (mirrored edge)" in found
     assert "Like (edge)" in found
 
@@ -118,7 +118,7 @@ def test_the_table_of_a_store_is_compared(
 
 def test_a_store_without_the_table_is_not_made() -> None:
     """Looking at a model would leave an empty file behind, or say nothing of the missing table."""
-    words = ("--model", "examples.social", "--store", "sqlite:none.db")
+    words = ("--model", "keygraph_examples.social", "--store", "sqlite:none.db")
     assert shown_lines(run("describe", *words).stdout)[-1] == (
         f"In sqlite:none.db there is no table Users: create it with `keygraph table create {' '.join(words)}`."
     )

@@ -50,7 +50,7 @@ def read_readme_commands() -> list[list[str]]:
 
 def parse_command(words: list[str]) -> dict[str, Any]:
     """Parse a `keygraph …` command by the command line's own rules, and return what its options became."""
-    from server.cli import app
+    from keygraph_server.cli import app
 
     assert Path(words[0]).name == "keygraph"
     command: Any = typer.main.get_command(app)

@@ -6,10 +6,10 @@ import asyncio
 import re
 from pathlib import Path
 
-from keygraph.engines import open_store
-from keygraph.items import Item
-from keygraph.store import ListTables
-from keygraph.table import Index, Table
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import ListTables
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.open import open_store
 from tests.server.command_line import run
 from tests.server.tables import make_table
 

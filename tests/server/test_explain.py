@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from server.first_start import make_sample_file
-from server.models import load_model
+from keygraph_server.first_start import make_sample_file
+from keygraph_server.models import load_model
 from tests.server.command_line import run
 
 ORDERS = "query Orders($user: ID!) { user(userId: $user) { name orders(first: 2) { nodes { total } } } }"
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     """The address of the commerce example with its sample."""
-    make_sample_file(load_model("examples.commerce:graph"), tmp_path / "shop.sqlite")
+    make_sample_file(load_model("keygraph_examples.commerce:graph"), tmp_path / "shop.sqlite")
     return "sqlite:shop.sqlite"
 
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_explained_is_one_line(words: list[str], told: str) -> No
 
 MODEL = """
 import strawberry
-from examples.commerce import graph
+from keygraph_examples.commerce import graph
 
 @strawberry.type
 class Query:
@@ -120,7 +120,7 @@ class Query:
         return "noon"
 
 def schema():
-    from resolvers import build_schema
+    from keygraph_resolvers import build_schema
     return build_schema(graph, query=Query)
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.items import Item
+from keygraph.dynamo.items import Item
 from tests.server.command_line import run
 from tests.server.tables import FILE, make_table
 
@@ -94,10 +94,12 @@ def test_what_cannot_be_written_is_one_line(file: str, message: str) -> None:
 
 def test_a_missing_table_is_one_line() -> None:
     """An export of nothing would look like an empty table."""
-    result = run("export", "shop.jsonl", "--model", "examples.commerce", "--store", "sqlite:my shop.db")
+    result = run(
+        "export", "shop.jsonl", "--model", "keygraph_examples.commerce", "--store", "sqlite:my shop.db"
+    )
     message = (
         "keygraph: there is no table EcommerceData: create it with "
-        "`keygraph table create --model examples.commerce --store 'sqlite:my shop.db'`\n"
+        "`keygraph table create --model keygraph_examples.commerce --store 'sqlite:my shop.db'`\n"
     )
     assert (result.exit_code, result.stderr) == (1, message)
     assert not Path("shop.jsonl").exists()

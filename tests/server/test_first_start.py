@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.bulk import whole_table
-from keygraph.engines import open_store
-from keygraph.items import Item
-from server.errors import CommandError
-from server.first_start import make_sample_file
-from server.models import Model, load_model
+from keygraph.dynamo.items import Item
+from keygraph.engines.open import open_store
+from keygraph.tables.bulk import whole_table
+from keygraph_server.errors import CommandError
+from keygraph_server.first_start import make_sample_file
+from keygraph_server.models import Model, load_model
 from tests.server.library import MODEL, book
 
 FILE = Path(".keygraph/library.sqlite")

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from examples.commerce import sample
-from keygraph.items import Item
-from keygraph.table import Table
-from server.commands.progress import progress
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Table
+from keygraph_examples.commerce import sample
+from keygraph_server.commands.progress import progress
 from tests.server.command_line import run
 from tests.server.loading import user, without_times, write_lines
 from tests.server.tables import FILE, drop_table, items_in, make_table
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
 
 MODEL = """
 from __future__ import annotations

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from examples.commerce import graph as commerce
-from examples.commerce import sample
-from keygraph.bulk import write_batches
-from keygraph.engines import open_store
-from keygraph.items import Item
-from keygraph.store import BatchGet
-from server.commands.checkpoint import Checkpoint
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet
+from keygraph.engines.open import open_store
+from keygraph.tables.bulk import write_batches
+from keygraph_examples.commerce import graph as commerce
+from keygraph_examples.commerce import sample
+from keygraph_server.commands.checkpoint import Checkpoint
 from tests.server.command_line import run
 from tests.server.loading import user, without_times, write_lines
 from tests.server.tables import FILE, items_in, make_table
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
 LARGE = ("load", "--sample", "commerce", "--users", "100000", "--store", FILE)
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -45,7 +45,7 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
 
         await write_batches(store, given, stop)
 
-    monkeypatch.setattr("server.commands.load.write_in_turns", interrupted)
+    monkeypatch.setattr("keygraph_server.commands.load.write_in_turns", interrupted)
 
 
 def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 def loading_process() -> subprocess.Popen[str]:
     """A process that loads a large sample and has kept how far it has come."""
     started = subprocess.Popen(
-        [sys.executable, "-c", "from server.cli import main; main()", *LARGE],
+        [sys.executable, "-c", "from keygraph_server.cli import main; main()", *LARGE],
         env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -162,7 +162,7 @@ def test_what_a_killed_load_says_is_in_the_table(kill: signal.Signals) -> None:
     started = loading_process()
     started.send_signal(kill)
     output, errors = started.communicate(timeout=60)
-    found = Checkpoint(FILE, "EcommerceData", "sample examples.commerce users=100000").read()
+    found = Checkpoint(FILE, "EcommerceData", "sample keygraph_examples.commerce users=100000").read()
     assert found is not None
     if kill is signal.SIGINT:
         assert (started.returncode, output, errors) == (

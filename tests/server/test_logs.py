@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from server.logs import configure_logging
-from server.settings import LogLevel
+from keygraph_server.logs import configure_logging
+from keygraph_server.settings import LogLevel
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def restored() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
-    for name in ("keygraph", "resolvers", "server", "uvicorn"):
+    for name in ("keygraph", "keygraph_resolvers", "keygraph_server", "uvicorn"):
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
@@ -29,9 +29,9 @@ def test_a_record_is_one_line_with_its_traceback(capsys: pytest.CaptureFixture[s
     try:
         raise ValueError("first\nsecond")
     except ValueError:
-        logging.getLogger("server.app").exception("it failed\nhere")
+        logging.getLogger("keygraph_server.app").exception("it failed\nhere")
     [line] = capsys.readouterr().err.splitlines()
-    assert " ERROR server.app: it failed\\nhere\\nTraceback (most recent call last):\\n" in line
+    assert " ERROR keygraph_server.app: it failed\\nhere\\nTraceback (most recent call last):\\n" in line
     assert line.endswith("ValueError: first\\nsecond")
 
 
@@ -49,9 +49,9 @@ def test_the_level_says_what_is_logged(
 ) -> None:
     """KEYGRAPH_LOG_LEVEL would do nothing, or would fill the log with what libraries do."""
     configure_logging(level)
-    logging.getLogger("server.app").debug("own debug")
+    logging.getLogger("keygraph_server.app").debug("own debug")
     logging.getLogger("keygraph").info("own info")
-    logging.getLogger("resolvers.service").warning("own warning")
+    logging.getLogger("keygraph_resolvers.service").warning("own warning")
     logging.getLogger("uvicorn.access").info("request")
     logging.getLogger("botocore").info("library info")
     logging.getLogger("botocore").warning("library warning")

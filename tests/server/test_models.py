@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from keygraph import ModelError
-from server.errors import ModelNotLoadedError
-from server.models import load_model
+from keygraph_server.errors import ModelNotLoadedError
+from keygraph_server.models import load_model
 from tests.server.library import MODEL
 
 BOOK = '{"pk": "book_1", "sk": "book_1", "isbn": "1", "title": "Emma", "kind": "BOOK"}\n'
@@ -55,7 +55,7 @@ class TestLoading:
         (folder / "library.py").write_text(
             f"{MODEL}\n"
             "import strawberry\n"
-            "from resolvers import build_schema\n\n"
+            "from keygraph_resolvers import build_schema\n\n"
             "@strawberry.type\n"
             "class Query:\n"
             "    @strawberry.field\n"

@@ -23,11 +23,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from server.first_start import make_sample_file
-from server.graphql_http import GraphQLEndpoint
-from server.models import load_model
-from server.playground import playground_routes
-from server.playground.assets import (
+from keygraph_server.first_start import make_sample_file
+from keygraph_server.graphql_http import GraphQLEndpoint
+from keygraph_server.models import load_model
+from keygraph_server.playground import playground_routes
+from keygraph_server.playground.assets import (
     ASSETS_FOLDER,
     Asset,
     AssetError,
@@ -35,10 +35,10 @@ from server.playground.assets import (
     install_assets,
     read_manifest,
 )
-from server.playground.page import CDN, LOCAL, render_page
-from server.services import configured_service
-from server.settings import Settings
-from server.stores import open_configured_store
+from keygraph_server.playground.page import CDN, LOCAL, render_page
+from keygraph_server.services import configured_service
+from keygraph_server.settings import Settings
+from keygraph_server.stores import open_configured_store
 from tests.server.chromium import EXECUTABLE, Page, open_page
 
 QUERIES = 'query Who {\n  user(userId: "USER001") {\n    name\n  }\n}\n'
@@ -315,7 +315,7 @@ SHOP_QUERY = '{ user(userId: "12345") { name orders(first: 2) { nodes { total } 
 def shop_address(tmp_path: Path) -> Iterator[str]:
     """The commerce example behind its GraphQL address, with the playground."""
     file = tmp_path / "shop.sqlite"
-    model = load_model("examples.commerce:graph")
+    model = load_model("keygraph_examples.commerce:graph")
     make_sample_file(model, file)
     settings = Settings(store=f"sqlite:{file}", secret=SecretStr("x"))
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from server.app import app_from_environment, create_app
-from server.process import COLLECTED_AFTER, runs_on
-from server.settings import read_settings
+from keygraph_server.app import app_from_environment, create_app
+from keygraph_server.process import COLLECTED_AFTER, runs_on
+from keygraph_server.settings import read_settings
 from tests.server.library import MODEL
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from graphql import build_schema, parse, validate
 
-from server.models import load_model
-from server.queries import QueryToTry, document_to_try, queries_to_try
+from keygraph_server.models import load_model
+from keygraph_server.queries import QueryToTry, document_to_try, queries_to_try
 from tests.server.library import MODEL
 
 WRITTEN = """\

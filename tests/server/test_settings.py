@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from keygraph.direct import DirectTransport
-from keygraph.dynamodb import DynamoDBStore
-from keygraph.table import Table
-from keygraph.transports import ClientTransport, TransportName
-from server.errors import SettingsError
-from server.settings import LogLevel, Settings, environment_name, read_settings
-from server.stores import open_configured_store
+from keygraph.dynamo.table import Table
+from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.engine import DynamoDBStore
+from keygraph.engines.dynamodb.transport import ClientTransport, TransportName
+from keygraph_server.errors import SettingsError
+from keygraph_server.settings import LogLevel, Settings, environment_name, read_settings
+from keygraph_server.stores import open_configured_store
 
 DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"
 
@@ -144,7 +144,7 @@ class TestStore:
     @pytest.mark.parametrize(
         ("model", "address"),
         [
-            ("examples.commerce:graph", "sqlite:.keygraph/commerce.sqlite"),
+            ("keygraph_examples.commerce:graph", "sqlite:.keygraph/commerce.sqlite"),
             ("shop", "sqlite:.keygraph/shop.sqlite"),
         ],
     )

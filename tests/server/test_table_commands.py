@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from examples.commerce import graph as commerce
-from keygraph.differences import table_differences
-from keygraph.rendering import cloudformation
-from keygraph.table import Index, Table
+from keygraph.dynamo.differences import table_differences
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.dynamodb.requests import cloudformation
+from keygraph_examples.commerce import graph as commerce
 from tests.server.command_line import run, shown_lines
 from tests.server.tables import FILE, drop_table, make_table
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from examples.social import graph as social
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Scan
+from keygraph.dynamo.table import Table
 from keygraph.errors import Throttled
-from keygraph.items import Item
-from keygraph.store import Scan
-from keygraph.table import Table
-from keygraph.verifying import Verification
+from keygraph.tables.verify import Verification
+from keygraph_examples.social import graph as social
 from tests.server.command_line import run
 from tests.server.tables import FILE, make_table
 
-MODEL = ("--model", "examples.social:graph")
+MODEL = ("--model", "keygraph_examples.social:graph")
 RIGHT: list[Item] = [
     {"PK": "USER#Ann", "SK": "PROFILE", "name": "Ann"},
     {"PK": "USER#Ben", "SK": "PROFILE", "name": "Ben"},
@@ -42,7 +42,7 @@ def fill(address: str, items: list[Item]) -> None:
 
 def stop_after(windows: int, monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
     """Lets the verification end after so many windows of one item, by an error, or as by Ctrl-C."""
-    monkeypatch.setattr("keygraph.verifying._WINDOW_ITEMS", 1)
+    monkeypatch.setattr("keygraph.tables.verify._WINDOW_ITEMS", 1)
     run_whole = Verification.run
 
     async def run_part(self: Verification, advance: Callable[[int], None]) -> None:
@@ -273,7 +273,7 @@ def test_the_table_is_scanned_in_as_many_segments_as_are_asked_for(monkeypatch: 
         seen.add((made.segment, made.segments))
         return made
 
-    monkeypatch.setattr("keygraph.verifying.Scan", scan)
+    monkeypatch.setattr("keygraph.tables.verify.Scan", scan)
     assert run("verify", *MODEL, "--store", FILE, "--segments", "3").exit_code == 0
     assert seen == {(0, 3), (1, 3), (2, 3)}
     assert run("verify", *MODEL, "--store", FILE, "--segments", "0").exit_code == 2

@@ -1,0 +1,290 @@
+"""A shop in one table: `EcommerceData` of an article on the adjacency-list pattern in DynamoDB.
+
+Every item has `PK`, `SK` and `Type`. A node's two keys are equal (`USER#12345`); an edge has one end in each of
+them (`ORDER#ORD001`, `PRODUCT#ABC123`), and the same two the other way round in the index `GSI1`, so that it is
+found from both ends. `GSI1` also lists the users and the products by the time they came, and the orders of a
+user by date. The keys above the classes are the whole of it: each `Many` finds its items through them.
+
+The article's own items are in `commerce.jsonl`, what it only describes is in `commerce.described.jsonl`, and
+`sample` makes a shop of any size. A field may be None where an item of the article lacks it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
+
+from keygraph import ID, Graph, Index, Long, Many, Table, edge, many, node, record, stored
+from keygraph_examples.commerce_sample import sample as sample
+
+gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
+
+
+class UserType(Enum):
+    """What somebody does in the shop."""
+
+    CUSTOMER = "customer"
+    """Buys, and writes reviews."""
+    SELLER = "seller"
+    """Offers products."""
+
+
+class OrderStatus(Enum):
+    """How far an order has come."""
+
+    PENDING = "pending"
+    """Placed, not yet paid."""
+    PROCESSING = "processing"
+    """Paid, and being packed."""
+    SHIPPED = "shipped"
+    """On its way to the customer."""
+    DELIVERED = "delivered"
+    """With the customer."""
+    CANCELLED = "cancelled"
+    """Called off before it was shipped."""
+
+
+@node("USER#{user_id}", gsi1("USER", "{created_at}"))
+class User:
+    """Somebody who buys or sells."""
+
+    user_id: ID
+    name: str
+    """A person's full name, or a seller's trade name."""
+    email: str
+    user_type: UserType
+    created_at: datetime = stored("CreatedAt")
+    """When the user signed up."""
+    updated_at: datetime | None = stored("UpdatedAt")
+    """When the account last changed, if it ever did."""
+
+    orders: Many[Order] = many()
+    """What the user has ordered, by the date of the order."""
+    customer_orders: Many[CustomerOrder] = many()
+    """The same orders by their ids, from the user's own partition."""
+    reviews: Many[UserReview] = many()
+    """What the user has written about products."""
+    activities: Many[UserActivity] = many()
+    """What the user did in the shop, by time."""
+
+
+@node("PRODUCT#{product_id}", gsi1("PRODUCT", "{created_at}"))
+class Product:
+    """Something that is for sale."""
+
+    product_id: ID
+    name: str
+    price: Decimal
+    """What it costs now; `prices` has what it cost before."""
+    description: str
+    seller: User
+    """Who offers it."""
+    created_at: datetime = stored("CreatedAt")
+    """When it was first for sale."""
+    updated_at: datetime | None = stored("UpdatedAt")
+    """When its description or price last changed, if either ever did."""
+
+    categories: Many[ProductCategory] = many()
+    """Where it stands in the shop."""
+    tags: Many[ProductTag] = many()
+    """The words it is found by."""
+    reviews: Many[ProductReview] = many()
+    """What customers say about it, by the review's id; ids ascend, so the most recent are last."""
+    prices: Many[Price] = many()
+    """What it has cost, by time."""
+    orders: Many[OrderItem] = many()
+    """The orders that contain it, each with how many and at what price."""
+
+
+@node("CATEGORY#{category_id}")
+class Category:
+    """A shelf of the shop: products, and narrower categories."""
+
+    category_id: ID
+    name: str
+    description: str
+    created_at: datetime | None = stored("CreatedAt")
+    updated_at: datetime | None = stored("UpdatedAt")
+
+    products: Many[ProductCategory] = many()
+    """The products that stand in it."""
+    children: Many[CategoryChild] = many(at="parent")
+    """The narrower categories below it."""
+    parents: Many[CategoryChild] = many(at="child")
+    """The wider categories above it; none at the top."""
+
+
+@edge("{product}", "{category}", gsi1("{category}", "{product}"))
+class ProductCategory:
+    """A product stands in a category."""
+
+    product: Product
+    category: Category
+
+
+@edge("{parent}", "CHILD#{child.category_id}", gsi1("{child}", "PARENT#{parent.category_id}"))
+class CategoryChild:
+    """A category lies below another."""
+
+    parent: Category = stored("parentCategoryId")
+    """The wider one."""
+    child: Category = stored("childCategoryId")
+    """The narrower one."""
+    child_name: str
+    """The narrower one's name, kept here so that a menu needs no further read."""
+    created_at: datetime = stored("CreatedAt")
+
+
+@node("ORDER#{order_id}", gsi1("{customer}", "ORDER#{order_date}"), gather=True)
+class Order:
+    """What a customer bought at one time."""
+
+    order_id: ID
+    customer: User
+    """Who placed it."""
+    total: Decimal
+    """The sum of its items' total prices."""
+    status: OrderStatus
+    order_date: datetime
+    """When it was placed."""
+    created_at: datetime | None = stored("CreatedAt")
+    updated_at: datetime | None = stored("UpdatedAt")
+    """When its status last changed, if it ever did."""
+
+    items: Many[OrderItem] = many()
+    """The products that it contains."""
+
+
+@edge("{order}", "{product}", gsi1("{product}", "{order}"))
+class OrderItem:
+    """A product in an order."""
+
+    order: Order
+    product: Product
+    quantity: int
+    """How many of it."""
+    unit_price: Decimal
+    """What one of it cost when the order was placed."""
+    total_price: Decimal
+    """What all of them cost together."""
+
+
+@edge("{customer}", "{order}", gsi1("{order}", "{customer}"))
+class CustomerOrder:
+    """An order is a customer's. The article names the relationship but shows no item, so only its ends are sure."""
+
+    customer: User
+    order: Order
+    order_date: datetime | None
+    """When the order was placed."""
+    total: Decimal | None
+    """What the order cost."""
+    created_at: datetime | None = stored("CreatedAt")
+
+
+@node("REVIEW#{review_id}")
+class Review:
+    """What a customer says about a product."""
+
+    review_id: ID
+    customer: User
+    """Who wrote it."""
+    product: Product
+    """What it is about."""
+    rating: int
+    """From 1, the worst, to 5."""
+    comment: str
+    review_date: datetime
+    """When the customer wrote it."""
+    created_at: datetime = stored("CreatedAt")
+    """When it was stored."""
+    updated_at: datetime | None = stored("UpdatedAt")
+    """When the customer last changed it, if ever."""
+
+
+@edge("{customer}", "{review}", gsi1("{review}", "{customer}"))
+class UserReview:
+    """A user has written a review."""
+
+    customer: User
+    review: Review
+    created_at: datetime = stored("CreatedAt")
+
+
+@edge("{product}", "{review}", gsi1("{review}", "{product}"))
+class ProductReview:
+    """A product has been reviewed."""
+
+    product: Product
+    review: Review
+    rating: int
+    """The review's rating, kept here so that stars need no further read."""
+    created_at: datetime = stored("CreatedAt")
+
+
+@node("TAG#{tag_name}", item=False)
+class Tag:
+    """A word that products are found by. The table holds no item for a tag, only its edges."""
+
+    tag_name: ID
+
+    products: Many[ProductTag] = many()
+    """The products that carry it."""
+
+
+@edge("{product}", "{tag}", gsi1("{tag}", "{product}"))
+class ProductTag:
+    """A product carries a tag."""
+
+    product: Product
+    tag: Tag = stored("tagName")
+    created_at: datetime = stored("CreatedAt")
+    """When the product was given the tag."""
+
+
+@record("{product}", "PRICE#{timestamp}", type="PriceHistory")
+class Price:
+    """What a product has cost from a time on."""
+
+    product: Product
+    timestamp: datetime
+    """Since when."""
+    price: Decimal
+
+
+@record("{user}#SHARD{shard}", "ACTIVITY#{timestamp:013d}", shards=5)
+class UserActivity:
+    """Something that a user did. A user's activities are spread over five partitions, so that none runs hot."""
+
+    user: User
+    timestamp: Long
+    """When, in milliseconds since 1970."""
+    action: str
+    """What: `login`, `view`, `add_to_cart`, `purchase`, `review`."""
+    product: Product | None
+    """The product it was done to, if any."""
+    created_at: datetime = stored("CreatedAt")
+    """When it was stored."""
+
+
+graph = Graph(
+    Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[gsi1]),
+    User,
+    Product,
+    Category,
+    ProductCategory,
+    CategoryChild,
+    Order,
+    OrderItem,
+    CustomerOrder,
+    Review,
+    UserReview,
+    ProductReview,
+    Tag,
+    ProductTag,
+    Price,
+    UserActivity,
+    attribute_case="camel",
+    type_attribute="Type",
+)

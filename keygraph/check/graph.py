@@ -1,0 +1,205 @@
+"""What can be wrong with a graph whose types are sound by themselves: paths, types not told apart, projections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from keygraph.errors import Mistake
+from keygraph.keys.shapes import are_disjoint, goes_before, shape
+from keygraph.model.members import DeclaredList
+from keygraph.model.paths import AccessPath, stands_beside
+from keygraph.model.records import RecordType
+from keygraph.resolve.model import Model
+
+
+def graph_mistakes(model: Model) -> list[Mistake]:
+    """Every mistake of the kinds of this module."""
+    return [
+        *_lists_without_one_path(model),
+        *_types_not_told_apart(model),
+        *_members_without_item(model),
+        *_types_not_projected(model),
+        *_fields_without_item(model),
+        *_keys_too_long(model),
+        *_lists_twice(model),
+        *_gathers_nothing(model),
+    ]
+
+
+def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
+    for (owner, name), paths in model.list_candidates.items():
+        record = model.types[owner]
+        if not paths:
+            yield _no_path(record, record.lists[name])
+        elif len(paths) > 1:
+            yield _several_paths(record, record.lists[name], paths)
+
+
+def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
+    of, chosen = declared.of, declared.options
+    ends = [end.name for end in of.ends.values() if owner in end.members]
+    if chosen.at is not None and chosen.at not in ends:
+        return Mistake(
+            "no-path",
+            f"{owner.name}.{declared.name}",
+            f"{of.name} has no end called {chosen.at} that is a {owner.name}.",
+            f"Its ends that are: {', '.join(ends) or 'none'}.",
+        )
+    if chosen.index is not None and chosen.index.name not in of.keys:
+        return Mistake(
+            "no-path",
+            f"{owner.name}.{declared.name}",
+            f"{of.name} has no keys in {chosen.index.name}.",
+            f"Call {chosen.index.name} with its templates on {of.name}.",
+        )
+    mend = f"Give {of.name} an index whose partition template holds that end."
+    if ends and chosen.index is None and not chosen.any_index:
+        problem = f"the table's key of {of.name} does not have {' or '.join(ends)} in its partition."
+        indexes = [f"index={name}" for name in of.keys if name is not None]
+        mend = f"Choose an index: many({' or '.join(indexes)})." if indexes else mend
+    elif ends:
+        problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
+    else:
+        problem = f"{of.name} has no end that is a {owner.name}."
+    return Mistake(
+        "no-path",
+        f"{owner.name}.{declared.name}",
+        f"there is no path to {of.name}: {problem}",
+        mend,
+    )
+
+
+def _several_paths(owner: RecordType, declared: DeclaredList, paths: list[AccessPath]) -> Mistake:
+    shown = "; ".join(f"{path.end} on {path.keys.index_name or 'the table'} ({path.keys})" for path in paths)
+    has_several_ends = len({path.end for path in paths}) > 1
+    choices = " or ".join(
+        f'at="{path.end}"' if has_several_ends else f"index={path.keys.index_name}" for path in paths
+    )
+    return Mistake(
+        "several-paths",
+        f"{owner.name}.{declared.name}",
+        f"several paths lead to {declared.of.name}: {shown}.",
+        f"Choose one: many({choices}).",
+    )
+
+
+def _are_told_apart(one: RecordType, other: RecordType) -> bool:
+    """Whether keys alone tell the items of the two types apart."""
+    mine, theirs = (shape(*record.table_keys.templates) for record in (one, other))
+    return goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs)
+
+
+def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
+    for value, group in model.types_by_value.items():
+        declared = [record for record in model.types.values() if record in group]
+        for one, other in combinations(declared, 2):
+            if not _are_told_apart(one, other):
+                said = "say no type" if value is None else "say the same type"
+                yield Mistake(
+                    "not-told-apart",
+                    one.name,
+                    f"its items cannot be told from those of {other.name}: they {said}, and a key can be of both "
+                    f"({one.table_keys} and {other.table_keys}).",
+                    "Give one of them a type value or a literal prefix of its own.",
+                )
+
+
+def _members_without_item(model: Model) -> Iterator[Mistake]:
+    """Members of a union with keys alike, which only reading tells apart, of which the table holds no item."""
+    for record in model.types.values():
+        for end in record.ends.values():
+            for alike in end.alike:
+                virtual = next((member for member in alike if member.is_virtual), None)
+                if virtual is not None and len(alike) > 1:
+                    names = " and ".join(member.name for member in alike)
+                    yield Mistake(
+                        "union-end",
+                        f"{record.name}.{end.name}",
+                        f"the keys of {names} are alike, and there is no item of {virtual.name} that tells its type.",
+                        f"Give {virtual.name} a key of its own.",
+                    )
+
+
+def _types_not_projected(model: Model) -> Iterator[Mistake]:
+    """Lists in an index that lacks the type attribute, where keys alone do not tell the items apart."""
+    attribute = model.type_attribute
+    for path in model.paths:
+        if attribute is None or model.table.has(path.keys.index_name, attribute):
+            continue
+        for sibling in model.siblings(path):
+            if not _are_told_apart(path.record, sibling):
+                yield Mistake(
+                    "type-not-projected",
+                    f"{path.owner.name if path.owner else 'the root'}.{path.name}",
+                    f"{path.keys.index_name} does not project {attribute}, which tells {path.record.name} "
+                    f"from {sibling.name}.",
+                    f"Project {attribute} too.",
+                )
+
+
+def _fields_without_item(model: Model) -> Iterator[Mistake]:
+    for record in model.types.values():
+        if not record.is_virtual:
+            continue
+        for name in (*record.fields, *record.ends):
+            if name not in record.key_fields:
+                yield Mistake(
+                    "virtual-field",
+                    f"{record.name}.{name}",
+                    "no item holds it, and the key does not tell it.",
+                    "Put it into the key template, or leave it out.",
+                )
+
+
+def _lists_twice(model: Model) -> Iterator[Mistake]:
+    """Two lists of a mirrored edge that are meant to be its two directions: it has none."""
+    found: dict[tuple[str, str, str | None], AccessPath] = {}
+    for path in model.node_lists.values():
+        if path.owner is None or not path.record.is_mirrored or path.end not in path.record.key_ends:
+            continue
+        where = (path.owner.name, path.record.name, path.keys.index_name)
+        other = found.setdefault(where, path)
+        if other is not path:
+            yield Mistake(
+                "mirror-list",
+                f"{path.owner.name}.{path.name}",
+                f"it is the list {other.name} once more: {path.record.name} is mirrored, the same from both ends.",
+                "Leave one of them out.",
+            )
+
+
+def _gathers_nothing(model: Model) -> Iterator[Mistake]:
+    for record in model.types.values():
+        if not record.gathers:
+            continue
+        if record.is_virtual:
+            why = "no item stands for it, so that there is nothing to read its lists with."
+        elif record.table_keys.shards:
+            why = "it is spread over shards, and does not stand in its lists' partition."
+        elif not any(stands_beside(path) for path in model.node_lists.values() if path.owner is record):
+            why = "none of its lists reads its own partition of the table."
+        else:
+            continue
+        yield Mistake("gather", record.name, f"gather=True, and {why}", "Leave gather=True out.")
+
+
+_KEY_BYTES = (("partition", 2048), ("sort", 1024))
+
+
+def _keys_too_long(model: Model) -> Iterator[Mistake]:
+    """Keys of which the literal text alone is longer than any that DynamoDB takes."""
+    for record in model.types.values():
+        for keys in record.keys.values():
+            for attribute, template, (which, most) in zip(
+                keys.attributes, keys.templates, _KEY_BYTES, strict=False
+            ):
+                size = sum(len(token.encode()) for token in template.tokens if isinstance(token, str))
+                if size >= most:
+                    yield Mistake(
+                        "key-size",
+                        record.name,
+                        f"its template for {attribute.name} has {size:,} bytes of literal text, "
+                        f"and a {which} key {most:,} in all.",
+                        "Shorten the text.",
+                    )

@@ -1,0 +1,135 @@
+"""What can be wrong with a table and its indexes: what DynamoDB would refuse to make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from keygraph.dynamo.table import Index, KeyAttribute, Table
+from keygraph.errors import Mistake
+
+_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}", re.ASCII)
+_KEY_TYPES = ("S", "N", "B")
+_KEY_NAME_BYTES = 255
+_LOCAL_INDEXES = 5
+_PROJECTED = 100
+"""How many attributes the indexes of one table may name together."""
+
+
+def table_mistakes(table: Table) -> Iterator[Mistake]:
+    """What no table of DynamoDB can be."""
+    names = [index.name for index in table.indexes]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield Mistake("index-twice", table.name, f"two of its indexes are called {name}.", "Rename one.")
+    keyeds: list[Table | Index] = [table, *table.indexes]
+    for keyed in keyeds:
+        what = "a table" if isinstance(keyed, Table) else "an index"
+        yield from _names_refused(what, keyed)
+        if keyed.sort is not None and keyed.sort.name == keyed.partition.name:
+            yield Mistake(
+                "one-key-attribute",
+                keyed.name,
+                f"{keyed.partition.name} is its partition key and its sort key.",
+                "Name another attribute for one of them.",
+            )
+    yield from _types_that_differ(table)
+    for index in table.indexes:
+        yield from _local_mistakes(table, index)
+        yield from _projection_mistakes(index)
+    local = [index.name for index in table.indexes if index.local]
+    if len(local) > _LOCAL_INDEXES:
+        yield Mistake(
+            "local-index",
+            table.name,
+            f"it has {len(local)} local indexes, and DynamoDB makes {_LOCAL_INDEXES}.",
+            "Make some of them global: leave local=True out.",
+        )
+    projected = sum(len(index.projection) for index in table.indexes if isinstance(index.projection, tuple))
+    if projected > _PROJECTED:
+        yield Mistake(
+            "projection",
+            table.name,
+            f"its indexes name {projected} attributes to project, and DynamoDB takes {_PROJECTED}.",
+            'Project "ALL" in some of them.',
+        )
+
+
+def _names_refused(what: str, keyed: Table | Index) -> Iterator[Mistake]:
+    if not _NAME.fullmatch(keyed.name):
+        yield Mistake(
+            "bad-name",
+            keyed.name or what,
+            f"{keyed.name!r} is no name of {what}.",
+            "It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
+        )
+    for key in keyed.keys:
+        if not 1 <= len(key.name.encode(errors="replace")) <= _KEY_NAME_BYTES:
+            yield Mistake(
+                "bad-name",
+                keyed.name,
+                f"{key.name!r} is no name of a key attribute.",
+                f"It has 1 to {_KEY_NAME_BYTES} bytes.",
+            )
+        if key.type not in _KEY_TYPES:
+            yield Mistake(
+                "key-type",
+                keyed.name,
+                f"{key.type!r} is no type of a key ({key.name}).",
+                'It is "S" for text, "N" for a number or "B" for bytes.',
+            )
+
+
+def _types_that_differ(table: Table) -> Iterator[Mistake]:
+    seen: dict[str, tuple[KeyAttribute, str]] = {}
+    keyeds: list[Table | Index] = [table, *table.indexes]
+    for keyed in keyeds:
+        for key in keyed.keys:
+            other, where = seen.setdefault(key.name, (key, keyed.name))
+            if other.type != key.type:
+                yield Mistake(
+                    "key-type",
+                    keyed.name,
+                    f"the attribute {key.name} is of type {key.type} here and of type {other.type} in {where}.",
+                    "Give it one type: an attribute has one in all keys.",
+                )
+
+
+def _local_mistakes(table: Table, index: Index) -> Iterator[Mistake]:
+    if not index.local:
+        return
+    if index.partition != table.partition:
+        yield Mistake(
+            "local-index",
+            index.name,
+            f"a local index has the table's partition key, {table.partition.name}.",
+            "Name that one, or leave local=True out.",
+        )
+    keyeds: list[tuple[Table | Index, str]] = [
+        (index, "a local index"),
+        (table, "a table with a local index"),
+    ]
+    for keyed, what in keyeds:
+        if keyed.sort is None:
+            yield Mistake(
+                "local-index", keyed.name, f"{what} has a sort key.", "Name one, or leave local=True out."
+            )
+
+
+def _projection_mistakes(index: Index) -> Iterator[Mistake]:
+    if isinstance(index.projection, str):
+        if index.projection not in ("ALL", "KEYS_ONLY"):
+            yield Mistake(
+                "projection",
+                index.name,
+                f"projection={index.projection!r} is none.",
+                'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
+            )
+        return
+    if not index.projection:
+        yield Mistake(
+            "projection", index.name, "its projection names no attribute.", 'Say projection="KEYS_ONLY".'
+        )
+    names = index.projection
+    for name in dict.fromkeys(name for name in names if not name or names.count(name) > 1):
+        problem = "names an attribute without a name" if not name else f"names {name} twice"
+        yield Mistake("projection", index.name, f"its projection {problem}.", "Name each attribute once.")

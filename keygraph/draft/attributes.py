@@ -1,0 +1,231 @@
+"""The attributes of a drafted type: which of them a key tells too, which are ends, and which are fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+from keygraph.draft.fields import Guess, enum_doubts, guess, text_annotation
+from keygraph.draft.names import field_name, is_id, type_name, without_id
+from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Texts
+from keygraph.dynamo.items import Value, number_text
+from keygraph.dynamo.table import KeyAttribute
+from keygraph.keys.types import INT_MAX, INT_MIN
+from keygraph.names import snake
+
+_KEY_ANNOTATIONS = ("str", "int", "Long", "date", "datetime")
+_DIGITS = 4
+_EXACT_DIGITS = 18
+
+
+def same_attribute(type_: DraftType, texts: Texts) -> tuple[str | None, str]:
+    """The attribute that says what stands in a key, in every item that has it there, and the format it has there."""
+    if type_.source is None:
+        return None, ""
+    rows = [(item, text) for item, text in zip(type_.source.items, texts, strict=True) if text is not None]
+    if not rows:
+        return None, ""
+    found: list[tuple[bool, int, str, str]] = []
+    for place, (name, value) in enumerate(rows[0][0].items()):
+        if name in type_.used or not isinstance(value, str | Decimal):
+            continue
+        format_ = _common_format([(item.get(name), text) for item, text in rows])
+        if format_ is not None:
+            found.append((not is_id(name), place, name, format_))
+    return (min(found)[2], min(found)[3]) if found else (None, "")
+
+
+def _common_format(rows: Sequence[tuple[Value, str]]) -> str | None:
+    """The format in which a key has all the values; None where it has others."""
+    if all(value == text for value, text in rows):
+        return ""
+    integers = [
+        (int(value), text) for value, text in rows if isinstance(value, Decimal) and _is_integer(value)
+    ]
+    if len(integers) < len(rows):
+        return None
+    if all(str(value) == text for value, text in integers):
+        return ""
+    widths = {len(text) for _, text in integers}
+    width = min(widths)
+    padded = all(value >= 0 and f"{value:0{width}d}" == text for value, text in integers)
+    return f"0{width}d" if padded and width < 40 else None
+
+
+def _is_integer(value: Value) -> bool:
+    return (
+        isinstance(value, Decimal) and value == value.to_integral_value() and abs(value) < 10**_EXACT_DIGITS
+    )
+
+
+def field_for(
+    type_: DraftType,
+    texts: Texts,
+    names: Sequence[str],
+    key: KeyAttribute,
+    attribute: str | None,
+    format_: str = "",
+    *,
+    identifies: bool = False,
+) -> str:
+    """The name of a new field for what stands in a key: that of the attribute which says it too, or one of these."""
+    given = [text for text in texts if text is not None]
+    made: DraftField | None = None
+    if attribute is not None and type_.source is not None:
+        guessed = guess([item.get(attribute) for item in type_.source.items], len(type_.source.items))
+        if guessed.annotation in _KEY_ANNOTATIONS:
+            is_text = guessed.annotation == "str" and key.type == "S"
+            annotation = "ID" if is_text and (identifies or is_id(attribute)) else guessed.annotation
+            made = DraftField(Guess(annotation, guessed.optional), attribute)
+            type_.used.add(attribute)
+    if made is None:
+        annotation = _key_annotation(given, key, names[0])
+        doubts = enum_doubts(given) if annotation == "str" else ()
+        made = DraftField(Guess(annotation, len(given) < len(texts), doubts))
+    own = type_.name or "item"
+    wanted = field_name(made.attribute or names[0], own)
+    attributes = {snake(each) for each in _attributes(type_) if each not in type_.used}
+    if made.attribute is None and wanted in attributes:
+        # An attribute says something else under that name.
+        wanted = f"key_{wanted}"
+    name = type_.names.take(wanted)
+    type_.fields[name] = made
+    type_.texts[name,] = texts
+    if format_ and made.attribute is not None:
+        type_.formats[name,] = format_
+    return name
+
+
+def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
+    """The type of a field that stands in a key alone."""
+    if key.type == "B":
+        return "bytes"
+    if key.type == "N":
+        return _number_annotation([Decimal(text) for text in texts])
+    found = text_annotation(texts)
+    return "ID" if found == "str" and is_id(name) else found
+
+
+def _number_annotation(numbers: Sequence[Decimal]) -> str:
+    if any(number != number.to_integral_value() for number in numbers):
+        return "Decimal"
+    return "int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"
+
+
+def end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> dict[str, str]:
+    """The attributes that say an end which stands in a key, by the node's key fields; nothing unless all are said."""
+    found: dict[str, str] = {}
+    for path, column in zip(node.key_paths, columns, strict=True):
+        attribute, format_ = same_attribute(type_, column)
+        if attribute is None or format_ or attribute in found.values() or type_.source is None:
+            return {}
+        given = [value for item in type_.source.items if (value := item.get(attribute)) is not None]
+        if not _can_hold(node, path, given):
+            return {}
+        found[path] = attribute
+    return found
+
+
+def can_be_end(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> bool:
+    """Whether what stands where a node's key fields could is one: an id that the sample has, or one like it."""
+    rows = {row for row in zip(*columns, strict=True) if None not in row}
+    if len(rows & node.ids) * 2 > len(rows):
+        return True
+    first = [text for text in columns[0] if text is not None]
+    if text_annotation(first) != text_annotation(id_[0] for id_ in node.ids):
+        return False
+    prefix = _common_word([id_[0] for id_ in node.ids])
+    if not all(text.startswith(prefix) for text in first):
+        return False
+    attribute = same_attribute(type_, columns[0])[0]
+    return attribute is None or is_id(attribute) or type_name(attribute).startswith(node.name)
+
+
+def _common_word(texts: Sequence[str]) -> str:
+    """What several ids begin with, up to a separator: `cus_` of `cus_17` and `cus_18`."""
+    found = re.match("[A-Za-z]+[_-]", texts[0]) if len(texts) > 1 else None
+    return found[0] if found and all(text.startswith(found[0]) for text in texts) else ""
+
+
+# --- Ends and fields that no table key tells ----------------------------------------------------------
+
+
+def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
+    """Makes attributes ends whose values are ids of a node, or that are called as one is."""
+    if type_.source is None:
+        return
+    items = type_.source.items
+    for name in _attributes(type_):
+        if name in type_.used or not is_id(name) or not without_id(name):
+            continue
+        values = [item.get(name) for item in items]
+        given = [value for value in values if value is not None]
+        if not given or not all(isinstance(value, str | Decimal) for value in given):
+            continue
+        texts = tuple(None if value is None else _text(value) for value in values)
+        target, doubt = _target(name, {text for text in texts if text is not None}, nodes)
+        if target is None or not _can_hold(target, target.key_paths[0], given) or (target is type_ and doubt):
+            continue
+        wanted = field_name(without_id(name), type_.name)
+        end = type_.names.take(wanted, f"{wanted.rstrip('_')}_{snake(target.name)}", beside=target.endings)
+        type_.ends[end] = DraftEnd(target, {target.key_paths[0]: name}, len(given) < len(items), doubt)
+        type_.used.add(name)
+        type_.texts[end, target.key_paths[0]] = texts
+
+
+def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[DraftType | None, list[str]]:
+    """The node that an attribute says, and what is not sure about that."""
+    usable = [node for node in nodes if len(node.key_paths) == 1 and node.is_known_by_partition]
+    named = next((node for node in usable if node.name == type_name(without_id(name))), None)
+    if named is not None:
+        known = texts & named.single_ids
+        return named, [] if known else [f"the sample has no {named.name} with these ids"]
+    if all(text.isdigit() and len(text) < _DIGITS for text in texts):
+        return None, []
+    holding = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
+    if len(holding) != 1:
+        return None, []
+    [found] = holding
+    return found, [] if texts <= found.single_ids else [
+        f"some of its ids are of no {found.name} in the sample"
+    ]
+
+
+def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:
+    """Whether the values can be those of the node's key field."""
+    annotation = target.fields[path].guess.annotation
+    if annotation in ("int", "Long"):
+        return all(_is_integer(value) for value in values)
+    return all(isinstance(value, str) for value in values)
+
+
+def _text(value: Value) -> str:
+    return number_text(value) if isinstance(value, Decimal) else str(value)
+
+
+def add_fields(type_: DraftType) -> None:
+    """Makes a field of each attribute that is nothing else yet."""
+    for name in _attributes(type_):
+        if name and name not in type_.used:
+            add_field(type_, name)
+
+
+def add_field(type_: DraftType, name: str) -> str:
+    """A field of the type for the attribute."""
+    items = type_.source.items if type_.source else []
+    values = [item[name] for item in items if name in item]
+    made = type_.names.take(field_name(name, type_.name))
+    guessed = guess(values, len(items))
+    type_.fields[made] = DraftField(guessed, name)
+    type_.used.add(name)
+    if guessed.annotation in _KEY_ANNOTATIONS:
+        given = (item.get(name) for item in items)
+        type_.texts[made,] = tuple(None if value is None else _text(value) for value in given)
+    return made
+
+
+def _attributes(type_: DraftType) -> list[str]:
+    """The names of the attributes of a type's items, in the order in which they are first seen."""
+    items = type_.source.items if type_.source else []
+    return list(dict.fromkeys(name for item in items for name in item))

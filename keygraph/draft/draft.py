@@ -1,0 +1,135 @@
+"""A first model file for an unknown table, from its description and a sample of its items.
+
+The items are put together by their keys (`drafting_keys`, `drafting_kinds`), become record types (`drafting_types`,
+`drafting_attributes`, `drafting_indexes`), which get the lists that their keys have (`drafting_lists`), and are
+written (`drafting_text`). What is written is tried before it is handed out: it imports, has no mistakes, and reads
+the sample but for the items that it names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from keygraph.draft.fields import Guess
+from keygraph.draft.kinds import Kinds
+from keygraph.draft.lists import add_lists, name_root_lists
+from keygraph.draft.parts import DraftField, DraftType, Placeholder
+from keygraph.draft.text import Draft, quoted, written
+from keygraph.draft.trial import mistakes_of, tried, why_not_read
+from keygraph.draft.types import Drafter
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import KeyAttribute, Table
+from keygraph.errors import Mistake
+
+_EXAMPLES = 10
+_TRIES = 200
+
+
+def draft(table: Table, items: Sequence[Item]) -> str:
+    """The text of a model file for the table, of which these are some items."""
+    kinds = Kinds(table, items)
+    drafted = Draft(table, Drafter(kinds).types or [_unknown(table)], kinds.type_attribute, len(items))
+    with tried(written(drafted)) as graph:
+        name_root_lists(drafted, graph)
+    _mend(drafted)
+    with tried(written(drafted)) as graph:
+        add_lists(drafted, graph)
+    _mend(drafted)
+    with tried(written(drafted)) as graph:
+        refused = [(item, reason) for item in items if (reason := why_not_read(graph, item)) is not None]
+    return written(drafted, _notes(table, refused))
+
+
+def _unknown(table: Table) -> DraftType:
+    """What stands for a type where the sample has none."""
+    type_ = DraftType("Item", "node", None, doubts=["the sample has no item: say here what there is"])
+    parts = []
+    for key, name in zip(table.keys, ("item_id", "sort_key"), strict=False):
+        type_.fields[name] = DraftField(Guess(_ANNOTATIONS[key.type]))
+        parts.append((Placeholder((name,)),))
+    type_.partition = parts[0]
+    type_.sort = parts[-1] if len(parts) > 1 else ()
+    return type_
+
+
+_ANNOTATIONS = {"S": "ID", "N": "int", "B": "bytes"}
+
+
+# --- Mistakes -----------------------------------------------------------------------------------------
+
+
+def _mend(drafted: Draft) -> None:
+    """Takes back what the draft cannot say without mistakes, the least first, with a doubt that tells why."""
+    tries: Counter[str] = Counter()
+    for _ in range(_TRIES):
+        with tried(written(drafted)) as graph:
+            found = mistakes_of(graph)
+        if not found:
+            return
+        _take_back(drafted, found[0], tries)
+
+
+def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
+    names = re.findall(r"\w+", f"{mistake.where} {mistake.problem}")
+    types = {type_.name: type_ for type_ in drafted.types}
+    concerned = [types[name] for name in dict.fromkeys(names) if name in types]
+    owner, _, member = mistake.where.partition(".")
+    if owner in types and member in types[owner].lists:
+        del types[owner].lists[member]
+        return
+    if mistake.kind == "not-told-apart" and len(concerned) > 1:
+        _drop(drafted, min(concerned[:2], key=_size), mistake)
+        return
+    type_ = concerned[0] if concerned else min(drafted.types, key=_size)
+    tries[type_.name] += 1
+    if tries[type_.name] == 1:
+        type_.calls.clear()
+        type_.root_lists.clear()
+        type_.doubts.append(f"its keys in indexes are left out: {mistake.problem}")
+    elif tries[type_.name] == 2 and type_.kind == "edge":
+        type_.kind = "record"
+    else:
+        _drop(drafted, type_, mistake)
+
+
+def _size(type_: DraftType) -> int:
+    return len(type_.source.items) if type_.source else 0
+
+
+def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
+    """Leaves a type out, with those that have an end to it."""
+    gone = {type_.name}
+    while more := {
+        each.name
+        for each in drafted.types
+        if each.name not in gone and any(end.target.name in gone for end in each.ends.values())
+    }:
+        gone |= more
+    drafted.types = [each for each in drafted.types if each.name not in gone]
+    drafted.types = drafted.types or [_unknown(drafted.table)]
+    for each in drafted.types:
+        each.lists = {name: list_ for name, list_ in each.lists.items() if list_.of.name not in gone}
+    drafted.types[0].doubts.append(f"{', '.join(sorted(gone))} left out: {mistake.problem}")
+
+
+# --- What the draft does not read ---------------------------------------------------------------------
+
+
+def _notes(table: Table, refused: Sequence[tuple[Item, str]]) -> list[str]:
+    if not refused:
+        return []
+    noun = "item" if len(refused) == 1 else "items"
+    found = [f"doubt: {len(refused):,} {noun} of the sample cannot be read by these types:"]
+    for item, reason in refused[:_EXAMPLES]:
+        key = ", ".join(f"{key.name} {_shown(key, item)}" for key in table.keys)
+        found.append(f"  {key}: {reason}")
+    if len(refused) > _EXAMPLES:
+        found.append(f"  and {len(refused) - _EXAMPLES:,} more")
+    return found
+
+
+def _shown(key: KeyAttribute, item: Item) -> str:
+    value = item.get(key.name)
+    return quoted(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,124 @@
+"""The types that attributes of unknown items seem to have."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from keygraph.dynamo.items import Value
+from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
+
+_FLOAT_DIGITS = 13
+"""So many digits behind the point are no amount: somebody has stored a binary fraction."""
+_ENUM_VALUES = 6
+_ENUM_ITEMS = 5
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An annotation, and what is not sure about it."""
+
+    annotation: str
+    optional: bool = False
+    doubts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.annotation} | None" if self.optional else self.annotation
+
+
+def guess(values: Sequence[Value], count: int) -> Guess:
+    """The type of an attribute that so many items of a kind, of `count`, have with these values."""
+    given = [value for value in values if value is not None]
+    optional = len(given) < count
+    annotation, doubts = _annotation(given)
+    if annotation == "str":
+        doubts += enum_doubts([str(value) for value in given])
+    return Guess(annotation, optional, tuple(doubts))
+
+
+def text_annotation(texts: Iterable[str]) -> str:
+    """The type of what stands in a key: a date or a time where all are, else text."""
+    return _annotation(list(texts))[0]
+
+
+def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
+    kinds = Counter(_kind(value) for value in values)
+    if not kinds:
+        return "JSON", ["it is null wherever it is"]
+    if len(kinds) > 1:
+        shown = ", ".join(f"{kind} in {count}" for kind, count in kinds.most_common())
+        return "JSON", [f"its values are of several types ({shown})"]
+    match next(iter(kinds)):
+        case "text":
+            return _text([str(value) for value in values]), []
+        case "number":
+            return _number([value for value in values if isinstance(value, Decimal)])
+        case "list" | "set" as kind:
+            return _members(kind, values)
+        case "map":
+            return "JSON", []
+        case other:
+            return other, []
+
+
+def _kind(value: Value) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "text"
+        case Decimal():
+            return "number"
+        case bytes():
+            return "bytes"
+        case list():
+            return "list"
+        case frozenset():
+            return "set"
+    return "map"
+
+
+def _text(texts: Sequence[str]) -> str:
+    if all(re.fullmatch(ISO_DATE, text, re.ASCII) and _is(date.fromisoformat, text) for text in texts):
+        return "date"
+    return "datetime" if all("T" in text and _is(Moment.of_text, text) for text in texts) else "str"
+
+
+def _is(reading: object, text: str) -> bool:
+    try:
+        return callable(reading) and reading(text) is not None
+    except ValueError:
+        return False
+
+
+def _number(numbers: Sequence[Decimal]) -> tuple[str, list[str]]:
+    if all(number == number.to_integral_value() for number in numbers):
+        return ("int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"), []
+    exponents = [number.as_tuple().exponent for number in numbers]
+    if any(isinstance(exponent, int) and exponent <= -_FLOAT_DIGITS for exponent in exponents):
+        return "float", ["Decimal, if every digit counts?"]
+    return "Decimal", []
+
+
+def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:
+    members = [member for value in values if isinstance(value, list | frozenset) for member in value]
+    if not members:
+        return "JSON", ["a list that is empty wherever it is"]
+    annotation, _ = _annotation([member for member in members if member is not None])
+    if annotation == "JSON" or (kind == "set" and annotation == "bool"):
+        return "JSON", []
+    return f"{kind}[{annotation}{' | None' if None in members else ''}]", []
+
+
+def enum_doubts(values: Sequence[str]) -> tuple[str, ...]:
+    """That texts could be those of an enum, where there are few different ones."""
+    found = Counter(values)
+    is_short = all(re.fullmatch(r"[A-Za-z][\w -]{0,30}", value) for value in found)
+    is_few = 1 < len(found) <= _ENUM_VALUES and len(found) * 2 <= len(values)
+    if len(values) < _ENUM_ITEMS or not is_few or not is_short:
+        return ()
+    return (f"an enum? Its values are {', '.join(sorted(found))}",)

@@ -1,0 +1,276 @@
+"""Reading keys of an unknown table: which parts of their text are always the same, and which differ.
+
+A text is split at the table's separators, which are found out first, as are the words that keys begin with. Its
+pattern has the words as they are and a hole for every other part: `ORDER#17` is ("ORDER", "#", hole), and "17".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from keygraph.keys.types import ISO_DATETIME
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A part in which the keys of one pattern differ; a shard's number is told by the word before it."""
+
+    shard: bool = False
+
+
+HOLE = Hole()
+Pattern: TypeAlias = tuple[str | Hole, ...]
+
+
+class Reading(NamedTuple):
+    """A key's text as it was read: its pattern, and what stands in the holes."""
+
+    pattern: Pattern
+    texts: tuple[str, ...]
+
+
+_STRONG = "#|/:~$^;,\\!&"
+"""What separates parts wherever it stands in a key."""
+_WEAK = "_-. "
+"""What separates a first word from the rest, where nothing stronger does."""
+_UUID = r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"
+_WHOLE = re.compile(rf"(?<![0-9A-Za-z])(?:{ISO_DATETIME}|{_UUID})(?![0-9A-Za-z])", re.ASCII)
+"""What is one part, whatever separators it has."""
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
+_SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", re.IGNORECASE)
+_MOST_WORDS = 20
+"""More different words than this in one place are values."""
+_FEW_TEXTS = 3
+_LENGTHS = 3
+"""Keys with one beginning and at least so many different numbers of parts are one pattern."""
+
+
+def is_word(text: str) -> bool:
+    """Whether the text is what a key has to say what it is."""
+    return _WORD.fullmatch(text) is not None
+
+
+class KeyReader:
+    """Reads the texts of a table's keys, by what all of them together look like."""
+
+    def __init__(self, columns: Mapping[str, Sequence[str]], partitions: Collection[str]) -> None:
+        """`columns` are the texts that each key attribute has in the sample, `partitions` the names of partition
+        keys among them."""
+        self._partitions = partitions
+        self._known: dict[tuple[str, str], Reading] = {}
+        texts = [text for column in columns.values() for text in column]
+        self._strong = _strong_separators(texts)
+        self._weak = {} if self._strong else _weak_heads(texts)
+        split = {name: [self._split(text) for text in column] for name, column in columns.items()}
+        self._heads = _heads([parts for column in split.values() for parts in column])
+        self._constants = {name: self._constants_of(name, column) for name, column in split.items()}
+        self._words = self._words_inside(split)
+        self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
+
+    @property
+    def heads(self) -> Collection[str]:
+        """The words that keys begin with."""
+        return self._heads
+
+    def read(self, attribute: str, text: str) -> Reading:
+        """What the text of that key attribute says."""
+        known = self._known.get((attribute, text))
+        if known is None:
+            known = self._known[attribute, text] = self._found(attribute, text)
+        return known
+
+    def _found(self, attribute: str, text: str) -> Reading:
+        found = self._read(attribute, text)
+        head = _beginning(found.pattern)
+        if head not in self._collapsed.get(attribute, ()):
+            return found
+        rest = text[len("".join(part for part in head)) :]
+        return Reading((*head, HOLE), (rest,)) if rest else found
+
+    def _read(self, attribute: str, text: str) -> Reading:
+        parts = self._split(text)
+        values, seps = parts[::2], parts[1::2]
+        pattern: list[str | Hole] = []
+        texts: list[str] = []
+        for number, value in enumerate(values):
+            shard = _SHARD.fullmatch(value) if attribute in self._partitions else None
+            if not value:
+                pass
+            elif self._is_literal(attribute, values, seps, number):
+                pattern.append(value)
+            elif shard is not None:
+                pattern += [shard[1], Hole(shard=True)]
+                texts.append(shard[2])
+            else:
+                pattern.append(HOLE)
+                texts.append(value)
+            if number < len(seps):
+                pattern.append(seps[number])
+        return Reading(tuple(pattern), tuple(texts))
+
+    def _is_literal(self, attribute: str, values: Sequence[str], seps: Sequence[str], number: int) -> bool:
+        value = values[number]
+        given = [each for each in values if each]
+        if len(given) == 1:
+            return value in self._constants.get(attribute, ()) or (
+                len(values) > 1 and number < len(values) - 1 and value in self._heads
+            )
+        if value is given[0] and number < len(values) - 1:
+            return value in self._heads
+        if number == len(values) - 1:
+            return False
+        place = (attribute, _head_of(values, self._heads), len(values), number)
+        return is_word(value) and (
+            (value in self._heads and value.isupper()) or value in self._words.get(place, ())
+        )
+
+    # --- Splitting ------------------------------------------------------------------------------------
+
+    def _split(self, text: str) -> list[str]:
+        """Values and separators in turn, beginning and ending with a value, which may be empty."""
+        if self._weak:
+            return self._split_at_heads(text)
+        parts, value, at = [], "", 0
+        whole = {found.start(): found[0] for found in _WHOLE.finditer(text)}
+        while at < len(text):
+            if at in whole:
+                value += whole[at]
+                at += len(whole[at])
+                continue
+            if text[at] in self._strong:
+                end = at
+                while end < len(text) and text[end] in self._strong:
+                    end += 1
+                parts += [value, text[at:end]]
+                value, at = "", end
+                continue
+            value += text[at]
+            at += 1
+        return [*parts, value]
+
+    def _split_at_heads(self, text: str) -> list[str]:
+        parts: list[str] = []
+        rest = text
+        for separator, heads in self._weak.items():
+            head, found, after = rest.partition(separator)
+            if found and after and head in heads:
+                parts += [head, separator]
+                rest = after
+        return [*parts, rest]
+
+    # --- What is always the same ------------------------------------------------------------------------
+
+    def _constants_of(self, attribute: str, column: Iterable[Sequence[str]]) -> set[str]:
+        """The words that are a whole key, but for separators around them."""
+        found = Counter(
+            given[0] for parts in column for given in [[v for v in parts[::2] if v]] if len(given) == 1
+        )
+        total = sum(found.values())
+        words = {word: count for word, count in found.items() if is_word(word)}
+        upper = {word for word in words if word.isupper()}
+        if attribute in self._partitions:
+            chosen = {word for word, count in words.items() if count >= (2 if word in upper else 3)}
+            return chosen if len(chosen) * 2 <= total and len(chosen) <= _MOST_WORDS else set()
+        chosen = upper if len(upper) <= _MOST_WORDS else set()
+        lower = {word for word, count in words.items() if count > 1 and word not in upper}
+        return chosen | lower if len(lower) <= _MOST_WORDS // 2 else chosen
+
+    def _words_inside(
+        self, split: Mapping[str, Iterable[Sequence[str]]]
+    ) -> dict[tuple[str, str, int, int], set[str]]:
+        """The words between a key's first and last part that are the same in all keys of their kind."""
+        found: dict[tuple[str, str, int, int], set[str]] = {}
+        for attribute, column in split.items():
+            for parts in column:
+                values = parts[::2]
+                head = _head_of(values, self._heads)
+                for number in range(1, len(values) - 1):
+                    found.setdefault((attribute, head, len(values), number), set()).add(values[number])
+        return {
+            place: words
+            for place, words in found.items()
+            if len(words) == 1 and all(is_word(word) and word.isupper() for word in words)
+        }
+
+    def _long_tails(self, attribute: str, column: Iterable[str]) -> set[tuple[str, ...]]:
+        """The beginnings of keys after which any number of parts follows."""
+        tails: dict[tuple[str, ...], set[Pattern]] = {}
+        for text in column:
+            pattern = self._read(attribute, text).pattern
+            head = _beginning(pattern)
+            rest = pattern[len(head) :]
+            if all(isinstance(part, Hole) or not is_word(part) for part in rest):
+                tails.setdefault(head, set()).add(rest)
+        return {head for head, rests in tails.items() if len(rests) >= _LENGTHS}
+
+
+def _beginning(pattern: Pattern) -> tuple[str, ...]:
+    """The parts before the first hole."""
+    head: list[str] = []
+    for part in pattern:
+        if isinstance(part, Hole):
+            break
+        head.append(part)
+    return tuple(head)
+
+
+def _head_of(values: Sequence[str], heads: Collection[str]) -> str:
+    first = next((value for value in values if value), "")
+    return first if first in heads else ""
+
+
+def _strong_separators(texts: Sequence[str]) -> frozenset[str]:
+    """The characters that separate a first word from more, or stand before everything, in some share of texts."""
+    found: Counter[str] = Counter()
+    for text in texts:
+        without = _WHOLE.sub("0", text)
+        first = re.match(rf"([\w.-]+)([{re.escape(_STRONG)}])", without, re.ASCII)
+        if first is not None:
+            found[first[2]] += 1
+        elif without[:1] in _STRONG:
+            found[without[:1]] += 1
+        for certain in "#|":
+            found[certain] += certain in without
+    least = max(1, len(texts) // 50)
+    return frozenset(separator for separator, count in found.items() if count >= least)
+
+
+def _weak_heads(texts: Sequence[str]) -> dict[str, set[str]]:
+    """The separator that stands after a first word, with these words; nothing where there is none."""
+    best: tuple[int, str, set[str]] = (0, "", set())
+    for separator in _WEAK:
+        rests: dict[str, set[str]] = {}
+        counted: Counter[str] = Counter()
+        for text in texts:
+            head, found, rest = text.partition(separator)
+            if found and rest and re.fullmatch("[A-Za-z]+", head):
+                rests.setdefault(head, set()).add(rest)
+                counted[head] += 1
+        heads = {head for head, each in rests.items() if len(each) > 1 or head.isupper() or counted[head] > 1}
+        covered = sum(counted[head] for head in heads)
+        if heads and len(heads) <= _MOST_WORDS and len(heads) * 2 <= covered and covered > best[0]:
+            best = (covered, separator, heads)
+    covered, separator, heads = best
+    return {separator: heads} if covered * 4 >= len(texts) else {}
+
+
+def _heads(column: Iterable[Sequence[str]]) -> frozenset[str]:
+    """The words that stand in front of something in keys."""
+    counted: Counter[str] = Counter()
+    total = 0
+    for parts in column:
+        values = parts[::2]
+        total += 1
+        first = next((number for number, value in enumerate(values) if value), None)
+        if first is not None and first < len(values) - 1 and is_word(values[first]):
+            counted[values[first]] += 1
+    upper = {word for word in counted if word.isupper()}
+    others = counted.keys() - upper
+    if len(upper) > _MOST_WORDS * 3:
+        upper = set()
+    repeated = sum(counted[word] for word in others) >= 2 * len(others) or total <= _FEW_TEXTS
+    return frozenset(upper | (set(others) if repeated and len(others) <= _MOST_WORDS else set()))

@@ -1,0 +1,285 @@
+"""The kinds of items that a sample holds: items of one type value whose keys have one shape."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from keygraph.draft.keys import HOLE, Hole, KeyReader, Pattern, Reading, is_word
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.table import KeyAttribute, Table
+from keygraph.names import words
+
+_TYPE_WORDS = frozenset(["type", "kind", "entity", "typename", "discriminator", "et", "edb"])
+_BESIDE_TYPE_WORDS = _TYPE_WORDS | {
+    "item",
+    "record",
+    "object",
+    "name",
+    "document",
+    "row",
+    "class",
+    "model",
+    "e",
+}
+_MOST_TYPES = 60
+_CERTAIN_PARTITIONS = 3
+"""From so many partitions on it is no chance that all have one sort key."""
+_CERTAIN_TEXT = 4
+"""From this length on it is no chance that two parts of one key are equal."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A hole of a kind's keys: what stands there in each of its items."""
+
+    texts: tuple[str, ...]
+    shard: bool = False
+
+
+Part = str | Column
+"""A part of a kind's key: what is always there, or what differs. Equal columns are one that is repeated."""
+
+
+@dataclass(eq=False)
+class Kind:
+    """Items that look like one record type."""
+
+    items: list[Item]
+    type_value: str | None
+    partition: tuple[Part, ...]
+    sort: tuple[Part, ...]
+    """Nothing where the table has no sort key."""
+    has_equal_keys: bool = False
+    """Whether the sort key is the partition key."""
+    ids: dict[Column, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[Column]:
+        """The holes of the two keys, each once, without shards."""
+        parts = (*self.partition, *self.sort)
+        return list(dict.fromkeys(part for part in parts if isinstance(part, Column) and not part.shard))
+
+    @property
+    def own_columns(self) -> list[Column]:
+        """The holes of the sort key that the partition key does not tell."""
+        return [
+            part
+            for part in dict.fromkeys(self.sort)
+            if isinstance(part, Column) and part not in self.partition
+        ]
+
+    @property
+    def literals(self) -> list[str]:
+        """The words of the sort key."""
+        return [part for part in self.sort if isinstance(part, str) and is_word(part)]
+
+
+class Kinds:
+    """What the sample holds, read by one reader of keys."""
+
+    def __init__(self, table: Table, items: Sequence[Item]) -> None:
+        self.table = table
+        self.items = [item for item in items if all(key.holds(item.get(key.name)) for key in table.keys)]
+        self.reader = _reader(table, self.items)
+        self.type_attribute = self._find_type_attribute()
+        self.found = self._cluster()
+
+    # --- The attribute that says the type -------------------------------------------------------------
+
+    def _find_type_attribute(self) -> str | None:
+        keys = {key.name for key in self.table.key_attributes()}
+        counted: Counter[str] = Counter()
+        for item in self.items:
+            counted.update(
+                name for name, value in item.items() if name not in keys and isinstance(value, str)
+            )
+        usable = [name for name, count in counted.items() if count * 2 >= len(self.items)]
+        named = [name for name in usable if _is_named_as_type(name)]
+        for name in sorted(named, key=lambda name: (-counted[name], name)):
+            values = {item[name] for item in self.items if isinstance(item.get(name), str)}
+            is_few = len(values) == 1 or len(values) * 2 <= counted[name] or len(values) <= 3
+            if is_few and len(values) <= _MOST_TYPES and all(_says_a_type(str(value)) for value in values):
+                return name
+        others = sorted(name for name in usable if counted[name] == len(self.items) and name not in named)
+        return next((name for name in others if self._tells_shapes(name)), None)
+
+    def _tells_shapes(self, name: str) -> bool:
+        """Whether each value of the attribute goes with one shape of keys, and each shape with one value."""
+        values: dict[object, set[object]] = {}
+        shapes: dict[object, set[object]] = {}
+        for item in self.items:
+            value, shape = item[name], self._shape(item)
+            values.setdefault(value, set()).add(shape)
+            shapes.setdefault(shape, set()).add(value)
+        is_type = all(_says_a_type(str(value)) for value in values)
+        return (
+            is_type
+            and len(values) > 2
+            and all(len(each) == 1 for each in (*values.values(), *shapes.values()))
+        )
+
+    # --- Kinds ----------------------------------------------------------------------------------------
+
+    def _read(self, item: Item, key: KeyAttribute) -> Reading:
+        value = item[key.name]
+        if isinstance(value, str):
+            return self.reader.read(key.name, value)
+        return Reading((HOLE,), (key.text(value) or "",))
+
+    def _shape(self, item: Item) -> tuple[tuple[Pattern, ...], bool]:
+        """The patterns of the item's keys, and whether they are equal."""
+        readings = [self._read(item, key) for key in self.table.keys]
+        values = [item[key.name] for key in self.table.keys]
+        if len(values) == 2 and values[0] == values[1]:
+            return (readings[0].pattern, readings[0].pattern), True
+        return tuple(reading.pattern for reading in readings), False
+
+    def _cluster(self) -> list[Kind]:
+        groups: dict[tuple[str, tuple[Pattern, ...], bool], list[Item]] = {}
+        for item in self.items:
+            value = item.get(self.type_attribute) if self.type_attribute else None
+            patterns, is_equal = self._shape(item)
+            said = value if isinstance(value, str) else ""
+            groups.setdefault((said, patterns, is_equal), []).append(item)
+        return [
+            kind
+            for (said, patterns, is_equal), items in groups.items()
+            for kind in self._kinds(said or None, patterns, is_equal, items)
+        ]
+
+    def _kinds(
+        self, value: str | None, patterns: tuple[Pattern, ...], is_equal: bool, items: list[Item]
+    ) -> list[Kind]:
+        partition = _parts(patterns[0], [self._read(item, self.table.keys[0]).texts for item in items])
+        partition = _without_prefixes(partition, items)
+        if is_equal or len(patterns) == 1:
+            return [Kind(items, value, partition, partition if is_equal else (), is_equal)]
+        texts = [self._read(item, self.table.keys[1]).texts for item in items]
+        sort = _without_prefixes(_parts(patterns[1], texts, _repeatable(partition, len(items))), items)
+        kind = Kind(items, value, partition, _without_constants(sort, partition))
+        return self._told_by_words(kind, texts) or [kind]
+
+    def _told_by_words(self, kind: Kind, texts: list[tuple[str, ...]]) -> list[Kind]:
+        """The kinds of a node's own items that a last word of the sort key tells apart: `NAME|1|PERSON`."""
+        own, last = kind.own_columns, kind.sort[-1] if kind.sort else ""
+        if len(own) != 1 or last != own[0] or not any(part in kind.partition for part in kind.sort):
+            return []
+        column = own[0]
+        chosen = dict.fromkeys(column.texts)
+        if (
+            not all(is_word(word) and word.isupper() for word in chosen)
+            or len(chosen) * 2 > len(kind.items) + 1
+        ):
+            return []
+        found = []
+        for word in chosen:
+            rows = [number for number, text in enumerate(column.texts) if text == word]
+
+            def within(part: Part, word: str = word, rows: list[int] = rows) -> Part:
+                if isinstance(part, str):
+                    return part
+                return word if part == column else replace(part, texts=tuple(part.texts[row] for row in rows))
+
+            found.append(
+                Kind(
+                    [kind.items[row] for row in rows],
+                    kind.type_value,
+                    tuple(within(part) for part in kind.partition),
+                    tuple(within(part) for part in kind.sort),
+                )
+            )
+        return found
+
+
+def _reader(table: Table, items: Sequence[Item]) -> KeyReader:
+    attributes = [key for key in table.key_attributes() if key.type == "S"]
+    columns = {
+        key.name: [value for item in items if isinstance(value := item.get(key.name), str) and value]
+        for key in attributes
+    }
+    partitions = {table.partition.name, *(index.partition.name for index in table.indexes)}
+    return KeyReader(columns, partitions)
+
+
+def _is_named_as_type(name: str) -> bool:
+    found = set(words(name))
+    return bool(found & _TYPE_WORDS) and found <= _BESIDE_TYPE_WORDS
+
+
+def _says_a_type(value: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_][\w .:/#-]{0,59}", value, re.ASCII) is not None
+
+
+def _parts(
+    pattern: Pattern, rows: Sequence[tuple[str, ...]], known: Iterable[Column] = ()
+) -> tuple[Part, ...]:
+    """The pattern with its columns; one that is always as a known one is that one."""
+    columns = iter(zip(*rows, strict=True))
+    by_texts = {column.texts: column for column in known}
+    made: list[Part] = []
+    for part in pattern:
+        if isinstance(part, Hole):
+            texts = next(columns)
+            made.append(by_texts.get(texts) or Column(texts, part.shard))
+        elif made and isinstance(made[-1], str) and not (is_word(part) or is_word(made[-1])):
+            made[-1] += part
+        else:
+            made.append(part)
+    return tuple(made)
+
+
+def _without_prefixes(parts: tuple[Part, ...], items: Sequence[Item]) -> tuple[Part, ...]:
+    """The parts with a word before a value as literal text, where an attribute has the value alone: `v3` of 3."""
+    found: list[Part] = []
+    for part in parts:
+        prefix = _prefix(part.texts, items) if isinstance(part, Column) and not part.shard else ""
+        if prefix and isinstance(part, Column):
+            found += [prefix, Column(tuple(text.removeprefix(prefix) for text in part.texts))]
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def _prefix(texts: Sequence[str], items: Sequence[Item]) -> str:
+    match = re.match("[A-Za-z]+[_-]?(?=.)", texts[0])
+    if match is None or len(set(texts)) < 2 or not all(len(text) > len(match[0]) for text in texts):
+        return ""
+    if not all(text.startswith(match[0]) for text in texts):
+        return ""
+
+    def is_said(values: Sequence[str]) -> bool:
+        return any(
+            all(_says(item.get(name), text) for item, text in zip(items, values, strict=True))
+            for name, first in items[0].items()
+            if isinstance(first, str | Decimal)
+        )
+
+    rests = [text.removeprefix(match[0]) for text in texts]
+    return match[0] if is_said(rests) and not is_said(texts) else ""
+
+
+def _says(value: Value, text: str) -> bool:
+    return value == text or (isinstance(value, Decimal) and text.isdecimal() and value == int(text))
+
+
+def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The sort key with what is the same in many partitions as literal text, if nothing else differs in it."""
+    own = [part for part in sort if isinstance(part, Column) and part not in partition]
+    first = next((part for part in partition if isinstance(part, Column)), None)
+    is_same = first is not None and len(set(first.texts)) >= _CERTAIN_PARTITIONS
+    if not is_same or not all(len(set(part.texts)) == 1 and part.texts[0][0].isalpha() for part in own):
+        return sort
+    return tuple(part.texts[0] if isinstance(part, Column) and part in own else part for part in sort)
+
+
+def _repeatable(partition: Iterable[Part], count: int) -> list[Column]:
+    """The columns of which it is no chance that another one is equal."""
+    return [
+        part
+        for part in partition
+        if isinstance(part, Column) and (count > 1 or len(part.texts[0]) >= _CERTAIN_TEXT)
+    ]

@@ -1,0 +1,84 @@
+"""The lists of a draft: every path that its keys have, each under a name of its own."""
+
+from __future__ import annotations
+
+from keygraph.check.naming import field_name as root_name
+from keygraph.draft.names import Names, field_name, variable_name
+from keygraph.draft.parts import DraftList, DraftType
+from keygraph.draft.text import Draft
+from keygraph.dynamo.table import Index
+from keygraph.graph import Graph
+from keygraph.model.declaration import ListOptions
+from keygraph.model.paths import AccessPath, best, candidates
+from keygraph.model.records import RecordType
+from keygraph.names import plural, snake
+
+
+def add_lists(draft: Draft, graph: Graph) -> None:
+    """Gives nodes their lists, as paths of the graph that the draft declares without any."""
+    types = {type_.name: type_ for type_ in draft.types}
+    for owner in graph.nodes:
+        for record in graph.types.values():
+            if not record.is_virtual:
+                for path in _paths(owner, record):
+                    _add(types[owner.name], types[record.name], path, *_choice(owner, record, path))
+
+
+def _paths(owner: RecordType, record: RecordType) -> list[AccessPath]:
+    """The best paths from the node by each end, and those of other indexes that need no argument."""
+    found = []
+    for end in record.ends:
+        paths = [
+            path
+            for path in candidates("_", owner, record, ListOptions(end, None, any_index=True))
+            # Where the node does not stand in the partition, a reader would have to know all that does.
+            if any(slot.name in path.known for slot in path.keys.partition.slots) or not path.required
+        ]
+        chosen = best(paths)
+        found += chosen
+        found += [path for path in paths if path not in chosen and path.keys.index and not path.required]
+    return found
+
+
+def _choice(owner: RecordType, record: RecordType, path: AccessPath) -> tuple[str | None, Index | None]:
+    """The fewest options by which the path is the only best one."""
+    for at, index in ((None, None), (path.end, None), (None, path.keys.index), (path.end, path.keys.index)):
+        found = best(candidates("_", owner, record, ListOptions(at, index, any_index=index is None)))
+        if len(found) == 1 and found[0].end == path.end and found[0].keys is path.keys:
+            return at, index
+    return path.end, path.keys.index
+
+
+def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, index: Index | None) -> None:
+    is_one = path.keys.index is None and not path.rest.tokens
+    whole = snake(of.name)
+    own = whole.removeprefix(f"{snake(owner.name)}_") or whole
+    if not is_one:
+        own, whole = plural(own), plural(whole)
+    wanted = [own, whole]
+    if path.far_end is not None and not path.far_end.startswith("to_"):
+        wanted.insert(0, plural(path.far_end.rstrip("_")))
+    if path.far_end is not None and owner.name in {node.name for node in path.nodes}:
+        # Both ends are such nodes: which of them this one is makes the difference.
+        wanted = [f"{own}_as_{path.end}"] if at else wanted
+    wanted.append(f"{own}_as_{path.end}")
+    if path.keys.index is not None:
+        wanted.append(f"{own}_by_{snake(variable_name(path.keys.index.name)).removeprefix('by_')}")
+    name = owner.names.take(*(field_name(each, owner.name) for each in wanted))
+    owner.lists[name] = DraftList(of, is_one, at, index)
+
+
+def name_root_lists(draft: Draft, graph: Graph) -> None:
+    """Names the lists at the root of which two would have one name."""
+    types = {type_.name: type_ for type_ in draft.types}
+    names = Names()
+    for reserved in ("node", "nodes", *(root_name(record) for record in graph.nodes)):
+        names.take(reserved)
+    for path in graph.root_lists:
+        if names.is_free(path.name):
+            names.take(path.name)
+            continue
+        index = path.keys.index_name
+        usual = plural(snake(path.record.name))
+        how = f"by_{snake(variable_name(index)).removeprefix('by_')}" if index else "of_table"
+        types[path.record.name].root_lists[index] = names.take(f"{usual}_{how}")

@@ -1,0 +1,143 @@
+"""What a draft is made of before it is written: types with fields, ends, keys in indexes and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from keygraph.draft.fields import Guess
+from keygraph.draft.kinds import Kind
+from keygraph.draft.names import Names
+from keygraph.dynamo.table import Index
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A placeholder of a template, as it is written."""
+
+    path: tuple[str, ...]
+    format: str = ""
+
+    def __str__(self) -> str:
+        spec = f":{self.format}" if self.format else ""
+        return "{" + ".".join(self.path) + spec + "}"
+
+
+SHARD_PLACEHOLDER = Placeholder(("shard",))
+TemplatePart: TypeAlias = "str | Placeholder"
+Texts: TypeAlias = "tuple[str | None, ...]"
+"""What a field is, as text, in each item of a type."""
+
+
+@dataclass
+class DraftField:
+    """A field; without an attribute it stands in a key alone."""
+
+    guess: Guess
+    attribute: str | None = None
+
+
+@dataclass
+class DraftEnd:
+    """An end, and the attributes that say it, by the node's key fields."""
+
+    target: DraftType
+    attributes: dict[str, str] = field(default_factory=dict)
+    optional: bool = False
+    doubts: list[str] = field(default_factory=list)
+
+
+@dataclass
+class IndexCall:
+    """A type's keys in an index: templates for those of its keys that nothing else tells."""
+
+    index: Index
+    templates: list[tuple[TemplatePart, ...]] = field(default_factory=list)
+    shards: int | None = None
+
+
+@dataclass
+class DraftList:
+    """A list of a node: of what, and how its path is chosen."""
+
+    of: DraftType
+    is_one: bool = False
+    at: str | None = None
+    index: Index | None = None
+
+
+@dataclass(eq=False)
+class DraftType:
+    """A record type of the draft. Its items are those of its kind; a virtual node has none."""
+
+    name: str
+    kind: Literal["node", "edge", "record"]
+    source: Kind | None
+    partition: tuple[TemplatePart, ...] = ()
+    sort: tuple[TemplatePart, ...] = ()
+    shards: int | None = None
+    type_value: str | None = None
+    fields: dict[str, DraftField] = field(default_factory=dict)
+    ends: dict[str, DraftEnd] = field(default_factory=dict)
+    calls: dict[str, IndexCall] = field(default_factory=dict)
+    lists: dict[str, DraftList] = field(default_factory=dict)
+    root_lists: dict[str | None, str | Literal[False]] = field(default_factory=dict)
+    """How lists at the root are called, by index; the table's own is under None."""
+    doubts: list[str] = field(default_factory=list)
+    formats: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """The formats that fields have in keys, by path."""
+    texts: dict[tuple[str, ...], Texts] = field(default_factory=dict)
+    """The texts of fields and of ends' key fields, by path."""
+    used: set[str] = field(default_factory=set)
+    """The attributes that are a field or an end already."""
+    names: Names = field(default_factory=Names)
+    signature: tuple[str | None, ...] = ()
+    """Of a node: its partition key, None for each key field."""
+    ids: frozenset[tuple[str, ...]] = frozenset()
+    """Of a node: the texts of the partition's key fields that the sample has."""
+
+    @property
+    def is_virtual(self) -> bool:
+        return self.source is None
+
+    @property
+    def key_paths(self) -> list[str]:
+        """Of a node: the names of the key fields in its partition key."""
+        return [
+            part.path[0]
+            for part in self.partition
+            if isinstance(part, Placeholder) and part != SHARD_PLACEHOLDER
+        ]
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Of a node: what is put behind an end's name to say its key fields."""
+        fields = self.key_paths
+        return ("_id",) if len(fields) == 1 else tuple(f"_{name}" for name in fields)
+
+    @property
+    def is_known_by_partition(self) -> bool:
+        """Of a node: whether its partition key identifies it, so that it can be an end."""
+        inside = {part.path for part in self.partition if isinstance(part, Placeholder)}
+        return (
+            bool(inside)
+            and self.shards is None
+            and all(part.path in inside for part in self.sort if isinstance(part, Placeholder))
+        )
+
+    @property
+    def single_ids(self) -> frozenset[str]:
+        """Of a node with one key field: its values in the sample."""
+        return frozenset(id_[0] for id_ in self.ids) if len(self.key_paths) == 1 else frozenset()
+
+
+def joined(parts: Sequence[TemplatePart]) -> tuple[TemplatePart, ...]:
+    """The parts with neighbouring literal texts as one."""
+    found: list[TemplatePart] = []
+    for part in parts:
+        if isinstance(part, str) and found and isinstance(found[-1], str):
+            found[-1] += part
+        else:
+            found.append(part)
+    return tuple(found)

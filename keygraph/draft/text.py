@@ -1,0 +1,260 @@
+"""Writing a draft as a model file, formatted as ruff formats it at its own line length or a longer one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from keygraph.draft.names import Names, variable_name
+from keygraph.draft.parts import DraftEnd, DraftField, DraftList, DraftType, Placeholder, TemplatePart
+from keygraph.dynamo.table import Index, KeyAttribute, Table
+from keygraph.names import CASES, cased
+
+_LINE = 88
+_MODULES = {"date": "datetime", "datetime": "datetime", "Decimal": "decimal"}
+_TYPES = ("ID", "JSON", "Long")
+
+
+@dataclass
+class Draft:
+    """What is written: the table, its types, and what was read for them."""
+
+    table: Table
+    types: list[DraftType]
+    type_attribute: str | None
+    read: int
+    """How many items the sample has."""
+
+    @property
+    def attribute_case(self) -> str:
+        """The case that explains the most attributes' names."""
+
+        def explained(case: str) -> int:
+            return sum(cased(name, case) == attribute for name, attribute in self._attributes)
+
+        return max(CASES, key=explained)
+
+    @property
+    def _attributes(self) -> list[tuple[str, str]]:
+        """The attributes of fields and ends, with what they are called in Python."""
+        found: list[tuple[str, str]] = []
+        for type_ in self.types:
+            found += [(name, field.attribute) for name, field in type_.fields.items() if field.attribute]
+            for name, end in type_.ends.items():
+                found += _named_attributes(name, end).items()
+        return found
+
+
+def _named_attributes(name: str, end: DraftEnd) -> dict[str, str]:
+    """An end's attributes, by what each is called in Python."""
+    is_one = len(end.attributes) == 1
+    return {f"{name}_{'id' if is_one else path}": attribute for path, attribute in end.attributes.items()}
+
+
+# --- Python texts -------------------------------------------------------------------------------------
+
+
+def quoted(text: str) -> str:
+    """The text as a literal of Python, in the quotes that need fewer escapes."""
+    quote = "'" if text.count('"') > text.count("'") else '"'
+    escapes = {"\\": "\\\\", quote: f"\\{quote}"}
+    inner = "".join(escapes.get(char) or (char if char.isprintable() else repr(char)[1:-1]) for char in text)
+    return f"{quote}{inner}{quote}"
+
+
+def comment(text: str) -> str:
+    """The text as a comment of one line."""
+    return "# " + "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(text.split()))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call, or a list, with what is in its brackets: calls, lists or texts of Python."""
+
+    name: str
+    arguments: Sequence[_Call | str]
+    brackets: str = "()"
+
+    @property
+    def on_one_line(self) -> str:
+        shown = (each if isinstance(each, str) else each.on_one_line for each in self.arguments)
+        return f"{self.name}{self.brackets[0]}{', '.join(shown)}{self.brackets[1]}"
+
+    def lines(self, indent: int = 0, before: int = 0, after: int = 0) -> list[str]:
+        """Its lines; `before` and `after` are what else stands on the first and the last one."""
+        one = self.on_one_line
+        if indent + before + len(one) + after <= _LINE or not self.arguments:
+            return [" " * indent + one]
+        found = [" " * indent + f"{self.name}{self.brackets[0]}"]
+        for each in self.arguments:
+            inner = [" " * (indent + 4) + each] if isinstance(each, str) else each.lines(indent + 4, after=1)
+            found += [*inner[:-1], inner[-1] + ","]
+        return [*found, " " * indent + self.brackets[1]]
+
+
+def _prefixed(prefix: str, call: _Call, indent: int = 0) -> list[str]:
+    first, *rest = call.lines(indent, before=len(prefix))
+    return [" " * indent + prefix + first.lstrip(), *rest]
+
+
+# --- The file -----------------------------------------------------------------------------------------
+
+
+def written(draft: Draft, notes: Iterable[str] = ()) -> str:
+    """The model file, with notes as comments at its end."""
+    variables = _variables(draft.table.indexes)
+    case = draft.attribute_case
+    blocks = [_class(draft, type_, variables, case) for type_ in draft.types]
+    body = "\n\n\n".join("\n".join(lines) for lines in (*blocks, _graph(draft, variables, case)))
+    indexes = [line for index in draft.table.indexes for line in _index(index, variables[index.name])]
+    head = [_docstring(draft), "", "from __future__ import annotations", "", *_imports(body, indexes)]
+    if indexes:
+        head += ["", *indexes]
+    tail = [comment(note) for note in notes]
+    return "\n".join([*head, "", "", body, *(["", *tail] if tail else []), ""])
+
+
+def _docstring(draft: Draft) -> str:
+    noun = "item" if draft.read == 1 else "items"
+    name = "".join(char if char.isprintable() else "?" for char in draft.table.name).replace("\\", "/")
+    return (
+        f'"""A first model of the table {name.replace(chr(34), chr(39))}, drafted from {draft.read:,} {noun} of it.\n\n'
+        "What is not sure is said in comments that begin with `doubt`. Names are those of keys and attributes:\n"
+        'rename types and fields as you like, with stored() for what an attribute is called.\n"""'
+    )
+
+
+def _imports(body: str, indexes: Sequence[str]) -> list[str]:
+    used = set(re.findall(r"\w+", re.sub(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*', "", body)))
+    lines = []
+    for module in ("datetime", "decimal"):
+        names = [name for name in sorted(_MODULES) if _MODULES[name] == module and name in used]
+        if names:
+            lines.append(f"from {module} import {', '.join(names)}")
+    names = [name for name in _TYPES if name in used and name != "Long"]
+    names += ["Graph", *(["Index"] if indexes else [])]
+    names += [name for name in ("Long", "Many", "One") if name in used]
+    names += ["Table"]
+    called = set(re.findall(r"(?:^@|= )(\w+)\(", body, re.MULTILINE))
+    names += [name for name in ("edge", "many", "node", "one", "record", "stored") if name in called]
+    line = f"from keygraph import {', '.join(names)}"
+    if len(line) > _LINE:
+        line = "\n".join(["from keygraph import (", *(f"    {name}," for name in names), ")"])
+    return [*lines, *([""] if lines else []), line]
+
+
+def _variables(indexes: Iterable[Index]) -> dict[str, str]:
+    names = Names()
+    return {index.name: names.take(variable_name(index.name)) for index in indexes}
+
+
+def _key(key: KeyAttribute) -> str:
+    return quoted(key.name) if key.type == "S" else f'({quoted(key.name)}, "{key.type}")'
+
+
+def _index(index: Index, variable: str) -> list[str]:
+    arguments: list[_Call | str] = [quoted(index.name), *map(_key, index.keys)]
+    if isinstance(index.projection, tuple):
+        arguments.append(_Call("projection=", [quoted(name) for name in index.projection], "[]"))
+    elif index.projection != "ALL":
+        arguments.append(f"projection={quoted(index.projection)}")
+    if index.local:
+        arguments.append("local=True")
+    return _prefixed(f"{variable} = ", _Call("Index", arguments))
+
+
+def _graph(draft: Draft, variables: dict[str, str], case: str) -> list[str]:
+    table = draft.table
+    arguments: list[_Call | str] = [quoted(table.name), f"partition_key={_key(table.partition)}"]
+    if table.sort is not None:
+        arguments.append(f"sort_key={_key(table.sort)}")
+    if table.indexes:
+        arguments.append(_Call("indexes=", [variables[index.name] for index in table.indexes], "[]"))
+    rest = [type_.name for type_ in draft.types]
+    if case != CASES[0]:
+        rest.append(f"attribute_case={quoted(case)}")
+    if draft.type_attribute is not None:
+        rest.append(f"type_attribute={quoted(draft.type_attribute)}")
+    return _prefixed("graph = ", _Call("Graph", [_Call("Table", arguments), *rest]))
+
+
+def _template(parts: Iterable[TemplatePart]) -> str:
+    shown = (str(p) if isinstance(p, Placeholder) else p.replace("{", "{{").replace("}", "}}") for p in parts)
+    return quoted("".join(shown))
+
+
+def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str) -> list[str]:
+    lines = [f"    {comment(f'doubt: {doubt}')}" for doubt in type_.doubts]
+    members = {name: _field(name, field, case) for name, field in type_.fields.items()}
+    members |= {name: _end(name, end, case) for name, end in type_.ends.items()}
+    # What the table's key says comes first, as it stands there.
+    in_key = [part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Placeholder)]
+    for name in dict.fromkeys([*in_key, *members]):
+        lines += members.get(name, [])
+    if not type_.fields and not type_.ends:
+        lines.append("    pass")
+    if type_.lists:
+        lines.append("")
+    for name, list_ in type_.lists.items():
+        lines += _list(name, list_, variables)
+    return [*_prefixed("@", _decorator(draft, type_, variables)), f"class {type_.name}:", *lines]
+
+
+def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Call:
+    arguments: list[_Call | str] = [_template(type_.partition)]
+    if (
+        draft.table.sort is not None
+        and type_.sort
+        and (type_.kind != "node" or type_.sort != type_.partition)
+    ):
+        arguments.append(_template(type_.sort))
+    for index in draft.table.indexes:
+        call, named = type_.calls.get(index.name), type_.root_lists.get(index.name)
+        inner = [_template(parts) for parts in call.templates] if call else []
+        if call is not None and call.shards is not None:
+            inner.append(f"shards={call.shards}")
+        if named is not None:
+            inner.append(f"lists={quoted(named) if isinstance(named, str) else named}")
+        if inner:
+            arguments.append(_Call(variables[index.name], inner))
+    if draft.type_attribute is not None and not type_.is_virtual and type_.type_value != type_.name:
+        value = type_.type_value
+        arguments.append(f"type={quoted(value) if value is not None else None}")
+    if type_.is_virtual:
+        arguments.append("item=False")
+    if type_.shards is not None:
+        arguments.append(f"shards={type_.shards}")
+    own = type_.root_lists.get(None)
+    if own is not None:
+        arguments.append(f"lists={quoted(own) if isinstance(own, str) else own}")
+    return _Call(type_.kind, arguments)
+
+
+def _field(name: str, field: DraftField, case: str) -> list[str]:
+    doubts = [f"    {comment(f'doubt: {doubt}')}" for doubt in field.guess.doubts]
+    line = f"{name}: {field.guess}"
+    if field.attribute is None or field.attribute == cased(name, case):
+        return [*doubts, f"    {line}"]
+    return [*doubts, *_prefixed(f"{line} = ", _Call("stored", [quoted(field.attribute)]), 4)]
+
+
+def _end(name: str, end: DraftEnd, case: str) -> list[str]:
+    doubts = [f"    {comment(f'doubt: {doubt}')}" for doubt in end.doubts]
+    annotation = f"{end.target.name} | None" if end.optional else end.target.name
+    line = f"{name}: {annotation}"
+    if all(cased(usual, case) == attribute for usual, attribute in _named_attributes(name, end).items()):
+        return [*doubts, f"    {line}"]
+    if len(end.attributes) == 1:
+        arguments = [quoted(attribute) for attribute in end.attributes.values()]
+    else:
+        arguments = [f"{path}={quoted(attribute)}" for path, attribute in end.attributes.items()]
+    return [*doubts, *_prefixed(f"{line} = ", _Call("stored", arguments), 4)]
+
+
+def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:
+    arguments = [f"at={quoted(list_.at)}"] if list_.at else []
+    if list_.index is not None:
+        arguments.append(f"index={variables[list_.index.name]}")
+    annotation, function = ("One", "one") if list_.is_one else ("Many", "many")
+    return _prefixed(f"{name}: {annotation}[{list_.of.name}] = ", _Call(function, arguments), 4)

@@ -1,0 +1,57 @@
+"""Trying a draft: its text is run as the module that it will be, and its graph is asked."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+
+from keygraph.dynamo.items import Item
+from keygraph.errors import CorruptItem, Mistake, ModelError
+from keygraph.graph import Graph
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def tried(text: str) -> Iterator[Graph]:
+    """The graph that the text declares. Types are resolved when they are asked for, so within the context alone."""
+    name = f"_keygraph_draft_{next(_numbers)}"
+    module = ModuleType(name)
+    sys.modules[name] = module
+    try:
+        # Every name in it is made by us, and every text of the table is quoted.
+        exec(compile(text, f"<{name}>", "exec"), vars(module))
+        graph = vars(module)["graph"]
+        if not isinstance(graph, Graph):
+            raise TypeError("a draft declares no graph")
+        yield graph
+    finally:
+        del sys.modules[name]
+
+
+def mistakes_of(graph: Graph) -> Sequence[Mistake]:
+    """Everything that `Graph.check` says of it."""
+    try:
+        graph.check()
+    except ModelError as error:
+        return error.mistakes
+    return ()
+
+
+def why_not_read(graph: Graph, item: Item) -> str | None:
+    """Why an item cannot be read by the graph; None where it can."""
+    record = graph.recognise(item)
+    if record is None:
+        return "no type here has such a key"
+    try:
+        for field in record.fields.values():
+            record.value(item, field)
+        for end in record.ends.values():
+            if record.end_identity(item, end) is None and not end.optional:
+                return f"{record.name}.{end.name} is missing"
+    except (CorruptItem, ValueError) as error:
+        return str(error)
+    return None

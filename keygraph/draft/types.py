@@ -1,0 +1,379 @@
+"""From kinds of items to record types: which are nodes, which join two of them, and what their keys say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from keygraph.draft.attributes import (
+    add_end_attributes,
+    add_fields,
+    can_be_end,
+    end_attributes,
+    field_for,
+    same_attribute,
+)
+from keygraph.draft.fields import text_annotation
+from keygraph.draft.indexes import add_index_keys
+from keygraph.draft.keys import is_word
+from keygraph.draft.kinds import Column, Kind, Kinds, Part
+from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
+from keygraph.draft.parts import (
+    SHARD_PLACEHOLDER,
+    DraftEnd,
+    DraftType,
+    Placeholder,
+    TemplatePart,
+    joined,
+)
+from keygraph.names import snake, words
+
+_MAIN = frozenset(
+    ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
+)
+"""What the sort key of an entity's own item says, where an entity has several items."""
+_ENDINGS = {"date": "date", "datetime": "time"}
+_DIGITS = 4
+"""Numbers with fewer digits are in two places by chance."""
+_MOST_KINDS = 60
+
+
+class Drafter:
+    """Makes the types of a sample. `types` are those found, nodes first."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.kinds = kinds
+        self.table = kinds.table
+        self.nodes: list[DraftType] = []
+        self.others: list[DraftType] = []
+        self._names = Names("")
+        self._not_fields = _not_fields(kinds)
+        found = sorted(kinds.found, key=lambda kind: -len(kind.items))[:_MOST_KINDS]
+        found.sort(key=lambda kind: kinds.found.index(kind))
+        of_nodes, of_others = _split(found)
+        for kind in of_nodes:
+            self._add_node(kind)
+        for kind in of_others:
+            self._add_virtual_owner(kind)
+        for kind in of_others:
+            self.others.append(self._other(kind))
+        for type_ in self.types:
+            if type_.source is not None:
+                add_end_attributes(type_, self.nodes)
+                add_index_keys(self.table, kinds.reader, type_, self.nodes)
+                add_fields(type_)
+                _say_doubts(type_, type_.source)
+
+    @property
+    def types(self) -> list[DraftType]:
+        return [*self.nodes, *self.others]
+
+    # --- Nodes ----------------------------------------------------------------------------------------
+
+    def _add_node(self, kind: Kind) -> None:
+        name = self._names.take(type_name(self._node_word(kind)))
+        node = DraftType(name, "node", kind, type_value=kind.type_value, used=set(self._not_fields))
+        node.names.take("id")
+        columns = [part for part in kind.partition if isinstance(part, Column) and not part.shard]
+        node.partition = self._written(node, kind.partition, 0)
+        node.sort = () if kind.has_equal_keys else self._written(node, kind.sort, 1)
+        node.signature = tuple(None if isinstance(part, Column) else part for part in kind.partition)
+        node.ids = frozenset(zip(*(column.texts for column in columns), strict=True))
+        node.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in node.partition else None
+        self.nodes.append(node)
+
+    def _node_word(self, kind: Kind) -> str:
+        if kind.type_value:
+            return kind.type_value
+        named = [part for part in kind.partition if isinstance(part, str) and is_word(part)]
+        own = [word for word in kind.literals if word.lower() not in _MAIN]
+        return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
+
+    def _plain_word(self, number: int, *, is_node: bool = False) -> str:
+        """What is in a key without words, by the name of its attribute or of the table."""
+        name = self.table.keys[number].name
+        if not says_nothing(name) and without_id(name):
+            return without_id(name)
+        whole = self.table.name
+        word = (words(whole) or [""])[-1]
+        if is_node and re.search("[a-z]s$", word) and not word.endswith("ss"):
+            return re.sub("s$", "", re.sub("ies$", "ys", word))
+        return "item" if is_node or number or self.table.sort is None else "owner"
+
+    def _add_virtual_owner(self, kind: Kind) -> None:
+        """A node for a partition of which the sample has no item that is a node's own."""
+        whole = kind.partition
+        last = max(
+            (n for n, part in enumerate(whole) if isinstance(part, Column) and not part.shard), default=-1
+        )
+        if last >= 0 and self._owner(kind.partition) is None:
+            self._virtual(whole[: last + 1], 0)
+
+    def _virtual(self, parts: Sequence[Part], number: int) -> DraftType:
+        signature = tuple(None if isinstance(part, Column) else part for part in parts)
+        columns = [part for part in parts if isinstance(part, Column)]
+        ids = frozenset(zip(*(column.texts for column in columns), strict=True))
+        for node in self.nodes:
+            if node.is_virtual and node.signature == signature:
+                node.ids |= ids
+                return node
+        named = [part for part in parts if isinstance(part, str) and is_word(part)]
+        name = self._names.take(type_name((named or [self._plain_word(number)])[-1]))
+        node = DraftType(name, "node", None, signature=signature, ids=ids)
+        node.names.take("id")
+        made: list[TemplatePart] = []
+        word = ""
+        for part in parts:
+            if isinstance(part, str):
+                word = part if is_word(part) else word
+                made.append(part)
+                continue
+            field = field_for(node, part.texts, [f"{word or name}_id"], self.table.keys[number], None)
+            made.append(Placeholder((field,)))
+        node.partition = joined(made)
+        node.doubts.append("the sample has no item of its own for it")
+        self.nodes.append(node)
+        return node
+
+    # --- Edges and records ----------------------------------------------------------------------------
+
+    def _other(self, kind: Kind) -> DraftType:
+        owner = self._owner(kind.partition)
+        type_ = DraftType("", "record", kind, type_value=kind.type_value, used=set(self._not_fields))
+        type_.partition = self._written(type_, kind.partition, 0, owner)
+        type_.sort = self._written(type_, kind.sort, 1, owner)
+        type_.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in type_.partition else None
+        targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Placeholder)}
+        in_key = [name for name in type_.ends if name in targets]
+        if len(in_key) == 2:
+            type_.kind = "edge"
+        said = self._other_words(kind, type_)
+        type_.name = self._names.take(*map(type_name, [kind.type_value, said] if kind.type_value else [said]))
+        return type_
+
+    def _other_words(self, kind: Kind, type_: DraftType) -> str:
+        """Whose it is, what the sort key says of it, and where it leads."""
+        targets = [end.target.name for end in type_.ends.values()]
+        said = [word for word in kind.literals if type_name(word) not in targets]
+        is_said = said and said[-1:] == [word for word in said if field_name(word, "") in type_.ends][-1:]
+        far = targets[1:2] if type_.kind == "edge" and not is_said else []
+        if not said and not far:
+            return "_".join([*targets[:1], "item"])
+        return "_".join([*targets[:1], *said, *far])
+
+    def _owner(self, parts: Sequence[Part]) -> DraftType | None:
+        """The node to whose partition the items belong: of those whose key begins so, the one with these ids."""
+        fitting: list[tuple[int, int, bool, int, DraftType]] = []
+        for node in self.nodes:
+            size = len(node.signature)
+            begins = _signature(parts[:size]) == node.signature and node.is_known_by_partition
+            if begins and (size == len(parts) or isinstance(parts[size], str)):
+                rows = zip(*(part.texts for part in parts[:size] if isinstance(part, Column)), strict=True)
+                common = len(node.ids.intersection(rows))
+                fitting.append((size, common, not node.is_virtual, -len(fitting), node))
+        return max(fitting, key=lambda each: each[:4])[4] if fitting else None
+
+    # --- Templates ------------------------------------------------------------------------------------
+
+    def _written(
+        self, type_: DraftType, parts: Sequence[Part], number: int, owner: DraftType | None = None
+    ) -> tuple[TemplatePart, ...]:
+        """The template of a key, with the fields and ends that it needs."""
+        made: list[TemplatePart] = []
+        known = {texts: path for path, texts in type_.texts.items()}
+        word, at = "", 0
+        if number == 0 and owner is not None:
+            made.append(self._end(type_, owner, parts[: len(owner.signature)], "", number))
+            at = len(owner.signature)
+        while at < len(parts):
+            part = parts[at]
+            node = self._node_at(type_, parts, at) if number == 1 and type_.kind != "node" else None
+            if node is not None:
+                size = len(node.signature)
+                made.append(self._end(type_, node, parts[at : at + size], word, number))
+                at, word = at + size, ""
+                continue
+            at += 1
+            if isinstance(part, str):
+                word = part if is_word(part) else word
+                made.append(part)
+            elif part.shard:
+                made.append(SHARD_PLACEHOLDER)
+            elif number == 1 and part.texts in known:
+                made.append(Placeholder(known[part.texts], type_.formats.get(known[part.texts], "")))
+            else:
+                made.append(self._placeholder(type_, part, word, number, is_whole=len(parts) == 1))
+                known = {texts: path for path, texts in type_.texts.items()}
+                word = ""
+        return joined(made)
+
+    def _placeholder(
+        self, type_: DraftType, column: Column, word: str, number: int, *, is_whole: bool
+    ) -> Placeholder:
+        """What one column is: the id of a node that has this value, else a field."""
+        target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
+        if target is not None:
+            made = self._end(type_, target, (column,), word, number)
+            return Placeholder((made.path[0], target.key_paths[0]))
+        attribute, format_ = same_attribute(type_, column.texts)
+        key = self.table.keys[number]
+        says = not says_nothing(key.name)
+        if word:
+            wanted = f"{word}_{_ENDINGS.get(text_annotation(column.texts), 'id')}"
+        elif is_whole and says and type_.kind != "node":
+            wanted = key.name
+        elif type_.kind == "node" and (is_whole or number == 0):
+            wanted = key.name if is_whole and says and is_id(key.name) else f"{type_.name}_id"
+        else:
+            wanted = "label" if all(map(is_word, column.texts)) else f"{'sort' if number else 'key'}_part"
+        name = field_for(
+            type_, column.texts, [wanted], key, attribute, format_, identifies=type_.kind == "node"
+        )
+        return Placeholder((name,), type_.formats.get((name,), ""))
+
+    def _end(
+        self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str, number: int
+    ) -> Placeholder:
+        """The placeholder of a whole node, with the end that it is."""
+        columns = [part for part in parts if isinstance(part, Column)]
+        attributes = end_attributes(type_, node, [column.texts for column in columns])
+        attribute = next(iter(attributes.values())) if len(attributes) == 1 else None
+        wanted = []
+        if attribute is not None and is_id(attribute) and without_id(attribute):
+            wanted.append(field_name(without_id(attribute), node.name))
+        is_verb = word and type_name(word) != node.name
+        own = field_name(snake(node.name), node.name)
+        if is_verb and len(parts) == 1:
+            wanted.append(field_name(word, node.name))
+        wanted += [own, f"to_{own.rstrip('_')}"]
+        name = type_.names.take(*wanted, beside=node.endings)
+        type_.ends[name] = DraftEnd(node, attributes)
+        type_.used.update(attributes.values())
+        for path, column in zip(node.key_paths, columns, strict=True):
+            type_.texts[name, path] = column.texts
+        missing = node.is_virtual is False and not node.ids.intersection(
+            zip(*(c.texts for c in columns), strict=True)
+        )
+        if missing:
+            type_.ends[name].doubts.append(f"the sample has no {node.name} with these ids")
+        return Placeholder((name,))
+
+    def _node_at(self, type_: DraftType, parts: Sequence[Part], at: int) -> DraftType | None:
+        """The node whose whole key stands in a sort key from there on, made if it has to be."""
+        for node in sorted(self.nodes, key=lambda node: -len(node.signature)):
+            size = len(node.signature)
+            is_told = (
+                isinstance(node.signature[0] if node.signature else None, str) and node.is_known_by_partition
+            )
+            follows = at + size == len(parts) or (
+                at + size < len(parts) and isinstance(parts[at + size], str)
+            )
+            if not is_told or not follows or _signature(parts[at : at + size]) != node.signature:
+                continue
+            if can_be_end(
+                type_, node, [part.texts for part in parts[at : at + size] if isinstance(part, Column)]
+            ):
+                return node
+        own = parts[at : at + 3]
+        if len(own) < 3 or at + 3 != len(parts) or not isinstance(own[0], str) or not is_word(own[0]):
+            return None
+        column = own[2]
+        if not isinstance(column, Column) or column.shard or not self._is_nodes(type_, parts, at, column):
+            return None
+        return self._virtual(own, 1)
+
+    def _is_nodes(self, type_: DraftType, parts: Sequence[Part], at: int, column: Column) -> bool:
+        """Whether a word and a value are the key of a node that has no item: where they are a partition elsewhere,
+        or where another word stands before them."""
+        kind = type_.source
+        if kind is None or text_annotation(column.texts) != "str":
+            return False
+        attribute = same_attribute(type_, column.texts)[0]
+        if attribute is not None and not isinstance(kind.items[0].get(attribute), str):
+            return False
+        word = parts[at]
+        if self._node_of_values(type_, column, str(word)) is not None:
+            return False
+        if any(isinstance(part, str) and is_word(part) for part in parts[:at]):
+            return True
+        sort = self.table.sort
+        for index in self.table.indexes:
+            if index.partition == self.table.partition or index.partition == sort:
+                continue
+            values = [item.get(index.partition.name) for item in kind.items]
+            wholes = [item.get(sort.name) if sort else None for item in kind.items]
+            if values == wholes:
+                return True
+        return False
+
+    def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
+        """The node that has all these values, or most of them, as its ids."""
+        given = set(column.texts)
+        best: list[tuple[bool, float, DraftType]] = []
+        attribute = same_attribute(type_, column.texts)[0]
+        for node in self.nodes:
+            share = len(given & node.single_ids) / len(given)
+            is_named = type_name(word) == node.name or (
+                attribute is not None and is_id(attribute) and type_name(without_id(attribute)) == node.name
+            )
+            is_chance = not is_named and all(text.isdigit() and len(text) < _DIGITS for text in given)
+            if not node.is_known_by_partition or is_chance or share <= 0.5:
+                continue
+            best.append((is_named, share, node))
+        found = max(best, key=lambda each: each[:2], default=None)
+        return found[2] if found else None
+
+
+def _signature(parts: Iterable[Part]) -> tuple[str | None, ...]:
+    return tuple(None if isinstance(part, Column) else part for part in parts)
+
+
+def _split(found: Sequence[Kind]) -> tuple[list[Kind], list[Kind]]:
+    """The kinds that are nodes' own items, and the others."""
+    nodes: dict[tuple[str | None, ...], list[Kind]] = {}
+    for kind in found:
+        in_partition = any(isinstance(part, Column) and not part.shard for part in kind.partition)
+        if kind.columns and (not kind.own_columns or not in_partition):
+            nodes.setdefault(_signature(kind.partition) if in_partition else (str(id(kind)),), []).append(
+                kind
+            )
+    chosen: list[Kind] = []
+    for group in nodes.values():
+        ranked = sorted(
+            group, key=lambda kind: (not kind.has_equal_keys, not _is_main(kind), -len(kind.items))
+        )
+        taken: set[tuple[str, ...]] = set()
+        for kind in ranked:
+            ids = set(zip(*(part.texts for part in kind.partition if isinstance(part, Column)), strict=True))
+            is_small = len(kind.items) < 3 and any(
+                isinstance(part, str) and is_word(part) for part in kind.partition
+            )
+            if not taken or (not ids & taken and not is_small):
+                chosen.append(kind)
+                taken |= ids or {("",)}
+    return [kind for kind in found if kind in chosen], [kind for kind in found if kind not in chosen]
+
+
+def _not_fields(kinds: Kinds) -> set[str]:
+    """The attributes that are no fields of their own: keys whose names say nothing, and the type."""
+    keys = {key.name for key in kinds.table.keys}
+    keys |= {key.name for key in kinds.table.key_attributes() if says_nothing(key.name)}
+    return keys | ({kinds.type_attribute} if kinds.type_attribute else set())
+
+
+def _is_main(kind: Kind) -> bool:
+    said = {word.lower() for word in kind.literals}
+    named = {part.lower() for part in kind.partition if isinstance(part, str)}
+    return bool(said) and said <= _MAIN | named
+
+
+def _shards(parts: Iterable[Part]) -> int | None:
+    numbers = [int(text) for part in parts if isinstance(part, Column) and part.shard for text in part.texts]
+    return max(numbers) + 1 if numbers else None
+
+
+def _say_doubts(type_: DraftType, kind: Kind) -> None:
+    if len(kind.items) == 1:
+        type_.doubts.append("the sample has one item of it")
+    if type_.shards is not None:
+        type_.doubts.append(f"{type_.shards} shards, if the sample has the last one")

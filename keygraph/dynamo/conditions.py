@@ -1,0 +1,186 @@
+"""Conditions on an item: DynamoDB's comparisons and functions as values, joined by And, Or and Not.
+
+A condition can be shown as DynamoDB's expression (`keygraph.engines.dynamodb.requests`) and can be evaluated here, with the
+same outcome: a comparison between different types is false, one with a missing attribute is false too,
+except that what is missing is unequal to everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
+
+from keygraph.dynamo.items import Scalar, Value
+
+Path: TypeAlias = tuple[str, ...]
+"""The names from an attribute inward through maps: `("data", "version")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eq:
+    path: Path
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Ne:
+    path: Path
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Lt:
+    path: Path
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Le:
+    path: Path
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Gt:
+    path: Path
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Ge:
+    path: Path
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Both bounds are included."""
+
+    path: Path
+    low: Scalar
+    high: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """DynamoDB allows 100 values; a longer list is rendered as several joined by OR."""
+
+    path: Path
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginsWith:
+    path: Path
+    prefix: str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """A part of a text or of bytes, or a member of a list or set."""
+
+    path: Path
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    condition: Condition
+
+
+Comparison: TypeAlias = Eq | Ne | Lt | Le | Gt | Ge | Between | In | BeginsWith | Contains | Exists
+Condition: TypeAlias = Comparison | And | Or | Not
+
+_MISSING = object()
+
+
+def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> object:
+    """The value at the path, or `missing` where the item has none."""
+    value: object = item
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return missing
+        value = value[name]
+    return value
+
+
+def paths_of(condition: Condition) -> list[Path]:
+    """The paths that the condition looks at."""
+    match condition:
+        case And(conditions) | Or(conditions):
+            return [path for inner in conditions for path in paths_of(inner)]
+        case Not(inner):
+            return paths_of(inner)
+    return [condition.path]
+
+
+def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
+    """Whether the condition is true of the item, as DynamoDB would decide it."""
+    match condition:
+        case And(conditions):
+            return all(holds(inner, item) for inner in conditions)
+        case Or(conditions):
+            return any(holds(inner, item) for inner in conditions)
+        case Not(inner):
+            return not holds(inner, item)
+    value = at_path(item, condition.path, _MISSING)
+    match condition:
+        case Exists():
+            return value is not _MISSING
+        case Ne(_, other):
+            return value is _MISSING or not _equal(value, other)
+    if value is _MISSING:
+        return False
+    match condition:
+        case Eq(_, other):
+            return _equal(value, other)
+        case In(_, values):
+            return any(_equal(value, other) for other in values)
+        case Lt(_, other):
+            return _ordered(value, other) and value < other  # type: ignore[operator]  # one ordered type
+        case Le(_, other):
+            return _ordered(value, other) and value <= other  # type: ignore[operator]  # one ordered type
+        case Gt(_, other):
+            return _ordered(value, other) and value > other  # type: ignore[operator]  # one ordered type
+        case Ge(_, other):
+            return _ordered(value, other) and value >= other  # type: ignore[operator]  # one ordered type
+        case Between(_, low, high):
+            return _ordered(value, low) and low <= value <= high  # type: ignore[operator]  # one ordered type
+        case BeginsWith(_, prefix):
+            return _equal(value[: len(prefix)], prefix) if isinstance(value, str | bytes) else False
+        case Contains(_, other):
+            return _contains(value, other)
+
+
+def _equal(value: object, other: object) -> bool:
+    return type(value) is type(other) and value == other
+
+
+def _ordered(value: object, other: object) -> bool:
+    return type(value) is type(other) and isinstance(value, str | Decimal | bytes)
+
+
+def _contains(value: object, other: object) -> bool:
+    match value:
+        case str() | bytes():
+            return type(value) is type(other) and other in value  # type: ignore[operator]  # one type
+        case list() | frozenset():
+            return any(_equal(member, other) for member in value)
+    return False

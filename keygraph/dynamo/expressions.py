@@ -1,0 +1,232 @@
+"""Conditions, key ranges and projections as the text of DynamoDB's expressions.
+
+What stands in an expression is always a placeholder (`#n0` for a name, `:v0` for a value), so that reserved
+words and punctuation in names need no care. The grammar: "Expressions" in the DynamoDB developer guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from keygraph.dynamo.conditions import (
+    And,
+    BeginsWith,
+    Between,
+    Comparison,
+    Condition,
+    Contains,
+    Eq,
+    Exists,
+    Ge,
+    Gt,
+    In,
+    Le,
+    Lt,
+    Ne,
+    Not,
+    Or,
+    Path,
+)
+from keygraph.dynamo.items import TypedValue, Value, to_typed
+from keygraph.dynamo.limits import refuse_crossed_bounds, refuse_deep_path, refuse_prefix, refuse_unordered
+from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Count, Equals, Prefix, Query, Range, Within
+from keygraph.dynamo.table import Index, Table
+from keygraph.errors import BadUserInput
+
+_IN_VALUES = 100
+"""How many values DynamoDB allows in one IN."""
+_EXPRESSION_BYTES = 4096
+_OPERATIONS = 300
+"""How many operators and functions it allows in one expression: comparisons, and what joins them."""
+_OPERATORS: dict[type, str] = {
+    Eq: "=",
+    Ne: "<>",
+    Lt: "<",
+    Le: "<=",
+    Gt: ">",
+    Ge: ">=",
+    Equals: "=",
+    Below: "<",
+    AtMost: "<=",
+    Above: ">",
+    AtLeast: ">=",
+}
+
+
+@dataclass(slots=True)
+class Placeholders:
+    """The placeholders of one request: a name has one however often it stands there, a value one each time."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    values: dict[str, TypedValue] = field(default_factory=dict)
+
+    def path(self, path: Path) -> str:
+        """The path in an expression: `#n0.#n1`. Raises BadUserInput for one that is too deep for DynamoDB."""
+        refuse_deep_path(path)
+        return ".".join(self.names.setdefault(name, f"#n{len(self.names)}") for name in path)
+
+    def value(self, value: Value) -> str:
+        """The placeholder of the value. Raises ValueError for what DynamoDB cannot hold."""
+        placeholder = f":v{len(self.values)}"
+        self.values[placeholder] = to_typed(value)
+        return placeholder
+
+    def attributes(self) -> dict[str, Any]:
+        """The parts of the request that say what the placeholders stand for; empty ones are refused there."""
+        attributes: dict[str, Any] = {}
+        if self.names:
+            attributes["ExpressionAttributeNames"] = {short: name for name, short in self.names.items()}
+        if self.values:
+            attributes["ExpressionAttributeValues"] = self.values
+        return attributes
+
+
+# --- Conditions ---------------------------------------------------------------------------------------
+
+
+def simplified(condition: Condition) -> Condition | bool:
+    """The condition without parts that are always true or never; a bool where nothing else is left.
+
+    DynamoDB has no constants and refuses an empty AND, OR or IN. Raises BadUserInput for bounds that are crossed
+    or of two types, and for an operand that has no order or is no prefix.
+    """
+    match condition:
+        case And(conditions):
+            return _joined(conditions, And)
+        case Or(conditions):
+            return _joined(conditions, Or)
+        case Not(inner):
+            plain = simplified(inner)
+            return not plain if isinstance(plain, bool) else Not(plain)
+        case In(_, values) if not values:
+            return False
+        case In(path, values) if len(values) > _IN_VALUES:
+            return Or(tuple(In(path, values[i : i + _IN_VALUES]) for i in range(0, len(values), _IN_VALUES)))
+        case Between(_, low, high):
+            refuse_unordered(low)
+            refuse_unordered(high)
+            refuse_crossed_bounds(low, high)
+        case Lt(_, value) | Le(_, value) | Gt(_, value) | Ge(_, value):
+            refuse_unordered(value)
+        case BeginsWith(_, prefix):
+            refuse_prefix(prefix)
+    return condition
+
+
+def _joined(conditions: Iterable[Condition], join: type[And] | type[Or]) -> Condition | bool:
+    neutral = join is And
+    parts: list[Condition] = []
+    for part in map(simplified, conditions):
+        if isinstance(part, bool):
+            if part is not neutral:
+                return part
+        elif isinstance(part, join):
+            parts.extend(part.conditions)
+        else:
+            parts.append(part)
+    if not parts:
+        return neutral
+    return parts[0] if len(parts) == 1 else join(tuple(parts))
+
+
+def filter_text(condition: Condition, placeholders: Placeholders) -> str:
+    """The expression of a simplified condition that is a filter.
+
+    Raises BadUserInput for one that is too long for DynamoDB, or compares with what it cannot hold.
+    """
+    try:
+        text = condition_text(condition, placeholders)
+    except ValueError as error:
+        raise BadUserInput(f"The filter compares with {error}.") from None
+    if len(text) > _EXPRESSION_BYTES or _operations(condition) > _OPERATIONS:
+        raise BadUserInput("The filter has too many conditions or values for one request to DynamoDB.")
+    return text
+
+
+def _operations(condition: Condition) -> int:
+    match condition:
+        case And(conditions) | Or(conditions):
+            return len(conditions) - 1 + sum(map(_operations, conditions))
+        case Not(inner):
+            return 1 + _operations(inner)
+    return 1
+
+
+def condition_text(condition: Condition, placeholders: Placeholders) -> str:
+    """The expression of a simplified condition. Parentheses only where they tell: DynamoDB refuses spare ones."""
+    match condition:
+        case And(conditions):
+            return " AND ".join(_part_text(part, placeholders) for part in conditions)
+        case Or(conditions):
+            return " OR ".join(_part_text(part, placeholders) for part in conditions)
+        case Not(inner):
+            return f"NOT {_part_text(inner, placeholders)}"
+    return _comparison_text(condition, placeholders)
+
+
+def _part_text(condition: Condition, placeholders: Placeholders) -> str:
+    text = condition_text(condition, placeholders)
+    return f"({text})" if isinstance(condition, And | Or | Not) else text
+
+
+def _comparison_text(condition: Comparison, placeholders: Placeholders) -> str:
+    path, value = placeholders.path(condition.path), placeholders.value
+    match condition:
+        case Between(_, low, high):
+            return f"{path} BETWEEN {value(low)} AND {value(high)}"
+        case In(_, values):
+            return f"{path} IN ({', '.join(value(each) for each in values)})"
+        case BeginsWith(_, prefix):
+            return f"begins_with({path}, {value(prefix)})"
+        case Contains(_, part):
+            return f"contains({path}, {value(part)})"
+        case Exists():
+            return f"attribute_exists({path})"
+        case _:
+            return f"{path} {_OPERATORS[type(condition)]} {value(condition.value)}"
+
+
+def attribute_names(condition: Condition) -> set[str]:
+    """The attributes of the item that the condition looks at."""
+    match condition:
+        case And(conditions) | Or(conditions):
+            return {name for part in conditions for name in attribute_names(part)}
+        case Not(inner):
+            return attribute_names(inner)
+    return {condition.path[0]}
+
+
+# --- Keys ---------------------------------------------------------------------------------------------
+
+
+def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeholders) -> str:
+    """The condition on the keys of what is read, which has a sort key where the request has a range."""
+    text = f"{placeholders.path((keyed.partition.name,))} = {placeholders.value(request.partition)}"
+    if request.range is None or keyed.sort is None:
+        return text
+    return f"{text} AND {range_text(request.range, keyed.sort.name, placeholders)}"
+
+
+def range_text(range_: Range, sort_key: str, placeholders: Placeholders) -> str:
+    """The condition on the sort key of that name."""
+    path, value = placeholders.path((sort_key,)), placeholders.value
+    match range_:
+        case Prefix(prefix):
+            return f"begins_with({path}, {value(prefix)})"
+        case Within(low, high):
+            return f"{path} BETWEEN {value(low)} AND {value(high)}"
+        case _:
+            return f"{path} {_OPERATORS[type(range_)]} {value(range_.value)}"
+
+
+# --- Projections --------------------------------------------------------------------------------------
+
+
+def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
+    """The projection expression: every path, less those that another one includes, since DynamoDB refuses these."""
+    asked = dict.fromkeys(paths)
+    return ", ".join(
+        placeholders.path(path) for path in asked if not any(path[:i] in asked for i in range(1, len(path)))
+    )

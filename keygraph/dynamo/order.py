@@ -1,0 +1,101 @@
+"""Keys as bytes whose order is DynamoDB's order of the keys.
+
+Text is its UTF-8 bytes, binary is itself. A number is written so that comparing bytes compares numbers and all 38
+digits come back:
+
+    zero       80
+    positive   C0, exponent + 130, the digits in pairs, each pair + 1
+    negative   40, 125 − exponent, the digits in pairs, each 100 − pair, FF
+
+where the exponent is that of the first digit, −130 to 125, and a last lone digit is followed by 0. Trailing zeros
+are no digits, so a shorter row of digits is the smaller magnitude; the FF makes it the larger number below zero.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from keygraph.dynamo.items import number
+from keygraph.dynamo.table import KeyAttribute, KeyValue
+
+LAST = "\U0010ffff"
+"""The last character of Unicode: what begins with a text is not after that text and this."""
+
+_NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
+_LOWEST_EXPONENT, _HIGHEST_EXPONENT = -130, 125
+
+
+def key_bytes(value: KeyValue) -> bytes:
+    """The bytes of a key value. Raises ValueError for text that is no Unicode and for what is no number."""
+    match value:
+        case str():
+            return value.encode()
+        case bytes():
+            return value
+        case _:
+            return number_bytes(value)
+
+
+def key_value(stored: bytes, attribute: KeyAttribute) -> KeyValue:
+    """The key value that `key_bytes` has written, for an attribute of that type."""
+    match attribute.type:
+        case "S":
+            return stored.decode()
+        case "B":
+            return stored
+        case "N":
+            return number_of(stored)
+
+
+def number_bytes(value: Decimal) -> bytes:
+    """The number's bytes, at most 22. Raises ValueError for a number that DynamoDB does not hold."""
+    sign, digits, exponent = number(value).as_tuple()
+    if digits == (0,):
+        return bytes((_ZERO,))
+    first = len(digits) + int(exponent) - 1
+    if len(digits) % 2:
+        digits = (*digits, 0)
+    pairs = [10 * tens + ones for tens, ones in zip(digits[::2], digits[1::2], strict=True)]
+    if sign:
+        return bytes((_NEGATIVE, _HIGHEST_EXPONENT - first, *(100 - pair for pair in pairs), 0xFF))
+    return bytes((_POSITIVE, first - _LOWEST_EXPONENT, *(pair + 1 for pair in pairs)))
+
+
+def number_of(stored: bytes) -> Decimal:
+    """The number that `number_bytes` has written."""
+    kind = stored[0]
+    if kind == _ZERO:
+        return Decimal(0)
+    if kind == _NEGATIVE:
+        first, pairs = _HIGHEST_EXPONENT - stored[1], [100 - byte for byte in stored[2:-1]]
+    else:
+        first, pairs = stored[1] + _LOWEST_EXPONENT, [byte - 1 for byte in stored[2:]]
+    digits = tuple(digit for pair in pairs for digit in divmod(pair, 10))
+    return number(Decimal((int(kind == _NEGATIVE), digits, first - len(digits) + 1)))
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The smallest bytes above everything that begins with the prefix; None where nothing is above."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes((stripped[-1] + 1,)) if stripped else None
+
+
+# --- Texts, whose bytes stand in the order of their characters ----------------------------------------
+
+
+def text_after_all(prefix: str) -> str | None:
+    """The smallest text above everything that begins with the prefix; None where nothing is above."""
+    stripped = prefix.rstrip(LAST)
+    if not stripped:
+        return None
+    # No character stands between U+D7FF and U+E000.
+    last = ord(stripped[-1])
+    return stripped[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
+
+
+def last_below(text: str) -> str:
+    """The largest text below one, as far as a bound can say it: no key has the last character of Unicode."""
+    before, last = text[:-1], ord(text[-1])
+    if last == 0:
+        return before
+    return before + chr(0xD7FF if last == 0xE000 else last - 1) + LAST

@@ -1,0 +1,256 @@
+"""The seam to a store: requests are values, answers are items with their cost.
+
+A `Store` serves one table. It has two methods: `send` answers one request, `close` lets its resources go. Every
+engine answers as DynamoDB would: the same order, the same pages, limits that count before the filter.
+`Query`, `Count` and `Scan` answer one page; `pages` follows them to the end. `BatchGet` and `BatchWrite` take any
+number of keys or items and answer when all are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from keygraph.dynamo.conditions import Condition, Path
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key, KeyValue, Position, Table
+from keygraph.dynamo.values import value
+
+Answer = TypeVar("Answer", covariant=True)
+
+
+class Request(Generic[Answer]):
+    """A request to a store; the parameter is the type of its answer."""
+
+    __slots__ = ()
+
+
+# --- Ranges of a sort key -----------------------------------------------------------------------------
+
+
+@value(frozen=True, slots=True)
+class Equals:
+    value: KeyValue
+
+
+@value(frozen=True, slots=True)
+class Prefix:
+    value: str | bytes
+
+
+@value(frozen=True, slots=True)
+class Within:
+    """Both bounds are included."""
+
+    low: KeyValue
+    high: KeyValue
+
+
+@value(frozen=True, slots=True)
+class AtLeast:
+    value: KeyValue
+
+
+@value(frozen=True, slots=True)
+class AtMost:
+    value: KeyValue
+
+
+@value(frozen=True, slots=True)
+class Above:
+    value: KeyValue
+
+
+@value(frozen=True, slots=True)
+class Below:
+    value: KeyValue
+
+
+Range: TypeAlias = Equals | Prefix | Within | AtLeast | AtMost | Above | Below
+"""The conditions that DynamoDB allows on a sort key, one at a time."""
+
+
+# --- Answers ------------------------------------------------------------------------------------------
+
+
+@value(frozen=True, slots=True)
+class Cost:
+    """What a request cost: requests on the wire, capacity units."""
+
+    requests: int = 0
+    read_units: float = 0.0
+    write_units: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.requests + other.requests,
+            self.read_units + other.read_units,
+            self.write_units + other.write_units,
+        )
+
+
+@value(frozen=True, slots=True)
+class Page:
+    """One page: the items that passed the filter, how many were looked at, and where to go on from.
+
+    `last` is None where the range has ended.
+    """
+
+    items: list[Item]
+    scanned: int
+    last: Position | None
+    cost: Cost
+
+
+@value(frozen=True, slots=True)
+class Counted:
+    """How many items of one page passed the filter; as for `Page` otherwise."""
+
+    count: int
+    scanned: int
+    last: Position | None
+    cost: Cost
+
+
+@value(frozen=True, slots=True)
+class Batch:
+    """The items of a `BatchGet`, one for each key in the order asked for; None where there is none."""
+
+    items: list[Item | None]
+    cost: Cost
+
+
+@value(frozen=True, slots=True)
+class Written:
+    """Everything was written."""
+
+    cost: Cost
+
+
+# --- Requests -----------------------------------------------------------------------------------------
+
+
+@value(frozen=True, slots=True)
+class Query(Request[Page]):
+    """One page of one partition of the table or of an index, in the order of its sort key.
+
+    `limit` counts items before the filter. `start` is the position to go on after; it need not be an item's.
+    """
+
+    partition: KeyValue
+    index: str | None = None
+    range: Range | None = None
+    filter: Condition | None = None
+    projection: tuple[Path, ...] | None = None
+    forward: bool = True
+    limit: int | None = None
+    start: Position | None = None
+    consistent: bool = False
+
+
+@value(frozen=True, slots=True)
+class Count(Request[Counted]):
+    """How many items one page of a partition has (`Select=COUNT`)."""
+
+    partition: KeyValue
+    index: str | None = None
+    range: Range | None = None
+    filter: Condition | None = None
+    limit: int | None = None
+    start: Position | None = None
+    consistent: bool = False
+
+
+@value(frozen=True, slots=True)
+class BatchGet(Request[Batch]):
+    """The items with these table keys; equal keys are read once."""
+
+    keys: tuple[Key, ...]
+    projection: tuple[Path, ...] | None = None
+    consistent: bool = False
+
+
+@value(frozen=True, slots=True)
+class Scan(Request[Page]):
+    """One page of one of `segments` parts of the whole table."""
+
+    segment: int = 0
+    segments: int = 1
+    limit: int | None = None
+    start: Position | None = None
+    consistent: bool = False
+
+
+@value(frozen=True, slots=True)
+class BatchWrite(Request[Written]):
+    """Puts and deletes, none conditional; the last one wins where two are of one key."""
+
+    puts: tuple[Item, ...] = ()
+    deletes: tuple[Key, ...] = ()
+
+
+@value(frozen=True, slots=True)
+class CreateTable(Request[None]):
+    """Creates the table with its indexes, and waits until it can be used. Nothing happens where it exists."""
+
+
+@value(frozen=True, slots=True)
+class DescribeTable(Request["Table | None"]):
+    """The table as the store has it, or None where there is none."""
+
+
+@value(frozen=True, slots=True)
+class ListTables(Request[tuple[str, ...]]):
+    """The names of all tables that the store has, the one that it was opened for or not."""
+
+
+@value(frozen=True, slots=True)
+class DeleteTable(Request[None]):
+    """Deletes the table with everything in it. Nothing happens where there is none."""
+
+
+class Store(Protocol):
+    """What an engine gives."""
+
+    @property
+    def table(self) -> Table:
+        """The table that the requests are for."""
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        """The answer. Raises a StoreError where there is none."""
+
+    async def close(self) -> None:
+        """Lets connections, files and threads go."""
+
+
+async def pages(store: Store, request: Query | Scan) -> AsyncIterator[Page]:
+    """Every page of the request, to the end of its range.
+
+    A `limit` is that of each page.
+    """
+    while True:
+        page: Page = await store.send(request)
+        yield page
+        if page.last is None:
+            return
+        request = replace(request, start=page.last)
+
+
+@dataclass(slots=True)
+class TracingStore:
+    """A store that remembers what was asked of another one, for tests and for whoever wants to see it."""
+
+    store: Store
+    requests: list[Request[object]] = field(default_factory=list)
+
+    @property
+    def table(self) -> Table:
+        return self.store.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        self.requests.append(request)
+        return await self.store.send(request)
+
+    async def close(self) -> None:
+        await self.store.close()

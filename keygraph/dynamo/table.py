@@ -1,0 +1,195 @@
+"""The table and its indexes: names, key attributes and projections.
+
+A `Table` is what a store is opened for. An `Index` is also callable, which is how a record type says what its
+keys there are: `gsi1("USER", "{created_at}")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+from keygraph.dynamo.items import Value, number, number_text
+
+KeyType: TypeAlias = Literal["S", "N", "B"]
+KeyValue: TypeAlias = str | Decimal | bytes
+Key: TypeAlias = tuple[KeyValue, ...]
+"""The values of an item's table key: its partition key, and its sort key if the table has one."""
+Position: TypeAlias = tuple[KeyValue, ...]
+"""Where an item stands in a table or an index: the values of `Table.position(index)`."""
+Projection: TypeAlias = Literal["ALL", "KEYS_ONLY"] | tuple[str, ...]
+
+_KEY_PYTHON_TYPES: dict[str, type] = {"S": str, "N": Decimal, "B": bytes}
+
+
+class KeyAttribute(NamedTuple):
+    """The name and the type (`S`, `N` or `B`) of an attribute that is a key."""
+
+    name: str
+    type: KeyType = "S"
+
+    def holds(self, value: object) -> bool:
+        """Whether the value is of this key's type."""
+        return type(value) is _KEY_PYTHON_TYPES[self.type]
+
+    def text(self, value: object) -> str | None:
+        """The text of a key's value, as templates read it; None where the value is of another type.
+
+        A number's digits; of bytes one character each.
+        """
+        match value:
+            case str() if self.type == "S":
+                return value
+            case Decimal() if self.type == "N":
+                return number_text(value)
+            case bytes() if self.type == "B":
+                return value.decode("latin-1")
+        return None
+
+    def value(self, text: str) -> KeyValue:
+        """The key's value of a text that a template has rendered. Raises ValueError where it is none."""
+        if self.type == "N":
+            return number(text)
+        return text.encode("latin-1") if self.type == "B" else text
+
+
+KeyDeclaration: TypeAlias = str | tuple[str, KeyType]
+
+
+def _key_attribute(declared: KeyDeclaration) -> KeyAttribute:
+    return KeyAttribute(declared) if isinstance(declared, str) else KeyAttribute(*declared)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKey:
+    """The keys that a record type has in one index: templates, and what is offered there.
+
+    `lists` names the list at the root that reads it (False: none), `finds` the field at the root that finds
+    one item, `shards` over how many partitions it is spread.
+    """
+
+    index: Index
+    templates: tuple[str, ...]
+    lists: str | Literal[False] | None = None
+    finds: str | None = None
+    shards: int | None = None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Index:
+    """A global or local secondary index: its name, its key attributes and what it projects."""
+
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None
+    projection: Projection
+    local: bool
+
+    def __init__(
+        self,
+        name: str,
+        partition_key: KeyDeclaration,
+        sort_key: KeyDeclaration | None = None,
+        *,
+        projection: Literal["ALL", "KEYS_ONLY"] | list[str] | tuple[str, ...] = "ALL",
+        local: bool = False,
+    ) -> None:
+        """`projection` is "ALL", "KEYS_ONLY", or the names of the attributes that are there besides keys."""
+        set_ = object.__setattr__
+        set_(self, "name", name)
+        set_(self, "partition", _key_attribute(partition_key))
+        set_(self, "sort", None if sort_key is None else _key_attribute(sort_key))
+        named = projection if isinstance(projection, str) else tuple(projection)
+        set_(self, "projection", named)
+        set_(self, "local", local)
+
+    def __call__(
+        self,
+        *templates: str,
+        lists: str | Literal[False] | None = None,
+        finds: str | None = None,
+        shards: int | None = None,
+    ) -> IndexKey:
+        """The keys of a record type in this index: its partition template and its sort template."""
+        return IndexKey(self, templates, lists, finds, shards)
+
+    @property
+    def keys(self) -> tuple[KeyAttribute, ...]:
+        """The partition key, and the sort key if there is one."""
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Table:
+    """A DynamoDB table: its name, its key attributes and its indexes."""
+
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None
+    indexes: tuple[Index, ...]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        partition_key: KeyDeclaration,
+        sort_key: KeyDeclaration | None = None,
+        indexes: Sequence[Index] = (),
+    ) -> None:
+        set_ = object.__setattr__
+        set_(self, "name", name)
+        set_(self, "partition", _key_attribute(partition_key))
+        set_(self, "sort", None if sort_key is None else _key_attribute(sort_key))
+        set_(self, "indexes", tuple(indexes))
+
+    @property
+    def keys(self) -> tuple[KeyAttribute, ...]:
+        """The partition key, and the sort key if there is one."""
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    def index(self, name: str) -> Index:
+        """The index of that name; KeyError where the table lacks it."""
+        for index in self.indexes:
+            if index.name == name:
+                return index
+        raise KeyError(name)
+
+    def keyed(self, index: str | None) -> Table | Index:
+        """What a read with that index name reads: the index, or the table for None."""
+        return self if index is None else self.index(index)
+
+    def position(self, index: str | None) -> tuple[KeyAttribute, ...]:
+        """The attributes that say where an item stands: an index's keys, then the table's, none twice."""
+        if index is None:
+            return self.keys
+        own = self.index(index).keys
+        return own + tuple(key for key in self.keys if key.name not in {mine.name for mine in own})
+
+    def has(self, index: str | None, attribute: str) -> bool:
+        """Whether the table (None) or the index holds that attribute of its items."""
+        keyed = self.keyed(index)
+        if isinstance(keyed, Table) or keyed.projection == "ALL":
+            return True
+        if attribute in {key.name for key in self.position(index)}:
+            return True
+        return keyed.projection != "KEYS_ONLY" and attribute in keyed.projection
+
+    def key_of(self, item: Mapping[str, Value]) -> Key:
+        """The item's table key. KeyError where it lacks a key attribute."""
+        # Asked of every item of a batch, so written out.
+        partition = cast(KeyValue, item[self.partition.name])
+        return (partition,) if self.sort is None else (partition, cast(KeyValue, item[self.sort.name]))
+
+    def position_of(self, item: Mapping[str, Value], index: str | None) -> Position:
+        """Where the item stands in the table or the index. KeyError where it lacks a key attribute."""
+        return tuple(cast(KeyValue, item[key.name]) for key in self.position(index))
+
+    def key_attributes(self) -> tuple[KeyAttribute, ...]:
+        """Every attribute that is a key of the table or of an index, none twice."""
+        found: dict[str, KeyAttribute] = {}
+        for keys in (self.keys, *(index.keys for index in self.indexes)):
+            for key in keys:
+                found.setdefault(key.name, key)
+        return tuple(found.values())

@@ -1,0 +1,154 @@
+"""The direct transport: requests for data signed, sent and read here, without the layers of AWS's library.
+
+Credentials, region and endpoint are those of aioboto3's session, which goes on refreshing them; tables are created,
+described and deleted by its client. What fails is told by botocore's own exceptions, so that
+`keygraph.engines.dynamodb.errors` says once what each means.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
+from typing import Any, ClassVar, Protocol
+
+import orjson
+from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
+
+from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
+from keygraph.engines.dynamodb.http1_answers import Reply
+from keygraph.engines.dynamodb.request_texts import Call, Text, encoded
+from keygraph.engines.dynamodb.signing import Credentials, Signer
+from keygraph.engines.dynamodb.transport import Body, Transport
+
+_TARGETS = {
+    operation: f"DynamoDB_20120810.{operation}"
+    for operation in (
+        "BatchGetItem",
+        "BatchWriteItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "Scan",
+        "TransactGetItems",
+        "TransactWriteItems",
+        "UpdateItem",
+    )
+}
+"""What is sent directly, with its name on the wire; every other call is the client's."""
+_SKEW_SECONDS = 240.0
+"""How far a clock may be off before it is set right; AWS refuses a signature after 5 minutes."""
+
+
+class Http(Protocol):
+    """A pool of connections to one endpoint."""
+
+    async def post(self, lines: str, body: bytes) -> Reply:
+        """The answer, whole, to a request with these lines of headers. Raises botocore's exceptions of connections and timeouts."""
+
+    async def close(self) -> None:
+        """Closes every connection."""
+
+
+class DirectTransport:
+    """Calls over an HTTP client of our own."""
+
+    takes_texts: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        http: Http,
+        signer: Signer,
+        credentials: Callable[[], Awaitable[Credentials]],
+        others: Transport,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`credentials` gives those that are good now, and is asked once a second; `others` makes the calls that are not sent directly."""
+        self._http = http
+        self._signer = signer
+        self._credentials = credentials
+        self._others = others
+        self._clock = clock
+        self._offset = 0.0
+        self._second = -1
+        self._given: Credentials | None = None
+
+    async def call(self, wire: Call) -> Body:
+        """The answer of one call."""
+        operation = wire.operation
+        target = _TARGETS.get(operation)
+        if target is None:
+            return await self._others.call(wire)
+        body = wire.content if isinstance(wire, Text) else encoded(wire.body)
+        now = self._clock() + self._offset
+        given = self._given
+        if given is None or int(now) != self._second:
+            given = await self._credentials()
+            self._second, self._given = int(now), given
+        reply = await self._http.post(self._signer.lines(given, target, body, now), body)
+        expected = reply.checksum
+        if expected is not None and expected != (actual := b"%d" % zlib.crc32(reply.body)):
+            raise boto.ChecksumError(
+                checksum_type="crc32", expected_checksum=expected.decode(), actual_checksum=actual.decode()
+            )
+        if reply.status == 200:
+            return _answer(reply)
+        raise self._refusal(operation, reply, now)
+
+    async def close(self) -> None:
+        """Closes the connections, the client's too."""
+        try:
+            await self._http.close()
+        finally:
+            await self._others.close()
+
+    def _refusal(self, operation: str, reply: Reply, now: float) -> boto.ClientError:
+        code, message = _told(reply)
+        parsed: Any = {
+            "Error": {"Code": code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": reply.status, "HTTPHeaders": reply.headers},
+        }
+        if is_skewed(code, message):
+            theirs = _time_of(reply, now)
+            if abs(theirs - now) >= _SKEW_SECONDS:
+                # Not added to: others that were signed by the same wrong clock come back too.
+                self._offset = theirs - self._clock()
+                return ClockCorrected(parsed, operation)
+        return boto.ClientError(parsed, operation)
+
+
+def _answer(reply: Reply) -> Body:
+    try:
+        answer = orjson.loads(reply.body)
+    except orjson.JSONDecodeError as error:
+        if "x-amzn-requestid" in reply.headers:
+            # DynamoDB's, but cut off where nothing said how long it is: a byte more at least.
+            have = len(reply.body)
+            raise boto.IncompleteReadError(actual_bytes=have, expected_bytes=have + 1) from error
+        raise ResponseParserError("an answer that is no JSON") from error
+    if not isinstance(answer, dict):
+        raise ResponseParserError("an answer that is no JSON object")
+    return answer
+
+
+def _told(reply: Reply) -> tuple[str, str]:
+    """The code and the message of a refusal; the status where the answer is not one of DynamoDB's."""
+    try:
+        told = orjson.loads(reply.body)
+    except orjson.JSONDecodeError:
+        told = None
+    if not isinstance(told, dict):
+        return str(reply.status), ""
+    code = str(told.get("__type") or "").rpartition("#")[2].partition(":")[0]
+    return code, str(told.get("message") or told.get("Message") or "")
+
+
+def _time_of(reply: Reply, otherwise: float) -> float:
+    """The time in Unix seconds at which the answer was given."""
+    try:
+        return parsedate_to_datetime(reply.headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return otherwise

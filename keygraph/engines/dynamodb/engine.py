@@ -1,0 +1,309 @@
+"""The DynamoDB engine: the only one that talks to AWS.
+
+One transport serves a whole process; `open_dynamodb` makes it and closes it. Requests are rendered by
+`keygraph.engines.dynamodb.requests`, sent by `keygraph.engines.dynamodb.sending`, and their answers put together here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keygraph.dynamo.items import Item, answered_items, untyped_item
+from keygraph.dynamo.limits import can_go_on
+from keygraph.dynamo.store import (
+    Answer,
+    Batch,
+    BatchGet,
+    BatchWrite,
+    Cost,
+    Count,
+    Counted,
+    CreateTable,
+    DeleteTable,
+    DescribeTable,
+    ListTables,
+    Page,
+    Query,
+    Request,
+    Scan,
+    Written,
+)
+from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
+from keygraph.engines.dynamodb.errors import code_of, meaning
+from keygraph.engines.dynamodb.request_texts import Call, RequestTexts
+from keygraph.engines.dynamodb.requests import Wire, render
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
+from keygraph.engines.dynamodb.sending import Sender
+from keygraph.engines.dynamodb.settings import open_transport
+from keygraph.engines.dynamodb.transport import Body, Transport, TransportName
+from keygraph.errors import TableMissing, TimedOut
+
+_BATCHES = {"BatchGetItem", "BatchWriteItem"}
+"""What may leave a part undone."""
+_TABLE_SECONDS = 300.0
+"""How long a table may take to become active, or to go."""
+
+
+class DynamoDBStore:
+    """A store over one transport."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        table: Table,
+        *,
+        deadline: float = 10.0,
+        backoff: Backoff | None = None,
+        quota: Quota | None = None,
+        tries: int | None = None,
+        endpoint: str = "AWS",
+    ) -> None:
+        """`deadline` is in seconds and holds for each `send`; `endpoint` is how messages call DynamoDB's place.
+
+        `tries` is how often each call is sent at most; None where the deadline and the quota alone decide.
+        """
+        self._transport = transport
+        self._table = table
+        self._texts = RequestTexts(table) if transport.takes_texts else None
+        self._backoff = backoff or Backoff()
+        self._sender = Sender(
+            transport, table.name, endpoint, deadline, self._backoff, quota or Quota(), tries
+        )
+        self._answers: dict[type[object], Callable[[Any, Sequence[Body], Cost], object]] = {
+            Query: self._page,
+            Scan: self._page,
+            Count: self._counted,
+            BatchGet: self._batch,
+            BatchWrite: self._written,
+        }
+
+    @property
+    def table(self) -> Table:
+        """The table that the requests are for."""
+        return self._table
+
+    async def close(self) -> None:
+        """Closes the transport and its connections."""
+        await self._transport.close()
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        """The answer, after as many retries as the deadline allows. Creating and deleting wait up to 5 minutes.
+
+        Raises Throttled, TimedOut, Unavailable, TableMissing, or BadUserInput where a key or an item is too
+        large for DynamoDB; whatever else it refuses is an error of ours and surfaces as botocore's.
+        """
+        # What is answered is of the type that the request's class says.
+        answer = self._answers.get(type(request))
+        if answer is None:
+            return cast(Answer, await self._managed(request))
+        calls = self._calls(request)
+        with self._sender.sending() as sending:
+            if len(calls) == 1 and calls[0].operation not in _BATCHES:
+                answers = [await sending.call(calls[0])]
+            else:
+                answers = await sending.all(calls)
+        return cast(Answer, answer(request, answers, sending.cost))
+
+    def _calls(self, request: Request[Any]) -> Sequence[Call]:
+        if self._texts is not None and isinstance(request, Query | Count | BatchGet):
+            return self._texts.calls(request)
+        return render(request, self._table)
+
+    async def _managed(self, request: Request[Any]) -> object:
+        """The answer to a request that is about tables, not about what they hold."""
+        match request:
+            case CreateTable():
+                await self._create_table(render(request, self._table)[0])
+                return None
+            case DeleteTable():
+                await self._delete_table(render(request, self._table)[0])
+                return None
+            case DescribeTable():
+                described = await self._description()
+                return None if described is None else described_table(described)
+            case ListTables():
+                return await self._names(render(request, self._table)[0])
+        raise TypeError(f"{type(request).__name__} is no request to a store")
+
+    # --- What is answered: nothing where nothing had to be sent --------------------------------------
+
+    def _page(self, request: Query | Scan, answers: Sequence[Body], cost: Cost) -> Page:
+        if not answers:
+            return Page([], 0, None, cost)
+        answer = answers[0]
+        items = answered_items(answer["Items"])
+        if isinstance(request, Query) and request.projection == ():
+            items = [_without(item, self._table.keys) for item in items]
+        return Page(items, answer["ScannedCount"], self._last(answer, request), cost)
+
+    def _counted(self, request: Count, answers: Sequence[Body], cost: Cost) -> Counted:
+        if not answers:
+            return Counted(0, 0, None, cost)
+        answer = answers[0]
+        return Counted(answer["Count"], answer["ScannedCount"], self._last(answer, request), cost)
+
+    def _last(self, answer: Body, request: Query | Count | Scan) -> Position | None:
+        """Where to go on; None where nothing can follow, even if DynamoDB has stopped there for its limit."""
+        typed = answer.get("LastEvaluatedKey")
+        if not typed:
+            return None
+        if isinstance(request, Scan):
+            return self._table.position_of(untyped_item(typed), None)
+        last = self._table.position_of(untyped_item(typed), request.index)
+        return last if can_go_on(request, last) else None
+
+    def _batch(self, request: BatchGet, answers: Sequence[Body], cost: Cost) -> Batch:
+        found: dict[Key, Item] = {}
+        key_of, name = self._table.key_of, self._table.name
+        for answer in answers:
+            if "Item" in answer:
+                [item] = answered_items([answer["Item"]])
+                found[request.keys[0]] = item
+            else:
+                items = answered_items(answer.get("Responses", {}).get(name, ()))
+                found.update(zip(map(key_of, items), items, strict=True))
+        if request.projection is not None:
+            asked = {path[0] for path in request.projection}
+            # The keys that were asked for only to tell the items apart.
+            surplus = [key for key in self._table.keys if key.name not in asked]
+            if surplus:
+                for item in found.values():
+                    _without(item, surplus)
+        return Batch([found.get(key) for key in request.keys], cost)
+
+    def _written(self, request: BatchWrite, answers: Sequence[Body], cost: Cost) -> Written:
+        return Written(cost)
+
+    # --- Tables ---------------------------------------------------------------------------------------
+
+    async def _create_table(self, wire: Wire) -> None:
+        late = f"the table {self._table.name} is not active yet: look at it again in some minutes"
+        with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
+            for attempt in itertools.count():
+                described = await self._description()
+                status = await self._created(wire) if described is None else described["TableStatus"]
+                if status not in {"CREATING", "DELETING"}:
+                    return
+                await waiting.wait(attempt, TimedOut(late))
+
+    async def _created(self, wire: Wire) -> object:
+        """The new table's status."""
+        try:
+            answer = await self._sender.call(wire)
+        except ClientError as error:
+            # Somebody else creates it at the same time.
+            if code_of(error) == "ResourceInUseException":
+                return "CREATING"
+            raise
+        return answer["TableDescription"]["TableStatus"]
+
+    async def _delete_table(self, wire: Wire) -> None:
+        late = f"the table {self._table.name} is not deleted yet: look at it again in some minutes"
+        with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
+            for attempt in itertools.count():
+                described = await self._description()
+                if described is None:
+                    return
+                if described["TableStatus"] == "DELETING" or not await self._deleted(wire):
+                    await waiting.wait(attempt, TimedOut(late))
+
+    async def _deleted(self, wire: Wire) -> bool:
+        """Whether the table goes; not while it is still being created."""
+        try:
+            await self._sender.call(wire)
+        except TableMissing:
+            return True
+        except ClientError as error:
+            if code_of(error) == "ResourceInUseException":
+                return False
+            raise
+        return True
+
+    async def _names(self, wire: Wire) -> tuple[str, ...]:
+        """The names of all tables, of which an answer has 100."""
+        answer = await self._sender.call(wire)
+        names = list(answer["TableNames"])
+        while (last := answer.get("LastEvaluatedTableName")) is not None:
+            answer = await self._sender.call(Wire(wire.operation, {"ExclusiveStartTableName": last}))
+            names += answer["TableNames"]
+        return tuple(names)
+
+    async def _description(self) -> Body | None:
+        """What DynamoDB says of the table; None where there is none."""
+        [wire] = render(DescribeTable(), self._table)
+        try:
+            answer = await self._sender.call(wire)
+        except TableMissing:
+            return None
+        described: Body = answer["Table"]
+        return described
+
+
+def _without(item: Item, keys: Iterable[KeyAttribute]) -> Item:
+    for key in keys:
+        item.pop(key.name, None)
+    return item
+
+
+def described_table(described: Mapping[str, Any]) -> Table:
+    """The table of a DescribeTable answer's `Table`; its indexes are in the order of their names."""
+    types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
+
+    def keys(schema: list[dict[str, str]]) -> tuple[KeyDeclaration, KeyDeclaration | None]:
+        named = {each["KeyType"]: (each["AttributeName"], types[each["AttributeName"]]) for each in schema}
+        return named["HASH"], named.get("RANGE")
+
+    indexes = []
+    for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
+        for each in described.get(kind) or ():
+            projection = each["Projection"]
+            projected = projection.get("NonKeyAttributes") or projection["ProjectionType"]
+            partition, sort = keys(each["KeySchema"])
+            indexes.append(Index(each["IndexName"], partition, sort, projection=projected, local=local))
+    partition, sort = keys(described["KeySchema"])
+    return Table(
+        described["TableName"],
+        partition_key=partition,
+        sort_key=sort,
+        indexes=sorted(indexes, key=lambda index: index.name),
+    )
+
+
+@asynccontextmanager
+async def open_dynamodb(
+    table: Table,
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    *,
+    concurrency: int = 256,
+    deadline: float = 10.0,
+    transport: TransportName = TransportName.DIRECT,
+) -> AsyncIterator[DynamoDBStore]:
+    """The table on AWS, or on whatever speaks DynamoDB's API at `endpoint_url`.
+
+    Credentials and region are those that every AWS tool takes; an `http:` endpoint works without any, as
+    DynamoDB Local does. `concurrency` is how many requests are on the wire at once, `deadline` how many
+    seconds one `send` may take, and AWS's `max_attempts` how often each of its calls is sent, where it is set. What the direct transport does not know (a proxy, for one) goes through aioboto3. Raises Unavailable where AWS's own settings are missing or wrong.
+    """
+    endpoint = "AWS" if endpoint_url is None else urlsplit(endpoint_url).netloc.rpartition("@")[2]
+    try:
+        opened, tries = await open_transport(
+            endpoint_url, region, transport=transport, connections=concurrency, deadline=deadline
+        )
+    except BotoCoreError as error:
+        meant = meaning(error, table.name, endpoint)
+        if meant is None:
+            raise
+        raise meant.error from error
+    quota = Quota.of_connections(concurrency)
+    store = DynamoDBStore(opened, table, deadline=deadline, quota=quota, tries=tries, endpoint=endpoint)
+    try:
+        yield store
+    finally:
+        await store.close()

@@ -1,0 +1,269 @@
+"""A pool of HTTP/1.1 connections to one endpoint, for requests with small heads and whole bodies.
+
+RFC 9112, of which it needs little: POST, answers with a length, in chunks or until the connection closes. It costs
+about half the processor time of a general client (docs/performance.md). What fails is told by botocore's exceptions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from urllib.parse import urlsplit
+
+from botocore import exceptions as boto
+
+from keygraph.engines.dynamodb.http1_answers import Answer, Malformed, Reply
+from keygraph.engines.dynamodb.turns import Turns
+
+_IDLE_SECONDS = 30.0
+"""How long a connection may be idle and be used again; DynamoDB itself closes it after a minute or so."""
+_CLOSE_SECONDS = 1.0
+_BUFFER_BYTES = 64 * 1024
+_LOOKS = 16
+"""How often a silence is looked for in the time after which it is one."""
+
+
+class _Connection(asyncio.BufferedProtocol):
+    """One connection, with at most one request on it.
+
+    It has a buffer of its own: for each read that is to make its bytes itself, asyncio takes 256 KB from the system
+    and gives them back, which costs more than the read.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._answer: Answer | None = None
+        self._whole: asyncio.Future[Reply] | None = None
+        self.lost = self._loop.create_future()
+        """Done when the connection has ended."""
+        self.is_lost = False
+        self.heard = 0.0
+        """When something was last sent or received, by the loop's time."""
+        self.may_go_on = True
+        """Whether another request may follow: nothing is due, and what was due last was whole."""
+
+    def ask(self, request: bytes) -> asyncio.Future[Reply]:
+        """Sends a request; its answer fails with ConnectionError, TimeoutError or Malformed.
+
+        Raises ConnectionError where the connection has ended. `settle` has to follow.
+        """
+        if self.is_lost:
+            raise ConnectionResetError("the connection has ended")
+        self._answer = Answer()
+        whole = self._whole = self._loop.create_future()
+        self.heard = self._loop.time()
+        self.may_go_on = False
+        self._transport.write(request)
+        return whole
+
+    def settle(self) -> None:
+        """Nobody waits for the last request's answer any more."""
+        whole = self._whole
+        self._answer = self._whole = None
+        if not self.may_go_on and whole is not None and whole.done() and not whole.cancelled():
+            # Who waited may have been cancelled in the same moment; asyncio would log that nobody has looked.
+            whole.exception()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether anything has come back for the last request."""
+        return self._answer is not None and self._answer.has_begun
+
+    def is_waiting(self, silent_since: float) -> bool:
+        """Whether an answer is due; its request fails where nothing has been heard since then."""
+        if self._whole is None:
+            return False
+        if self.heard <= silent_since:
+            self._fail(TimeoutError())
+        return True
+
+    def _fail(self, error: Exception) -> None:
+        if self._whole is not None and not self._whole.done():
+            self._whole.set_exception(error)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # a stream's, for a connection of TCP
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._buffer[:nbytes])
+        answer, whole = self._answer, self._whole
+        if answer is None or whole is None or whole.done():
+            # Nobody has asked for it.
+            self.abort()
+            return
+        self.heard = self._loop.time()
+        try:
+            reply = answer.feed(data)
+        except Malformed as error:
+            self._fail(error)
+            return
+        if reply is not None:
+            self.may_go_on = answer.may_go_on
+            whole.set_result(reply)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = True
+        if not self.lost.done():
+            self.lost.set_result(None)
+        if self._whole is None or self._whole.done() or self._answer is None:
+            return
+        reply = None if error is not None else self._answer.end()
+        if reply is not None:
+            self._whole.set_result(reply)
+        elif isinstance(error, ssl.SSLError):
+            self._fail(error)
+        else:
+            self._fail(ConnectionResetError("the connection was cut"))
+
+    def close(self) -> None:
+        """Ends the connection as it should be."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self._transport.abort()
+
+
+class Pool:
+    """Connections to one endpoint, kept open and used again."""
+
+    def __init__(
+        self,
+        endpoint_url: str,
+        host_header: str,
+        tls: ssl.SSLContext | None,
+        *,
+        connections: int,
+        connect_seconds: float,
+        read_seconds: float,
+    ) -> None:
+        """`tls` is None for an `http:` endpoint; `read_seconds` is the longest silence within an answer."""
+        parts = urlsplit(endpoint_url)
+        self._endpoint_url = f"{parts.scheme}://{host_header}"
+        self._host = parts.hostname or ""
+        self._port = parts.port or (80 if tls is None else 443)
+        self._tls = tls
+        path = parts.path or "/"
+        self._head = f"POST {path} HTTP/1.1\r\nAccept-Encoding: identity\r\nUser-Agent: keygraph\r\n"
+        if not self._head.isascii() or self._head.count("\n") != 3 or path.split() != [path]:
+            raise ValueError(f"{path!r} cannot stand in a request")
+        self._connect_seconds = connect_seconds
+        self._read_seconds = read_seconds
+        self._looking: asyncio.TimerHandle | None = None
+        self._turns = Turns(connections)
+        self._idle: deque[_Connection] = deque()
+        self._open: set[_Connection] = set()
+        self._is_closed = False
+
+    async def post(self, lines: str, body: bytes) -> Reply:
+        """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
+        request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        if not self._turns.take():
+            await self._turns.wait()
+        try:
+            while True:
+                connection = self._used_before()
+                is_new = connection is None
+                if connection is None:
+                    connection = await self._connected()
+                if self._looking is None:
+                    self._look_later()
+                try:
+                    return await connection.ask(request)
+                except OSError as error:
+                    # An idle connection may have ended without our hearing of it; a new one has not.
+                    is_stale = not is_new and not connection.is_answered
+                    if isinstance(error, ConnectionError) and is_stale:
+                        continue
+                    raise self._told(error) from error
+                except Malformed as error:
+                    raise boto.HTTPClientError(error=error) from error
+                finally:
+                    self._leave(connection)
+        finally:
+            self._turns.give_back()
+
+    async def close(self) -> None:
+        """Closes every connection; what is still under way on one fails."""
+        self._is_closed = True
+        if self._looking is not None:
+            self._looking.cancel()
+        ending = list(self._open)
+        for connection in ending:
+            connection.close()
+        if ending:
+            _, left = await asyncio.wait([each.lost for each in ending], timeout=_CLOSE_SECONDS)
+            if left:
+                for connection in ending:
+                    connection.abort()
+                await asyncio.wait(left, timeout=_CLOSE_SECONDS)
+
+    def _look_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(self._read_seconds / _LOOKS, self._look)
+
+    def _look(self) -> None:
+        """Fails the requests that have heard nothing for too long: one timer for all, not one for each."""
+        silent_since = asyncio.get_running_loop().time() - self._read_seconds
+        waiting = [each for each in list(self._open) if each.is_waiting(silent_since)]
+        self._looking = None
+        if waiting and not self._is_closed:
+            self._look_later()
+
+    def _told(self, error: OSError) -> Exception:
+        if isinstance(error, TimeoutError):
+            return boto.ReadTimeoutError(endpoint_url=self._endpoint_url, error=error)
+        if isinstance(error, ssl.SSLError):
+            return boto.SSLError(endpoint_url=self._endpoint_url, error=error)
+        return boto.ConnectionClosedError(endpoint_url=self._endpoint_url, error=error)
+
+    def _used_before(self) -> _Connection | None:
+        """The connection that was used last, so that those not needed go unused and end."""
+        idle = self._idle
+        if not idle:
+            return None
+        too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS
+        while idle and (idle[0].is_lost or idle[0].heard < too_old):
+            idle.popleft().close()
+        while idle:
+            connection = idle.pop()
+            if not connection.is_lost:
+                return connection
+        return None
+
+    def _leave(self, connection: _Connection) -> None:
+        connection.settle()
+        if connection.may_go_on and not self._is_closed and not connection.is_lost:
+            self._idle.append(connection)
+        else:
+            # Whatever is still to come on it would be taken for another answer.
+            connection.abort()
+
+    async def _connected(self) -> _Connection:
+        if self._is_closed:
+            raise RuntimeError("the store is closed")
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                # One address after the other: asyncio's race of addresses loses sockets where it is cancelled.
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    _Connection,
+                    self._host,
+                    self._port,
+                    ssl=self._tls,
+                    server_hostname=self._host if self._tls else None,
+                )
+        except TimeoutError as error:
+            raise boto.ConnectTimeoutError(endpoint_url=self._endpoint_url, error=error) from error
+        except ssl.SSLError as error:
+            raise boto.SSLError(endpoint_url=self._endpoint_url, error=error) from error
+        except OSError as error:
+            raise boto.EndpointConnectionError(endpoint_url=self._endpoint_url, error=error) from error
+        self._open.add(connection)
+        connection.lost.add_done_callback(lambda _: self._open.discard(connection))
+        return connection

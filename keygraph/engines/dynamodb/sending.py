@@ -1,0 +1,157 @@
+"""Calls of DynamoDB's API until they have succeeded: retries, what was left unprocessed, and what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from keygraph.dynamo.store import Cost
+from keygraph.engines.dynamodb.errors import meaning
+from keygraph.engines.dynamodb.request_texts import Call
+from keygraph.engines.dynamodb.requests import Wire
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
+from keygraph.engines.dynamodb.transport import Body, Transport
+from keygraph.errors import Throttled
+
+
+class Sender:
+    """How calls are sent: by which transport, for which table, in how many seconds, with how many retries."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        table: str,
+        endpoint: str,
+        deadline: float,
+        backoff: Backoff,
+        quota: Quota,
+        tries: int | None,
+    ) -> None:
+        """`tries` is how often a call is sent at most; None where the deadline and the quota alone decide."""
+        self.transport = transport
+        self.table = table
+        self.endpoint = endpoint
+        self.quota = quota
+        self.tries = tries
+        self._backoff = backoff
+        self._deadlines = Deadlines(deadline)
+        self._late = f"DynamoDB at {endpoint} did not answer within {deadline:g} seconds"
+
+    def sending(self) -> Sending:
+        """The calls of one answer, together within the deadline. Raises Throttled or TimedOut past it."""
+        return Sending(self, self._deadlines, self._backoff, self._late)
+
+    async def call(self, wire: Call) -> Body:
+        """The answer of one call that has the deadline to itself."""
+        with self.sending() as sending:
+            return await sending.call(wire)
+
+
+class Sending(Attempts):
+    """The calls of one answer; `cost` counts every attempt."""
+
+    __slots__ = ("_read_units", "_requests", "_sender", "_write_units")
+
+    def __init__(self, sender: Sender, deadlines: Deadlines, backoff: Backoff, late: str) -> None:
+        super().__init__(deadlines, backoff, late)
+        self._sender = sender
+        self._requests = 0
+        self._read_units = 0.0
+        self._write_units = 0.0
+
+    @property
+    def cost(self) -> Cost:
+        """What the calls have cost until now."""
+        return Cost(self._requests, self._read_units, self._write_units)
+
+    async def call(self, wire: Call) -> Body:
+        """The answer of one call, sent again as long as what fails may pass.
+
+        Raises the StoreError or BadUserInput that the failure means; botocore's own error where it means none.
+        """
+        sender = self._sender
+        attempt = 0
+        paid: int | None = None
+        while True:
+            self._requests += 1
+            try:
+                answer: Body = await sender.transport.call(wire)
+            except Exception as error:
+                meant = meaning(error, sender.table, sender.endpoint)
+                if meant is None:
+                    raise
+                if not meant.passes:
+                    raise meant.error from error
+                failure = meant.error
+            else:
+                sender.quota.give_back(paid)
+                self._count(wire, answer)
+                return answer
+            attempt += 1
+            if sender.tries is not None and attempt >= sender.tries:
+                raise failure
+            paid = sender.quota.pay(failure)
+            await self.wait(attempt - 1, failure)
+
+    def _count(self, wire: Call, answer: Body) -> None:
+        consumed = answer.get("ConsumedCapacity") or ()
+        if type(consumed) is dict:
+            units = consumed.get("CapacityUnits", 0.0)
+        else:
+            units = sum([each.get("CapacityUnits", 0.0) for each in consumed])
+        if wire.operation == "BatchWriteItem":
+            self._write_units += units
+        else:
+            self._read_units += units
+
+    async def all(self, calls: Sequence[Call]) -> list[Body]:
+        """The answers of calls that go out together, each until nothing of it is left unprocessed."""
+        if len(calls) == 1:
+            return await self._until_processed(calls[0])
+        try:
+            # The first failure cancels the others, and is raised when they have ended.
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._until_processed(call)) for call in calls]
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        return [answer for task in tasks for answer in task.result()]
+
+    async def _until_processed(self, wire: Call) -> list[Body]:
+        """The answers of a batch until nothing of it is left unprocessed."""
+        answers = []
+        attempt = 0
+        rest: Call | None = wire
+        while rest is not None:
+            answer = await self.call(rest)
+            answers.append(answer)
+            before, rest = rest, remaining(rest, answer)
+            if rest is not None:
+                # What is left over by the size of an answer, not for load, needs no longer and longer pauses.
+                attempt = attempt + 1 if _length(rest) == _length(before) else 0
+                problem = (
+                    f"DynamoDB leaves a part of a batch for the table {self._sender.table} undone, for load"
+                )
+                await self.wait(attempt, Throttled(problem))
+        return answers
+
+
+def remaining(wire: Call, answer: Body) -> Wire | None:
+    """The batch with what the answer says was left unprocessed; None where nothing was."""
+    left: Body = answer.get("UnprocessedKeys") or answer.get("UnprocessedItems") or {}
+    if not left:
+        return None
+    body = wire.body
+    asked: Body = body["RequestItems"]
+    rest: Body = {}
+    for table, part in left.items():
+        if wire.operation == "BatchWriteItem":
+            rest[table] = part
+        else:
+            # The projection is taken from what was asked: not everything that speaks this API returns it.
+            rest[table] = {**asked[table], "Keys": part["Keys"]}
+    return Wire(wire.operation, {**body, "RequestItems": rest})
+
+
+def _length(wire: Call) -> int:
+    parts = wire.body["RequestItems"].values()
+    return sum(len(part if isinstance(part, list) else part["Keys"]) for part in parts)

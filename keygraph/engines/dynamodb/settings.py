@@ -1,0 +1,171 @@
+"""AWS's own settings: the session with its credentials, region and endpoint, and the transport that they allow."""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import aioboto3
+from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
+from aiobotocore.session import AioSession, get_session
+from botocore.exceptions import NoCredentialsError, SSLError
+from botocore.httpsession import get_cert_path
+from botocore.utils import get_environ_proxies
+
+from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.http1 import Pool
+from keygraph.engines.dynamodb.signing import Credentials, Signer
+from keygraph.engines.dynamodb.transport import ClientTransport, Transport, TransportName
+from keygraph.errors import Unavailable
+
+_log = logging.getLogger(__name__)
+
+
+class _VerifyingSession(AIOHTTPSession):
+    """aioboto3's HTTP, which by itself takes a certificate of any host's that is signed by one it trusts."""
+
+    def _get_ssl_context(self) -> ssl.SSLContext:
+        context: ssl.SSLContext = super()._get_ssl_context()  # type: ignore[misc]  # not in its stubs
+        context.check_hostname = True
+        return context
+
+
+async def open_transport(
+    endpoint_url: str | None,
+    region: str | None,
+    *,
+    transport: TransportName,
+    connections: int,
+    deadline: float,
+) -> tuple[Transport, int | None]:
+    """The transport asked for; aioboto3's where the direct one does not know what AWS's settings ask for.
+
+    With it how often AWS's settings say that a request is sent at most; None where they say nothing.
+    `connections` is how many there are at most, `deadline` in how many seconds an answer is due with its retries.
+    Raises botocore's exceptions where settings are missing or wrong.
+    """
+    # A lost connection leaves time for another attempt.
+    connect_seconds, read_seconds = deadline / 4, deadline / 2
+    session = get_session()
+    tries = _tries(session)
+    # botocore itself does not read AWS_REGION, which containers and functions on AWS have.
+    region = region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
+    if _is_plain(endpoint_url):
+        await _forget_roles(session)
+        region = region or "us-east-1"
+    config = AioConfig(
+        http_session_cls=_VerifyingSession,
+        max_pool_connections=connections,
+        # Ours know the deadline and count what is sent.
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        connect_timeout=connect_seconds,
+        read_timeout=read_seconds,
+    )
+    client: Any = (
+        await aioboto3.Session(botocore_session=session, region_name=region)
+        .client("dynamodb", endpoint_url=endpoint_url, config=config, verify=_verified(endpoint_url))
+        .__aenter__()
+    )
+    through_client = ClientTransport(client)
+    if transport is TransportName.AIOBOTO3:
+        return through_client, tries
+    reason = _unknown_to_direct(client, session)
+    if reason is not None:
+        _log.info("Requests go through aioboto3, which takes more processor time: %s", reason)
+        return through_client, tries
+    url = client.meta.endpoint_url
+    try:
+        tls, credentials = _tls(url, session), await _credentials(session)
+        signer = Signer(url, client.meta.region_name)
+        http = Pool(
+            url,
+            signer.host,
+            tls,
+            connections=connections,
+            connect_seconds=connect_seconds,
+            read_seconds=read_seconds,
+        )
+    except BaseException:
+        await through_client.close()
+        raise
+    return DirectTransport(http, signer, credentials, through_client), tries
+
+
+def _tries(session: AioSession) -> int | None:
+    """AWS_MAX_ATTEMPTS, or `max_attempts` of the profile, the first attempt included. Raises Unavailable."""
+    try:
+        tries: int | None = session.get_config_variable("max_attempts")
+    except ValueError as error:
+        raise Unavailable(
+            "AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is no whole number"
+        ) from error
+    return tries
+
+
+def _is_plain(endpoint_url: str | None) -> bool:
+    return endpoint_url is not None and urlsplit(endpoint_url).scheme == "http"
+
+
+def _verified(endpoint_url: str | None) -> bool | None:
+    """Certificates are read, which takes longer than a request, only where one will be shown."""
+    return False if _is_plain(endpoint_url) else None
+
+
+async def _forget_roles(session: AioSession) -> None:
+    """A machine's own role is never shown to a plain endpoint, and looking for one takes seconds."""
+    resolver = session.get_component("credential_provider")
+    for provider in ("container-role", "iam-role"):
+        resolver.remove(provider)
+    if await session.get_credentials() is None:
+        session.set_credentials("local", "local")
+
+
+async def _credentials(session: AioSession) -> Callable[[], Awaitable[Credentials]]:
+    """Gives the credentials that are good now; the session refreshes those that expire."""
+    found = await session.get_credentials()
+    if found is None:
+
+        async def none() -> Credentials:
+            raise NoCredentialsError
+
+        return none
+    # The stubs have them as any tuple of three.
+    return cast("Callable[[], Awaitable[Credentials]]", found.get_frozen_credentials)
+
+
+def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
+    """What of AWS's settings the direct transport does not know; None where it knows all."""
+    config, url = client.meta.config, client.meta.endpoint_url
+    if config.proxies or get_environ_proxies(url):
+        return "a proxy is set"
+    if config.proxies_config or config.client_cert:
+        return "a proxy's settings or a client certificate are set"
+    if config.signature_version not in (None, "v4"):
+        return f"signatures are to be {config.signature_version}"
+    if urlsplit(url).query or not url.isascii():
+        return "the endpoint has a query, or more than plain ASCII"
+    if client.meta.region_name == "local":
+        return "the region is `local`"
+    if config.account_id_endpoint_mode == "required":
+        return "endpoints are to have the account in their name"
+    # Each of these makes another endpoint of the region's.
+    for name in ("use_fips_endpoint", "use_dualstack_endpoint", "endpoint_discovery_enabled"):
+        if session.get_config_variable(name) in {True, "true"}:
+            return f"{name} is set"
+    return None
+
+
+def _tls(url: str, session: AioSession) -> ssl.SSLContext | None:
+    """Verifies the endpoint's certificate, by AWS_CA_BUNDLE where it is set."""
+    if urlsplit(url).scheme == "http":
+        return None
+    bundle = session.get_config_variable("ca_bundle") or get_cert_path(True)
+    try:
+        return ssl.create_default_context(cafile=bundle)
+    except OSError as error:
+        raise SSLError(endpoint_url=url, error=error) from error

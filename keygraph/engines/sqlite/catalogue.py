@@ -1,0 +1,145 @@
+"""The catalogue of a SQLite file: which tables it holds, each with its keys and indexes.
+
+Tables are found by name there; their SQLite tables are named by number, since SQLite takes `Shop` and `shop` for one.
+A number is never used twice, so what was once read of it stays true.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import orjson
+
+from keygraph.dynamo.differences import table_differences
+from keygraph.dynamo.table import Index, KeyAttribute, Table
+from keygraph.engines.sqlite.layout import Layout, layout_of
+from keygraph.errors import TableMissing, Unavailable
+
+_APPLICATION_ID = 0x4B657967
+"""`Keyg`, which the file's header says of whose it is."""
+_LAYOUT_VERSION = 2
+"""What 1 wrote is read as it is (`keygraph.engines.sqlite.rows`), but what 2 writes is not understood by 1."""
+
+
+def prepare_file(connection: sqlite3.Connection) -> None:
+    """Makes a new file one of ours. Raises Unavailable for another program's file, or one of a later layout."""
+    application, version, objects = (
+        connection.execute(sql).fetchone()[0]
+        for sql in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
+    )
+    if application == _APPLICATION_ID and version > _LAYOUT_VERSION:
+        raise Unavailable("it was written by a newer version of Keygraph")
+    if application != _APPLICATION_ID and (application or objects):
+        raise Unavailable("it is a SQLite file of another program")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {_LAYOUT_VERSION}")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS keygraph_tables"
+        " (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, schema TEXT NOT NULL)"
+    )
+    connection.execute("COMMIT")
+
+
+class Catalogue:
+    """Finds one table in the file, for any connection to it. To be called inside a transaction."""
+
+    def __init__(self, table: Table) -> None:
+        """`table` is the table as it is declared."""
+        self._declared = table
+        self._found: tuple[int, Layout] | None = None
+        self.known: Layout | None = None
+        """The layout that was last given. Its tables may be gone since: SQLite says so, as no other ever has their names."""
+
+    def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
+        """The names of all tables in the file, in order."""
+        rows = connection.execute("SELECT name FROM keygraph_tables ORDER BY name")
+        return tuple(str(name) for (name,) in rows)
+
+    def find(self, connection: sqlite3.Connection) -> Layout | None:
+        """The table's layout, or None where the file has no such table."""
+        row = connection.execute(
+            "SELECT number, schema FROM keygraph_tables WHERE name = ?", (self._declared.name,)
+        ).fetchone()
+        if row is None:
+            return None
+        number, schema = row
+        found = self._found
+        if found is None or found[0] != number:
+            found = (number, layout_of(_table(orjson.loads(schema)), number))
+            self._found = found
+        return found[1]
+
+    def layout(self, connection: sqlite3.Connection) -> Layout:
+        """The table's layout. Raises TableMissing; Unavailable where the file's table is not the declared one."""
+        layout = self.find(connection)
+        if layout is None:
+            raise TableMissing(
+                f"there is no table {self._declared.name}: create it with `keygraph table create`"
+            )
+        differing = table_differences(self._declared, layout.table) if layout.table != self._declared else ()
+        if differing:
+            raise Unavailable(
+                f"the file's table {self._declared.name} is not the declared one, {differing[0]}: "
+                "name another file, or export its items and load them into a new one"
+            )
+        self.known = layout
+        return layout
+
+    def create(self, connection: sqlite3.Connection) -> None:
+        """Creates the table as it is declared, unless there is one of its name."""
+        if self.find(connection) is not None:
+            return
+        row = (self._declared.name, orjson.dumps(_schema(self._declared)).decode())
+        connection.execute("INSERT INTO keygraph_tables (name, schema) VALUES (?, ?)", row)
+        layout = self.layout(connection)
+        for keyed in (layout.items, *layout.indexes.values()):
+            connection.execute(keyed.create)
+
+    def delete(self, connection: sqlite3.Connection) -> None:
+        """Deletes the table with its items, if there is one of its name."""
+        layout = self.find(connection)
+        if layout is None:
+            return
+        for keyed in (layout.items, *layout.indexes.values()):
+            connection.execute(f"DROP TABLE {keyed.name}")
+        connection.execute("DELETE FROM keygraph_tables WHERE name = ?", (self._declared.name,))
+
+
+# --- Schemas as JSON ----------------------------------------------------------------------------------
+
+
+def _schema(table: Table) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "keys": [list(key) for key in table.keys],
+        "indexes": [_index_schema(index) for index in sorted(table.indexes, key=lambda index: index.name)],
+    }
+
+
+def _index_schema(index: Index) -> dict[str, Any]:
+    named = index.projection if isinstance(index.projection, str) else sorted(index.projection)
+    return {
+        "name": index.name,
+        "keys": [list(key) for key in index.keys],
+        "projection": named,
+        "local": index.local,
+    }
+
+
+def _table(schema: dict[str, Any]) -> Table:
+    partition, sort = _keys(schema["keys"])
+    indexes = [_index(index) for index in schema["indexes"]]
+    return Table(schema["name"], partition_key=partition, sort_key=sort, indexes=indexes)
+
+
+def _index(schema: dict[str, Any]) -> Index:
+    partition, sort = _keys(schema["keys"])
+    return Index(schema["name"], partition, sort, projection=schema["projection"], local=schema["local"])
+
+
+def _keys(keys: list[list[Any]]) -> tuple[KeyAttribute, KeyAttribute | None]:
+    partition, *sort = (KeyAttribute(*key) for key in keys)
+    return partition, sort[0] if sort else None

@@ -1,0 +1,343 @@
+"""The embedded engine: a store in a SQLite file, which answers as DynamoDB would.
+
+A small read is answered at once, on the event loop: it takes less than handing it to a thread does. One that turns
+out to look at more than `_AT_ONCE` begins anew on a thread, so that the loop is never held up for long. Every read is
+one transaction, and each thread that reads has a connection of its own. One thread writes: what waits for it is one
+transaction. A write is acknowledged when it is on the disk (write-ahead log, `synchronous=FULL`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import cast
+
+from keygraph.dynamo.store import (
+    Answer,
+    BatchGet,
+    BatchWrite,
+    Count,
+    CreateTable,
+    DeleteTable,
+    DescribeTable,
+    ListTables,
+    Query,
+    Request,
+    Scan,
+)
+from keygraph.dynamo.table import Table
+from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
+from keygraph.engines.sqlite.layout import Layout
+from keygraph.engines.sqlite.reads import Allowance, TooMuch, batch_get, count, query, scan, segment_hash
+from keygraph.engines.sqlite.writes import batch_changes
+from keygraph.errors import Unavailable
+
+_READERS = 4
+_LOCKED_SECONDS = 5.0
+_AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
+"""About half a millisecond's work, so that lists of 100 are in it."""
+_STATEMENTS = 512
+"""How many prepared statements a connection keeps: a few for each index and form of a range."""
+_WRITES_TOGETHER = 64
+_WRITER_CACHE_KB = 32 * 1024
+_CHECKPOINT_PAGES = 4000
+"""16 MB: fewer checkpoints write a page that changes often fewer times."""
+
+
+@asynccontextmanager
+async def open_sqlite(
+    path: str | Path, table: Table, *, readers: int = _READERS, locked_seconds: float = _LOCKED_SECONDS
+) -> AsyncIterator[SQLiteStore]:
+    """The store of one table in the file, which is made, with its folders, where there is none.
+
+    `readers` is how many reads run at once; `locked_seconds` is how long to wait for another process that has
+    locked the file. Raises Unavailable where the file cannot be used.
+    """
+    store = SQLiteStore(path, table, readers=readers, locked_seconds=locked_seconds)
+    try:
+        await store.open()
+        yield store
+    finally:
+        await store.close()
+
+
+class SQLiteStore:
+    """One table in a SQLite file. To be opened by `open_sqlite`."""
+
+    def __init__(self, path: str | Path, table: Table, *, readers: int, locked_seconds: float) -> None:
+        self._path = Path(path)
+        self._table = table
+        self._locked_seconds = locked_seconds
+        self._catalogue = Catalogue(table)
+        self._writing = _Threads("sqlite-writer", 1)
+        self._reading = _Threads("sqlite-reader", readers)
+        self._at_once: sqlite3.Connection | None = None
+        """Used on the event loop alone."""
+        self._asking = 0
+        """Reads that are about to use it."""
+        self._writes: deque[tuple[Request[object], Future[object]]] = deque()
+        self._is_closed = False
+
+    @property
+    def table(self) -> Table:
+        return self._table
+
+    async def open(self) -> None:
+        """Opens the file. Raises Unavailable where that cannot be done."""
+        await asyncio.get_running_loop().run_in_executor(self._writing.executor, self._connect)
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        """The answer.
+
+        Raises TableMissing, Unavailable, and BadUserInput for what DynamoDB would refuse: a key that is of another
+        type, empty or too large, an item above 400 KB, crossed bounds, a start outside the range, a consistent
+        read of a global index, a filter that is too long, or on a key of what is read or on what the index does not
+        project, an attribute that the global index does not project, an index that there is not.
+
+        A write whose caller is cancelled may happen all the same, but then as a whole.
+        """
+        if self._is_closed:
+            raise Unavailable("the store is closed")
+        match request:
+            case Query() | Count() | BatchGet():
+                answer = await self._read_at_once(request)
+                if answer is None:
+                    answer = await self._read_on_thread(request)
+            case BatchWrite() | CreateTable() | DeleteTable():
+                answer = await self._write(request)
+            case _:
+                answer = await self._read_on_thread(request)
+        return cast(Answer, answer)
+
+    async def close(self) -> None:
+        """Waits for what is under way, then lets the connections, the file and the threads go."""
+        self._is_closed = True
+        # Shielded, since the connections must go even when whoever closes the store is cancelled meanwhile.
+        await asyncio.shield(self._close())
+
+    async def _close(self) -> None:
+        while self._asking:  # noqa: ASYNC110  # each ends with its next turn
+            await asyncio.sleep(0)
+        await asyncio.get_running_loop().run_in_executor(None, self._let_go)
+
+    def _let_go(self) -> None:
+        self._reading.close()
+        if self._at_once is not None:
+            self._at_once.close()
+        # The writer goes last: SQLite removes the write-ahead log with the last connection, which may write.
+        self._writing.close()
+
+    # --- Connections ------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        """Opens every connection. Runs on the writer's thread."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            writer = self._writing.add(self._connection(self._locked_seconds))
+            prepare_file(writer)
+            writer.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KB}")
+            writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+            for _ in range(self._reading.size):
+                reader = self._reading.add(self._connection(self._locked_seconds))
+                reader.create_function("segment_hash", 1, segment_hash, deterministic=True)
+            self._at_once = self._connection(0)
+        except (OSError, sqlite3.Error, Unavailable) as error:
+            raise Unavailable(f"the file {self._path} cannot be used: {_reason(error)}") from error
+
+    def _connection(self, locked_seconds: float) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path,
+            timeout=locked_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_STATEMENTS,
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    # --- Reads ------------------------------------------------------------------------------------------
+
+    async def _read_at_once(self, request: Query | Count | BatchGet) -> object:
+        """The answer to a small read; None where it is no small one, or where the file is locked."""
+        self._asking += 1
+        try:
+            # As with every store others get their turn, so that what is asked for together is under way together.
+            await asyncio.sleep(0)
+            if self._at_once is None:
+                return None
+            with _transaction(self._at_once, "BEGIN"):
+                return self._read(self._at_once, request, _AT_ONCE)
+        except TooMuch:
+            return None
+        except sqlite3.Error as error:
+            # On its thread it waits for the lock.
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                return None
+            raise _unusable(error) from error
+        finally:
+            self._asking -= 1
+
+    async def _read_on_thread(self, request: Request[object]) -> object:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._reading.executor, self._read_in_thread, request
+        )
+
+    def _read_in_thread(self, request: Request[object]) -> object:
+        try:
+            with self._reading.connection() as connection, _transaction(connection, "BEGIN"):
+                return self._read(connection, request, None)
+        except sqlite3.Error as error:
+            raise _unusable(error) from error
+
+    def _read(
+        self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance | None
+    ) -> object:
+        match request:
+            case ListTables():
+                return self._catalogue.names(connection)
+            case DescribeTable():
+                layout = self._catalogue.find(connection)
+                return None if layout is None else layout.table
+        known = self._catalogue.known
+        if known is not None:
+            try:
+                return self._answered(connection, known, request, allowed)
+            except sqlite3.OperationalError as error:
+                if not str(error).startswith("no such table"):
+                    raise
+        return self._answered(connection, self._catalogue.layout(connection), request, allowed)
+
+    def _answered(
+        self,
+        connection: sqlite3.Connection,
+        layout: Layout,
+        request: Request[object],
+        allowed: Allowance | None,
+    ) -> object:
+        match request:
+            case Query():
+                return query(connection, layout, request, allowed)
+            case BatchGet():
+                return batch_get(connection, layout, request, allowed)
+            case Count():
+                return count(connection, layout, request, allowed)
+            case Scan():
+                return scan(connection, layout, request)
+        raise TypeError(f"{type(request).__name__} is no request to a store")
+
+    # --- Writes -----------------------------------------------------------------------------------------
+
+    async def _write(self, request: Request[object]) -> object:
+        done: Future[object] = Future()
+        self._writes.append((request, done))
+        self._writing.executor.submit(self._write_waiting)
+        return await asyncio.wrap_future(done)
+
+    def _write_waiting(self) -> None:
+        """Writes what waits in one transaction. Runs on the writer's thread, as often as something was asked."""
+        waiting: list[tuple[Request[object], Future[object]]] = []
+        while self._writes and len(waiting) < _WRITES_TOGETHER:
+            request, done = self._writes.popleft()
+            if done.set_running_or_notify_cancel():
+                waiting.append((request, done))
+        if not waiting:
+            return
+        outcomes: list[object] = []
+        try:
+            with self._writing.connection() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
+                outcomes.extend(self._written(connection, request) for request, _ in waiting)
+        except BaseException as error:
+            failure = _unusable(error) if isinstance(error, sqlite3.Error) else error
+            outcomes = [failure for _ in waiting]
+        for (_, done), outcome in zip(waiting, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
+
+    def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
+        """The answer to one write, or why it was refused: then nothing of it was written."""
+        if isinstance(request, BatchWrite):
+            try:
+                changes = batch_changes(connection, self._catalogue.layout(connection), request)
+            except sqlite3.Error:
+                raise
+            except Exception as error:
+                return error
+            # No savepoint: SQLite would keep a copy of every page that is changed behind it.
+            return changes.make(connection)
+        connection.execute("SAVEPOINT request")
+        answer: object = None
+        try:
+            if isinstance(request, CreateTable):
+                self._catalogue.create(connection)
+            else:
+                self._catalogue.delete(connection)
+        except sqlite3.Error:
+            raise
+        except Exception as error:
+            connection.execute("ROLLBACK TO request")
+            answer = error
+        connection.execute("RELEASE request")
+        return answer
+
+
+class _Threads:
+    """Threads, and as many connections, each used by one thread at a time."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.size = size
+        self.executor = ThreadPoolExecutor(size, thread_name_prefix=name)
+        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+
+    def add(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        self._idle.put(connection)
+        return connection
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        connection = self._idle.get_nowait()
+        try:
+            yield connection
+        finally:
+            self._idle.put(connection)
+
+    def close(self) -> None:
+        """Waits for the threads, then closes the connections."""
+        self.executor.shutdown()
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _unusable(error: sqlite3.Error) -> Unavailable:
+    return Unavailable(f"the table's file cannot be used: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, in words for whoever runs the server."""
+    match error:
+        case sqlite3.Error(sqlite_errorcode=sqlite3.SQLITE_BUSY):
+            return "another process has locked it"
+        case sqlite3.Error(sqlite_errorcode=sqlite3.SQLITE_NOTADB):
+            return "it is no SQLite file"
+        case OSError(strerror=str(strerror)):
+            return strerror.lower()
+        case _:
+            return str(error)

@@ -1,0 +1,390 @@
+"""Query, Count, Scan and BatchGet on a SQLite connection, answered as DynamoDB would.
+
+Every function is called inside a transaction, so that all its statements see one state of the file. What each raises
+is said of `SQLiteStore.send`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from keygraph.dynamo.conditions import Condition, holds, paths_of
+from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import (
+    BATCH_GET_BYTES,
+    BATCH_GET_KEYS,
+    can_go_on,
+    refuse_crossed_bounds,
+    refuse_filtered,
+    refuse_segment,
+)
+from keygraph.dynamo.order import after_prefix
+from keygraph.dynamo.prices import PAGE_BYTES, read_units
+from keygraph.dynamo.store import (
+    Above,
+    AtLeast,
+    AtMost,
+    Batch,
+    BatchGet,
+    Below,
+    Cost,
+    Count,
+    Counted,
+    Equals,
+    Page,
+    Prefix,
+    Query,
+    Range,
+    Scan,
+    Within,
+)
+from keygraph.dynamo.table import KeyValue, Position
+from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
+from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
+from keygraph.errors import BadUserInput
+
+segment_hash = zlib.crc32
+"""Of a stored partition key; SQLite must know it by this name. It stays the same, so that a scan can go on later."""
+
+# --- The rows of a request ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Span:
+    """Consecutive rows of a SQLite table: the conditions that they meet, and in which direction they are read."""
+
+    keyed: Keyed
+    forward: bool
+    conditions: list[str]
+    values: list[object]
+
+    def add(self, condition: str, *values: object) -> None:
+        self.conditions.append(condition)
+        self.values.extend(values)
+
+    def go_on_after(self, key: StoredKey, fixed: int) -> None:
+        """Leaves out what stands up to the key, whose first `fixed` columns all rows share."""
+        columns = self.keyed.columns[fixed:]
+        if not columns:
+            self.add("FALSE")
+            return
+        marks = ", ".join("?" for _ in columns)
+        comparison = ">" if self.forward else "<"
+        self.add(f"({', '.join(columns)}) {comparison} ({marks})", *key[fixed:])
+
+    def rows(self, connection: sqlite3.Connection, limit: int | None, with_items: bool) -> sqlite3.Cursor:
+        """The rows as key columns, size and, if asked for, item. Read one by one: nothing is held here."""
+        keyed = self.keyed
+        sql = _select(keyed.name, keyed.columns, tuple(self.conditions), self.forward, with_items)
+        return connection.execute(sql, (*self.values, -1 if limit is None else limit))
+
+
+@lru_cache(maxsize=1024)
+def _select(
+    name: str, columns: tuple[str, ...], conditions: tuple[str, ...], forward: bool, with_items: bool
+) -> str:
+    """The same text each time, for which SQLite keeps what it has prepared."""
+    order = ", ".join(column if forward else f"{column} DESC" for column in columns)
+    return (
+        f"SELECT {', '.join(columns)}, size{', item' if with_items else ''} FROM {name}"
+        f"{' WHERE ' if conditions else ''}{' AND '.join(conditions)} ORDER BY {order} LIMIT ?"
+    )
+
+
+def _partition_span(keyed: Keyed, request: Query | Count, forward: bool) -> _Span:
+    """The rows of a Query or a Count, from its start on.
+
+    DynamoDB refuses a start outside the range, so it is refused here too: nothing may rely on it.
+    """
+    partition = keyed.stored(0, request.partition)
+    span = _Span(keyed, forward, ["k0 = ?"], [partition])
+    low, high = _bounds(keyed, request.range)
+    start = None if request.start is None else keyed.stored_position(request.start)
+    if start is not None:
+        if start[0] != partition:
+            raise BadUserInput("The start is in another partition.")
+        if (low and not low.is_met_by(start[1])) or (high and not high.is_met_by(start[1])):
+            raise BadUserInput("The start is outside the range.")
+        span.go_on_after(start, 1)
+    # A start lies within the bounds and so replaces the one it comes after: SQLite seeks by one lower bound only.
+    if low and not (start and forward):
+        span.add(f"k1 {low.comparison} ?", low.value)
+    if high and not (start and not forward):
+        span.add(f"k1 {high.comparison} ?", high.value)
+    return span
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    comparison: str
+    value: bytes
+
+    def is_met_by(self, stored: bytes) -> bool:
+        match self.comparison:
+            case ">=":
+                return stored >= self.value
+            case ">":
+                return stored > self.value
+            case "<=":
+                return stored <= self.value
+            case _:
+                return stored < self.value
+
+
+def _bounds(keyed: Keyed, range_: Range | None) -> tuple[_Bound | None, _Bound | None]:
+    """The lower and the upper bound of the sort key."""
+    if range_ is None:
+        return None, None
+    if keyed.own == 1:
+        raise BadUserInput("What has no sort key has no range.")
+
+    def bound(comparison: str, value: KeyValue) -> _Bound:
+        return _Bound(comparison, keyed.stored(1, value))
+
+    match range_:
+        case Equals(value):
+            return bound(">=", value), bound("<=", value)
+        case Within(low, high):
+            refuse_crossed_bounds(low, high)
+            return bound(">=", low), bound("<=", high)
+        case AtLeast(value):
+            return bound(">=", value), None
+        case AtMost(value):
+            return None, bound("<=", value)
+        case Above(value):
+            return bound(">", value), None
+        case Below(value):
+            return None, bound("<", value)
+        case Prefix(value):
+            if keyed.attributes[1].type == "N":
+                raise BadUserInput("A number has no prefix.")
+            low_ = bound(">=", value)
+            end = after_prefix(low_.value)
+            return low_, None if end is None else _Bound("<", end)
+
+
+# --- What is made of a row's item ---------------------------------------------------------------------
+
+
+class _Filter:
+    """Whether an item passes a filter, looking at nothing else of it."""
+
+    def __init__(self, condition: Condition, layout: Layout, request: Query | Count) -> None:
+        self._condition = condition
+        paths = tuple(paths_of(condition))
+        keyed = layout.table.keyed(request.index)
+        refuse_filtered({path[0] for path in paths}, keyed, layout.table)
+        # Written out only to be measured as DynamoDB would, keys first.
+        placeholders = Placeholders()
+        key_text(request, keyed, placeholders)
+        filter_text(condition, placeholders)
+        self._decoded = decoder(paths)
+
+    def passes(self, stored: Stored) -> bool:
+        return holds(self._condition, self._decoded(stored))
+
+
+class _Items:
+    """The items of the rows of a read, and what fetching them costs beside the rows.
+
+    A local index fetches from the table what is asked for and not projected; a global index cannot.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, layout: Layout, keyed: Keyed, request: Query | Count
+    ) -> None:
+        projection = request.projection if isinstance(request, Query) else None
+        self._connection = connection
+        self._get = layout.items.get
+        self._consistent = request.consistent
+        self._at: tuple[int, ...] | None = None
+        self.units = 0.0
+        if keyed.projected is None or keyed.index is None:
+            return
+        missing = {path[0] for path in projection or ()} - keyed.projected
+        if keyed.is_global:
+            if missing:
+                raise BadUserInput(
+                    f"The global index {keyed.index.name} does not project {', '.join(sorted(missing))}."
+                )
+        elif missing:
+            self._at = tuple(keyed.attributes.index(key) for key in layout.items.attributes)
+
+    def stored(self, row: tuple[Any, ...]) -> Stored:
+        """The item of the row, from the table if the row has too little of it."""
+        if self._at is None:
+            return stored_item(row[-1])
+        size, content = self._connection.execute(self._get, [row[at] for at in self._at]).fetchone()
+        self.units += read_units(size, self._consistent)
+        return stored_item(content)
+
+
+# --- Requests -----------------------------------------------------------------------------------------
+
+
+class TooMuch(Exception):
+    """The read looks at more than it was allowed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much a read may look at before it raises TooMuch."""
+
+    items: int
+    sizes: int
+    """Of rows of which nothing but the size is read."""
+    bytes: int
+
+
+@dataclass(slots=True)
+class _Pager:
+    """Counts the rows of a page and says where it ends: at the limit, or with the row that reaches 1 MB."""
+
+    limit: int | None
+    most: int | None
+    """Rows after which this is too much."""
+    most_bytes: int
+    scanned: int = 0
+    size: int = 0
+
+    def ends_with(self, size: int) -> bool:
+        self.scanned += 1
+        self.size += size
+        if self.scanned == self.limit or self.size >= PAGE_BYTES:
+            return True
+        if self.scanned == self.most or self.size > self.most_bytes:
+            raise TooMuch
+        return False
+
+
+def _pager(request: Query | Count | Scan, allowed: Allowance | None, with_items: bool) -> _Pager:
+    if request.limit is not None and request.limit < 1:
+        raise BadUserInput("The limit of a page is at least 1.")
+    if allowed is None:
+        return _Pager(request.limit, None, PAGE_BYTES)
+    return _Pager(request.limit, allowed.items if with_items else allowed.sizes, allowed.bytes)
+
+
+def query(
+    connection: sqlite3.Connection, layout: Layout, request: Query, allowed: Allowance | None = None
+) -> Page:
+    """One page of a partition."""
+    items: list[Item] = []
+    decoded = decoder(request.projection)
+    pager, last, cost = _read_partition(
+        connection, layout, request, request.forward, lambda stored: items.append(decoded(stored)), allowed
+    )
+    return Page(items, pager.scanned, last, cost)
+
+
+def count(
+    connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance | None = None
+) -> Counted:
+    """How many items one page of a partition has."""
+    if request.filter is None:
+        pager, last, cost = _read_partition(connection, layout, request, True, None, allowed)
+        return Counted(pager.scanned, pager.scanned, last, cost)
+    passed: list[None] = []
+    pager, last, cost = _read_partition(
+        connection, layout, request, True, lambda _: passed.append(None), allowed
+    )
+    return Counted(len(passed), pager.scanned, last, cost)
+
+
+def _read_partition(
+    connection: sqlite3.Connection,
+    layout: Layout,
+    request: Query | Count,
+    forward: bool,
+    take: Callable[[Stored], None] | None,
+    allowed: Allowance | None,
+) -> tuple[_Pager, Position | None, Cost]:
+    """Gives each item that passes the filter to `take`; without one only sizes are read.
+
+    A filter that nothing can pass is answered without a request, and so is a start that nothing can stand behind.
+    """
+    keyed = layout.keyed(request.index)
+    if request.consistent and keyed.is_global:
+        raise BadUserInput("A global index cannot be read consistently.")
+    pager = _pager(request, allowed, take is not None)
+    condition = True if request.filter is None else simplified(request.filter)
+    if condition is False:
+        return pager, None, Cost()
+    span = _partition_span(keyed, request, forward)
+    filter_ = None if condition is True else _Filter(condition, layout, request)
+    items = _Items(connection, layout, keyed, request)
+    if request.start is not None and not can_go_on(request, request.start):
+        return pager, None, Cost()
+    last = None
+    width = len(keyed.columns)
+    with closing(span.rows(connection, pager.limit, take is not None)) as rows:
+        for row in rows:
+            ends = pager.ends_with(row[width])
+            if take is not None:
+                stored = items.stored(row)
+                if filter_ is None or filter_.passes(stored):
+                    take(stored)
+            if ends:
+                last = keyed.position(row[:width])
+                break
+    if last is not None and not can_go_on(request, last):
+        last = None
+    return pager, last, Cost(1, read_units(pager.size, request.consistent) + items.units)
+
+
+def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
+    """One page of a segment of the table. Partitions stand in the order of their keys."""
+    keyed = layout.items
+    refuse_segment(request.segment, request.segments)
+    pager = _pager(request, None, True)
+    span = _Span(keyed, True, [], [])
+    if request.start is not None:
+        start = keyed.stored_position(request.start)
+        if segment_hash(start[0]) % request.segments != request.segment:
+            raise BadUserInput("The start is in another segment.")
+        span.go_on_after(start, 0)
+    if request.segments > 1:
+        span.add("segment_hash(k0) % ? = ?", request.segments, request.segment)
+    items: list[Item] = []
+    last = None
+    width = len(keyed.columns)
+    with closing(span.rows(connection, pager.limit, with_items=True)) as rows:
+        for row in rows:
+            items.append(whole(stored_item(row[-1])))
+            if pager.ends_with(row[width]):
+                last = keyed.position(row[:width])
+                break
+    return Page(items, pager.scanned, last, Cost(1, read_units(pager.size, request.consistent)))
+
+
+def batch_get(
+    connection: sqlite3.Connection, layout: Layout, request: BatchGet, allowed: Allowance | None = None
+) -> Batch:
+    """The items with these keys."""
+    if allowed is not None and len(request.keys) > allowed.items:
+        raise TooMuch
+    decoded = decoder(request.projection)
+    found: dict[StoredKey, Item | None] = {}
+    asked = [layout.items.stored_position(key) for key in request.keys]
+    units, requests, answered, looked_at = 0.0, 0, 0, 0
+    for key in asked:
+        if key in found:
+            continue
+        row: tuple[int, Any] | None = connection.execute(layout.items.get, key).fetchone()
+        size, content = row or (0, None)
+        answered += size
+        looked_at += size
+        if allowed is not None and looked_at > allowed.bytes:
+            raise TooMuch
+        if len(found) % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
+            requests, answered = requests + 1, size
+        found[key] = None if content is None else decoded(stored_item(content))
+        units += read_units(size, request.consistent)
+    return Batch([found[key] for key in asked], Cost(requests, units))

@@ -1,0 +1,139 @@
+"""Items as they stand in a row of a SQLite file, and back: no more of them than is asked for.
+
+An item is a JSON object. A text, a whole number of up to 18 digits, true, false and null stand in it as JSON has them;
+every other value stands in DynamoDB's typed form, which is an object with one name. Layout 1 of the file had that form
+for all values, so its rows read as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import orjson
+
+from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.items import Item, TypedValue, Value, from_typed, number, to_typed
+from keygraph.dynamo.limits import refuse_deep_path
+
+_WHOLE_DIGITS = 18
+"""Of a number that every JSON reader takes for an integer of 64 bits."""
+
+Stored: TypeAlias = dict[str, Any]
+"""An item as JSON says it."""
+Decoder: TypeAlias = Callable[[Stored], Item]
+
+# --- Writing ------------------------------------------------------------------------------------------
+
+
+def content_of(item: Item) -> bytes:
+    """The item's bytes.
+
+    Raises ValueError for what DynamoDB cannot hold, orjson.JSONEncodeError for text that is no valid Unicode.
+    """
+    stored = {name: value if type(value) is str else _stored(value) for name, value in item.items()}
+    return orjson.dumps(stored, default=_base64_text)
+
+
+def _stored(value: Value) -> object:
+    if type(value) is Decimal:
+        return _stored_number(str(value))
+    return value if value is None or value is True or value is False else to_typed(value)
+
+
+@lru_cache(maxsize=4096)
+def _stored_number(text: str) -> object:
+    """What stands for a number. It is written and never changed: quantities, prices and versions repeat."""
+    if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
+        return int(text)
+    return to_typed(Decimal(text))
+
+
+def _base64_text(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+# --- Reading ------------------------------------------------------------------------------------------
+
+stored_item: Callable[[bytes], Stored] = orjson.loads
+"""What `content_of` has written, nothing of it decoded yet."""
+
+
+def value_of(stored: object) -> Value:
+    """The value of what stands in an item for it, if that is no text."""
+    if isinstance(stored, dict):
+        return from_typed(stored)
+    if type(stored) is int:
+        # DynamoDB's numbers have no trailing zeros: 50 is 5E+1.
+        return Decimal(stored) if stored % 10 or not stored else number(stored)
+    return stored  # type: ignore[return-value]  # a text, a bool or None
+
+
+def whole(stored: Stored) -> Item:
+    """Every attribute of the item."""
+    return {name: value if type(value) is str else value_of(value) for name, value in stored.items()}
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Whether two rows hold the same item, whichever layout wrote them and in whichever order."""
+    return one == other or _ordered(one) == _ordered(other)
+
+
+def _ordered(content: bytes) -> bytes:
+    # As bytes, since true and 1 are equal to Python.
+    return orjson.dumps(orjson.loads(content_of(whole(stored_item(content)))), option=orjson.OPT_SORT_KEYS)
+
+
+@lru_cache(maxsize=1024)
+def decoder(paths: tuple[Path, ...] | None) -> Decoder:
+    """What makes an item with what stands at these paths, and decodes nothing else; with everything for None.
+
+    Raises BadUserInput for a path that is too deep.
+    """
+    if paths is None:
+        return whole
+    for path in paths:
+        refuse_deep_path(path)
+    tree = _tree(paths)
+    if any(tree.values()):
+        return lambda stored: _part(stored, tree)
+    names = tuple(tree)
+    return lambda stored: {
+        name: value if type(value := stored[name]) is str else value_of(value)
+        for name in names
+        if name in stored
+    }
+
+
+_Tree: TypeAlias = "dict[str, _Tree | None]"
+"""Paths by their first names; None where the whole value is meant."""
+
+
+def _tree(paths: Iterable[Path]) -> _Tree:
+    tree: _Tree = {}
+    for path in paths:
+        level: _Tree | None = tree
+        for name in path[:-1]:
+            inner = level.setdefault(name, {}) if level is not None else None
+            level = inner
+        if level is not None:
+            level[path[-1]] = None
+    return tree
+
+
+def _part(stored: Mapping[str, Any], tree: _Tree) -> Item:
+    found: Item = {}
+    for name, inner in tree.items():
+        if name not in stored:
+            continue
+        value: TypedValue | str | int | None = stored[name]
+        if inner is None:
+            found[name] = value if isinstance(value, str) else value_of(value)
+        elif isinstance(value, dict) and "M" in value and (part := _part(value["M"], inner)):
+            found[name] = part
+    return found

@@ -1,0 +1,173 @@
+"""BatchWrite on a SQLite connection: the table and its indexes kept in step, at DynamoDB's price."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, TypeAlias
+
+from keygraph.dynamo.checked_items import CheckedItem
+from keygraph.dynamo.limits import BATCH_WRITE_ITEMS
+from keygraph.dynamo.order import key_bytes
+from keygraph.dynamo.prices import write_units
+from keygraph.dynamo.store import BatchWrite, Cost, Written
+from keygraph.engines.sqlite.layout import SEVERAL, Keyed, Layout, Row, StoredKey
+from keygraph.engines.sqlite.rows import content_of, is_same, stored_item, whole
+
+_IndexRows: TypeAlias = Sequence[Row | None]
+"""An item's row in each index, in the order of the layout; None where it is not in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchChanges:
+    """What a BatchWrite comes to: nothing of it has been written."""
+
+    tables: Sequence[_Changes]
+    answer: Written
+
+    def make(self, connection: sqlite3.Connection) -> Written:
+        """Writes it, inside a transaction that is given up where this fails: then a part of it may be written."""
+        for each in self.tables:
+            each.make(connection)
+        return self.answer
+
+
+def batch_changes(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> BatchChanges:
+    """What to put and to delete. To be called inside a transaction that writes.
+
+    Raises BadUserInput for an item that DynamoDB refuses.
+    """
+    wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
+    for item in request.puts:
+        in_table, in_indexes = _rows(layout, layout.rules.checked(item))
+        # Taken out first, since a dict keeps the place of a key that is set again.
+        wanted.pop(in_table.key, None)
+        wanted[in_table.key] = (in_table, in_indexes)
+    for key in request.deletes:
+        wanted[layout.items.stored_position(key)] = None
+    tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
+    found = _stored_rows(connection, layout.items, wanted)
+    units = 0
+    for key, rows in wanted.items():
+        old = found.get(key)
+        if old is None and rows is not None:
+            units += _put_new(tables, *rows)
+        else:
+            units += _change_item(layout, tables, key, old, rows)
+    requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
+    return BatchChanges(tables, Written(Cost(requests=requests, write_units=float(units))))
+
+
+def _rows(layout: Layout, item: CheckedItem) -> tuple[Row, _IndexRows]:
+    """What is kept of a new item."""
+    keys = item.keys_stored
+    in_table = Row(tuple([keys[name] for name in layout.items.names]), item.size, content_of(item))
+    return in_table, [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
+
+
+def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
+    """The rows in the indexes that belong to one in the table."""
+    item = whole(stored_item(in_table.content))
+    keys = {
+        name: key_bytes(item[name])  # type: ignore[arg-type]  # it was checked when it was written
+        for keyed in layout.indexes.values()
+        for name in keyed.names
+        if name in item
+    }
+    return [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
+
+
+def _stored_rows(
+    connection: sqlite3.Connection, keyed: Keyed, keys: Iterable[StoredKey]
+) -> dict[StoredKey, Row]:
+    """The rows of these keys, of those that there are."""
+    wanted = list(keys)
+    found: dict[StoredKey, Row] = {}
+    several = len(wanted) - len(wanted) % SEVERAL
+    for at in range(0, several, SEVERAL):
+        values = list(chain.from_iterable(wanted[at : at + SEVERAL]))
+        for *key, size, content in connection.execute(keyed.get_several, values):
+            found[tuple(key)] = Row(tuple(key), size, content)
+    for one in wanted[several:]:
+        row = connection.execute(keyed.get, one).fetchone()
+        if row is not None:
+            found[one] = Row(one, *row)
+    return found
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What becomes of one SQLite table. No two changes of a batch are of one row, but an item's own."""
+
+    keyed: Keyed
+    deleted: list[StoredKey] = field(default_factory=list)
+    put: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def put_row(self, row: Row) -> None:
+        self.put.append((*row.key, row.size, row.content))
+
+    def make(self, connection: sqlite3.Connection) -> None:
+        if self.deleted:
+            connection.executemany(self.keyed.delete, self.deleted)
+        if self.put:
+            # In the order of the keys, of which no two are the same, so that neighbours are written together.
+            self.put.sort()
+            connection.executemany(self.keyed.insert, self.put)
+
+
+def _put_new(tables: Sequence[_Changes], new: Row, rows: _IndexRows) -> int:
+    """Notes an item of which there is none yet, as nearly all are that are loaded. Returns its write units."""
+    in_table, *in_indexes = tables
+    in_table.put_row(new)
+    units = write_units(new.size)
+    for changes, row in zip(in_indexes, rows, strict=True):
+        if row is not None:
+            changes.put_row(row)
+            units += write_units(row.size + changes.keyed.overhead)
+    return units
+
+
+def _change_item(
+    layout: Layout,
+    changes: Sequence[_Changes],
+    key: StoredKey,
+    old: Row | None,
+    wanted: tuple[Row, _IndexRows] | None,
+) -> int:
+    """Notes how the item comes to these rows, or goes for None. Returns what that costs in write units."""
+    before: _IndexRows = [None] * len(layout.indexes)
+    if old is not None and layout.indexes:
+        before = _index_rows_before(layout, old)
+    size = 0 if old is None else old.size
+    in_table, *in_indexes = changes
+    if wanted is None:
+        after: _IndexRows = [None] * len(layout.indexes)
+        in_table.deleted.append(key)
+    else:
+        new, after = wanted
+        size = max(size, new.size)
+        in_table.put_row(new)
+    return write_units(size) + sum(map(_change_index, in_indexes, before, after))
+
+
+def _change_index(changes: _Changes, before: Row | None, after: Row | None) -> int:
+    """Notes how one index comes from one row to the other.
+
+    It costs nothing where they are equal, one write where only other attributes change, two where a key does.
+    """
+    overhead = changes.keyed.overhead
+    if before is not None and after is not None and before.key == after.key:
+        if is_same(before.content, after.content):
+            return 0
+        changes.put_row(after)
+        return write_units(max(before.size, after.size) + overhead)
+    units = 0
+    if before is not None:
+        changes.deleted.append(before.key)
+        units += write_units(before.size + overhead)
+    if after is not None:
+        changes.put_row(after)
+        units += write_units(after.size + overhead)
+    return units

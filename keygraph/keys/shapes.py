@@ -1,0 +1,359 @@
+"""Shapes: what keys of a template look like, whatever its placeholders are called.
+
+Is every key of one shape a key of the other, by the form of the two (`is_special_case`)? Can no key be of both
+(`are_disjoint`)? By these two items are told apart and ids are refused. And in which part of a key's order do those
+of a shape stand (`stretches`)? By that siblings are left out of what is read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import TypeAlias, cast
+
+from keygraph.dynamo.order import text_after_all
+from keygraph.keys.template import Slot, Template, Token, is_certain
+from keygraph.keys.text import KeyText
+from keygraph.keys.union import written_out
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A placeholder in a shape; equal labels stand for equal text."""
+
+    label: str
+    text: KeyText
+
+
+class _Border:
+    """What stands between a partition key and a sort key; no placeholder reaches across it."""
+
+
+_BORDER = _Border()
+_Unit: TypeAlias = "str | Hole | _Border"
+Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
+"""The alternatives of a shape (an optional part makes two, a union one for each member's key), each a sequence of
+characters and holes."""
+
+
+@cache
+def shape(*templates: Template | None) -> Shape:
+    """The shape of a key: of one template, or of a partition template and a sort template together.
+
+    A placeholder of a union makes as many alternatives as its members have keys.
+    """
+    return shape_of_one(*templates)
+
+
+def shape_of_one(*templates: Template | None) -> Shape:
+    """The same of a template that has the texts of one list in it, and so is not kept."""
+    alternatives: list[tuple[_Unit, ...]] = []
+    for written in written_out(tuple(each or Template(()) for each in templates)):
+        made: list[tuple[_Unit, ...]] = [()]
+        for number, template in enumerate(written):
+            border = (_BORDER,) if number else ()
+            made = [(*units, *border, *more) for units in made for more in _units(template.tokens)]
+        alternatives.extend(made)
+    return tuple(alternatives)
+
+
+def _units(tokens: tuple[Token, ...]) -> list[tuple[_Unit, ...]]:
+    alternatives: list[tuple[_Unit, ...]] = [()]
+    for token in tokens:
+        added: list[tuple[_Unit, ...]]
+        if isinstance(token, str):
+            added = [tuple(token)]
+        elif isinstance(token, Slot):
+            added = [(Hole(token.name, token.text),)]
+        elif is_certain(token, tokens):
+            added = _units(token.tokens)
+        else:
+            added = [(), *_units(token.tokens)]
+        alternatives = [(*units, *more) for units in alternatives for more in added]
+    return alternatives
+
+
+# --- Special cases ------------------------------------------------------------------------------------
+
+
+def is_special_case(special: Shape, general: Shape) -> bool:
+    """Whether each alternative of the first has the form of one of the second.
+
+    It has where literal text, a narrower type, several parts or a repeated placeholder stand for a placeholder.
+    """
+    return all(any(_covers(wide, 0, narrow, 0, {}) for wide in general) for narrow in special)
+
+
+def _covers(
+    wide: tuple[_Unit, ...],
+    i: int,
+    narrow: tuple[_Unit, ...],
+    j: int,
+    bound: dict[str, tuple[_Unit, ...]],
+) -> bool:
+    while i < len(wide) and not isinstance(wide[i], Hole):
+        if j == len(narrow) or narrow[j] != wide[i]:
+            return False
+        i, j = i + 1, j + 1
+    if i == len(wide):
+        return j == len(narrow)
+    unit = cast(Hole, wide[i])
+    if unit.label in bound:
+        same = bound[unit.label]
+        return narrow[j : j + len(same)] == same and _covers(wide, i + 1, narrow, j + len(same), bound)
+    for end in range(j + 1, len(narrow) + 1):
+        part = narrow[j:end]
+        if part[-1] is _BORDER:
+            return False
+        if _is_within(part, unit.text) and _covers(wide, i + 1, narrow, end, {**bound, unit.label: part}):
+            return True
+    return False
+
+
+def _is_within(part: tuple[_Unit, ...], text: KeyText) -> bool:
+    if text.type.is_text:
+        return True
+    literal = "".join(unit for unit in part if isinstance(unit, str))
+    if len(literal) == len(part):
+        return text.accepts(literal)
+    [only] = part if len(part) == 1 else (None,)
+    return isinstance(only, Hole) and _is_narrower(only.text, text)
+
+
+def _is_narrower(narrow: KeyText, wide: KeyText) -> bool:
+    if narrow == wide or wide.type.is_text:
+        return True
+    if narrow.choices:
+        return all(wide.accepts(choice) for choice in narrow.choices)
+    if narrow.format or wide.format or narrow.declared or wide.declared:
+        return False
+    order = {("int", "long"), ("long", "int"), ("int", "decimal"), ("long", "decimal"), ("date", "datetime")}
+    return (narrow.type.kind, wide.type.kind) in order
+
+
+def goes_before(special: Shape, general: Shape) -> bool:
+    """Whether a key that is of both shapes is the first one's: the first is a special case of the second, or each of
+    its alternatives is of those that it meets."""
+    if is_special_case(special, general):
+        return not is_special_case(general, special)
+    if len(special) == len(general) == 1:
+        return False
+    is_met = False
+    for narrow, wide in product(special, general):
+        if is_special_case((narrow,), (wide,)) and not is_special_case((wide,), (narrow,)):
+            is_met = True
+        elif not are_disjoint((narrow,), (wide,)):
+            return False
+    return is_met
+
+
+# --- Disjoint shapes ----------------------------------------------------------------------------------
+
+_DIGITS = frozenset("0123456789")
+_Chars: TypeAlias = "frozenset[str] | None"
+"""The characters that a step of a key may be; None is any."""
+_Step: TypeAlias = "tuple[_Chars | _Border, bool, bool]"
+"""Characters, whether they may be absent, whether they may repeat."""
+
+
+@cache
+def are_disjoint(one: Shape, other: Shape) -> bool:
+    """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
+    return not any(_meet(_walk(units), _walk(others)) for units in one for others in other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """The ways through a key: for each place the characters that lead on from it, and the places that are as good.
+
+    The first place is 0, the last one is the end. Values of an enum are ways side by side: there are as many
+    places as characters, where writing out every key would take the product of all enums.
+    """
+
+    ways: list[list[tuple[_Chars | _Border, int]]]
+    skips: list[list[int]]
+
+    def place(self) -> int:
+        """A new place."""
+        self.ways.append([])
+        self.skips.append([])
+        return len(self.ways) - 1
+
+
+@cache
+def _walk(units: tuple[_Unit, ...]) -> _Walk:
+    walk = _Walk([[]], [[]])
+    here = 0
+    for unit in units:
+        ends = []
+        for steps in _unit_steps(unit):
+            at = here
+            for chars, may_be_absent, may_repeat in steps:
+                then = walk.place()
+                walk.ways[at].append((chars, then))
+                if may_repeat:
+                    walk.ways[then].append((chars, then))
+                if may_be_absent:
+                    walk.skips[at].append(then)
+                at = then
+            ends.append(at)
+        here = walk.place()
+        for end in ends:
+            walk.skips[end].append(here)
+    return walk
+
+
+def _meet(one: _Walk, other: _Walk) -> bool:
+    """Whether there is a text that leads through both."""
+    end = len(one.ways) - 1, len(other.ways) - 1
+    seen = {(0, 0)}
+    waiting = [(0, 0)]
+    while waiting:
+        here, there = waiting.pop()
+        if (here, there) == end:
+            return True
+        found = [(place, there) for place in one.skips[here]]
+        found += [(here, place) for place in other.skips[there]]
+        found += [
+            (then, others)
+            for chars, then in one.ways[here]
+            for theirs, others in other.ways[there]
+            if _share(chars, theirs)
+        ]
+        new = [pair for pair in found if pair not in seen]
+        seen.update(new)
+        waiting += new
+    return False
+
+
+def _unit_steps(unit: _Unit) -> list[list[_Step]]:
+    """The ways in which a part of a key can be written."""
+    if isinstance(unit, str):
+        return [[(frozenset(unit), False, False)]]
+    if isinstance(unit, Hole):
+        return _hole_steps(unit.text)
+    return [[(unit, False, False)]]
+
+
+def _step_alternatives(units: tuple[_Unit, ...]) -> list[list[_Step]]:
+    alternatives: list[list[_Step]] = [[]]
+    for unit in units:
+        alternatives = [steps + more for steps in alternatives for more in _unit_steps(unit)]
+    return alternatives
+
+
+def _hole_steps(text: KeyText) -> list[list[_Step]]:
+    kind = text.type.kind
+    if text.declared is not None:
+        return [[(None, False, True)]]
+    if text.choices:
+        return [[(frozenset(char), False, False) for char in choice] for choice in text.choices]
+    digit: _Step = (_DIGITS, False, False)
+    match kind:
+        case "boolean":
+            return [[(frozenset(char), False, False) for char in word] for word in ("true", "false")]
+        case "int" | "long":
+            padded = re.fullmatch(r"0([1-9][0-9]*)d?", text.format)
+            least = int(padded[1]) if padded else 1
+            return [
+                [*sign, *([digit] * (least - len(sign) if padded else least)), (_DIGITS, True, True)]
+                for sign in ([], [(frozenset("-"), False, False)])
+            ]
+        case "decimal" | "float":
+            return [[(frozenset("-0123456789"), False, False), (frozenset("0123456789.eE+-"), True, True)]]
+        case "date" | "datetime" if not text.format:
+            dash: _Step = (frozenset("-"), False, False)
+            day: list[_Step] = [*[digit] * 4, dash, digit, digit, dash, digit, digit]
+            return [day] if kind == "date" else [[*day, (frozenset("0123456789T :.+-Z"), True, True)]]
+    return [[(None, False, True)]]
+
+
+def _share(one: _Chars | _Border, other: _Chars | _Border) -> bool:
+    if isinstance(one, _Border) or isinstance(other, _Border):
+        return one is other
+    return one is None or other is None or bool(one & other)
+
+
+# --- Where keys of a shape stand ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a key's order: every text from `low` on, below `end` (None: to the end)."""
+
+    text: str
+    """What every text of it begins with."""
+    low: str
+    end: str | None
+    is_filled: bool
+    """Whether each of its texts is a key of the shape."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one text."""
+        return self.end == self.low + "\0"
+
+    def widened(self) -> Stretch:
+        """Every text that begins as its texts do."""
+        return Stretch(self.text, self.text, text_after_all(self.text), is_filled=False)
+
+    def meets(self, other: Stretch) -> bool:
+        """Whether the two have a text in common."""
+        return (other.end is None or self.low < other.end) and (self.end is None or other.low < self.end)
+
+
+def stretches(shape: Shape, text: str) -> list[Stretch]:
+    """Where keys of the shape that begin with the text stand: as much of them as is literal, one character more."""
+    found: dict[Stretch, None] = {}
+    for units in shape:
+        for steps in _step_alternatives(units):
+            states = _closed(steps, {0})
+            for char in text:
+                states = _advanced(steps, states, char)
+            if states:
+                found[_stretch(units, steps, states, text)] = None
+    return list(found)
+
+
+def _stretch(units: tuple[_Unit, ...], steps: list[_Step], states: set[int], text: str) -> Stretch:
+    while True:
+        chars = [steps[state][0] for state in states if state < len(steps)]
+        can_end = len(steps) in states
+        known = [each for each in chars if isinstance(each, frozenset)]
+        every = frozenset[str]().union(*known)
+        if can_end or len(known) < len(chars) or len(every) != 1:
+            break
+        [char] = every
+        text += char
+        states = _advanced(steps, states, char)
+    holes = [unit for unit in units if isinstance(unit, Hole)]
+    if not chars:
+        is_filled = not holes or (len(holes) == 1 and holes[0].text.takes_any_text)
+        return Stretch(text, text, text + "\0", is_filled)
+    if len(known) == len(chars):
+        low = text if can_end else text + min(every)
+        return Stretch(text, low, text_after_all(text + max(every)), is_filled=False)
+    is_open = len(holes) == 1 and holes[0] is units[-1] and holes[0].text.takes_any_text
+    return Stretch(text, text if can_end else text + "\0", text_after_all(text), is_open)
+
+
+def _closed(steps: list[_Step], states: set[int]) -> set[int]:
+    """The states, with those that are reached by leaving out what may be absent."""
+    closed = set(states)
+    for state in range(len(steps)):
+        if state in closed and steps[state][1]:
+            closed.add(state + 1)
+    return closed
+
+
+def _advanced(steps: list[_Step], states: set[int], char: str) -> set[int]:
+    """The states behind one more character."""
+    after: set[int] = set()
+    for state in states:
+        if state < len(steps):
+            chars, _, repeats = steps[state]
+            if chars is None or (isinstance(chars, frozenset) and char in chars):
+                after |= {state, state + 1} if repeats else {state + 1}
+    return _closed(steps, after)

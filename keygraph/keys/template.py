@@ -1,0 +1,351 @@
+"""Key templates: `ORDER#{order_id}` renders a key from fields and parses a key back into fields.
+
+A template is written with names (`read_source` gives its parts); a record type binds the names to slots, which
+know how their values stand in a key. A bound `Template` works on texts alone: a mapping from slot names to the
+texts that stand, or shall stand, in the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from string import Formatter
+from typing import TypeAlias
+
+from keygraph.keys.text import KeyText
+
+FieldPath: TypeAlias = tuple[str, ...]
+"""The names from a record type to a field, through ends: `("customer", "user_id")`."""
+
+SHARD: FieldPath = ("shard",)
+"""The path of the placeholder that spreads a partition, where no field has that name."""
+
+
+class TemplateError(Exception):
+    """The source cannot be read; the message says why."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A placeholder as it is written: a path of names, a format, and whether it may be absent."""
+
+    path: FieldPath
+    format: str = ""
+    optional: bool = False
+
+    def __str__(self) -> str:
+        spec = f":{self.format}" if self.format else ""
+        return "{" + ".".join(self.path) + ("?" if self.optional else "") + spec + "}"
+
+
+def read_source(source: str) -> tuple[str | Reference, ...]:
+    """The parts of a template as it is written. Raises TemplateError."""
+    parts: list[str | Reference] = []
+    try:
+        for literal, name, spec, conversion in Formatter().parse(source):
+            if literal:
+                literal.encode()
+                parts.append(literal)
+            if name is None:
+                continue
+            optional = name.endswith("?")
+            path = tuple(name.removesuffix("?").split("."))
+            if conversion or not all(step.isidentifier() for step in path):
+                raise TemplateError(f"{{{name}}} is no name of a field")
+            parts.append(Reference(path, spec or "", optional))
+    except UnicodeEncodeError:
+        raise TemplateError("it has a half of a surrogate pair, which no text can hold") from None
+    except ValueError as error:
+        raise TemplateError(str(error)) from None
+    if not parts:
+        raise TemplateError("it is empty")
+    return tuple(parts)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A placeholder bound to a field: its path, how it stands in the key, and its name in texts."""
+
+    path: FieldPath
+    text: KeyText
+    computed: bool = False
+    """Whether it is a method's text: it renders, and is never read back."""
+
+    @cached_property
+    def name(self) -> str:
+        """The slot's name in texts: the path, and the format where there is one."""
+        return ".".join(self.path) + (f":{self.text.format}" if self.text.format else "")
+
+    @property
+    def is_shard(self) -> bool:
+        return self.path == SHARD
+
+    @property
+    def lossy(self) -> bool:
+        """Whether its text cannot be made a value again."""
+        return self.text.lossy or self.computed
+
+    def rewritten(self, text: str, wanted: Slot) -> str:
+        """Its text as another slot of the same field writes it."""
+        return text if self.text == wanted.text else wanted.text.render(self.text.value(text))
+
+    def under(self, end: str) -> Slot:
+        """The same slot, seen from a type that has an end to this one's type."""
+        return Slot((end, *self.path), self.text, self.computed)
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """Tokens that stand in a key only where all their slots have a text."""
+
+    tokens: tuple[Token, ...]
+
+
+Token: TypeAlias = str | Slot | Maybe
+
+
+def under(token: Token, end: str) -> Token:
+    """The same token, seen from a type that has an end to this one's type."""
+    match token:
+        case Slot():
+            return token.under(end)
+        case Maybe(tokens):
+            return Maybe(tuple(under(inner, end) for inner in tokens))
+    return token
+
+
+def joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
+    """The tokens with neighbouring literal texts as one, so that equal templates are equal."""
+    joined: list[Token] = []
+    for token in tokens:
+        if isinstance(token, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += token
+        else:
+            joined.append(token)
+    return tuple(joined)
+
+
+def _slots(tokens: tuple[Token, ...]) -> list[Slot]:
+    found: dict[str, Slot] = {}
+    for token in tokens:
+        match token:
+            case Slot():
+                found.setdefault(token.name, token)
+            case Maybe(inner):
+                for slot in _slots(inner):
+                    found.setdefault(slot.name, slot)
+    return list(found.values())
+
+
+def is_certain(optional: Maybe, tokens: tuple[Token, ...]) -> bool:
+    """Whether an optional part is always there, since each of its slots stands outside of it too."""
+    outside = {token.name for token in tokens if isinstance(token, Slot)}
+    return {slot.name for slot in _slots(optional.tokens)} <= outside
+
+
+def _with_texts(tokens: tuple[Token, ...], texts: Mapping[str, str | None]) -> tuple[Token, ...]:
+    written: list[Token] = []
+    for token in tokens:
+        match token:
+            case Slot(name=name):
+                text = texts.get(name)
+                written.append(token if text is None else text)
+            case Maybe(inner):
+                names = [slot.name for slot in _slots(inner)]
+                if any(name in texts and texts[name] is None for name in names):
+                    continue
+                part = _with_texts(inner, texts)
+                written.extend(part if all(texts.get(name) for name in names) else [Maybe(part)])
+            case _:
+                written.append(token)
+    return tuple(written)
+
+
+@dataclass(frozen=True)
+class Template:
+    """Literal text and slots, which may repeat."""
+
+    tokens: tuple[Token, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.tokens)
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Every slot once, in the order of the template."""
+        return tuple(_slots(self.tokens))
+
+    @cached_property
+    def slot_names(self) -> frozenset[str]:
+        return frozenset(slot.name for slot in self.slots)
+
+    @cached_property
+    def _pattern(self) -> tuple[re.Pattern[str], tuple[Slot, ...]]:
+        groups: dict[str, str] = {}
+
+        def shown(tokens: tuple[Token, ...]) -> str:
+            parts = []
+            for token in tokens:
+                match token:
+                    case str():
+                        parts.append(re.escape(token))
+                    case Maybe(inner):
+                        parts.append(f"(?:{shown(inner)})" + ("" if is_certain(token, self.tokens) else "?"))
+                    case Slot() if token.name in groups:
+                        parts.append(f"(?P={groups[token.name]})")
+                    case Slot():
+                        groups[token.name] = f"s{len(groups)}"
+                        parts.append(f"(?P<{groups[token.name]}>{token.text.pattern})")
+            return "".join(parts)
+
+        return re.compile(shown(self.tokens)), self.slots
+
+    def parse(self, key: str) -> dict[str, str] | None:
+        """The texts that stand in the key, by slot name; None where the key is none of this template's.
+
+        A slot inside `Maybe` that is absent is not in the answer.
+        """
+        texts = self.read(key)
+        if texts is None:
+            return None
+        return {slot.name: text for slot, text in zip(self.slots, texts, strict=True) if text is not None}
+
+    @cached_property
+    def read(self) -> Callable[[str], tuple[str | None, ...] | None]:
+        """What reads the texts that stand in a key, in the order of `slots`; None where the key is none of this
+        template's. Of a slot inside `Maybe` that is absent it is None."""
+        if not self.slots:
+            literal = self.render({})
+            return lambda key: () if key == literal else None
+        if self._around is None:
+            return self._read
+        before, after = self._around
+        start, behind = len(before), len(after)
+        least = start + behind
+        text_of = self.slots[0].text
+        accepts = text_of.acceptor
+
+        def read_only(key: str) -> tuple[str | None, ...] | None:
+            if len(key) > least and key.startswith(before) and key.endswith(after):
+                text = key[start : len(key) - behind]
+                return (text,) if accepts(text) else None
+            return None
+
+        def read_last(key: str) -> tuple[str | None, ...] | None:
+            return (key[start:],) if len(key) > start and key.startswith(before) else None
+
+        if not least:
+            return lambda key: (key,) if accepts(key) else None
+        return read_last if text_of.takes_any_text and not after else read_only
+
+    def _read(self, key: str) -> tuple[str | None, ...] | None:
+        # The same key is asked for several fields of one item, one after the other.
+        last, found = self._last[0]
+        if last != key:
+            found = self._matched(key)
+            self._last[0] = (key, found)
+        return found
+
+    @cached_property
+    def _around(self) -> tuple[str, str] | None:
+        """What stands before and behind the only slot: most keys have one, and are read without a pattern. None for
+        others."""
+        match self.tokens:
+            case (Slot(),):
+                return "", ""
+            case (str(before), Slot()):
+                return before, ""
+            case (Slot(), str(after)):
+                return "", after
+            case (str(before), Slot(), str(after)):
+                return before, after
+        return None
+
+    @property
+    def says_any_text(self) -> bool:
+        """Whether its only slot takes any text, and every text in it can be read back."""
+        return self._around is not None and self.slots[0].text.takes_any_text
+
+    @property
+    def has_optional(self) -> bool:
+        """Whether a part of it may be absent."""
+        return any(isinstance(token, Maybe) for token in self.tokens)
+
+    @cached_property
+    def _last(self) -> list[tuple[str | None, tuple[str | None, ...] | None]]:
+        """The key that was read last, and its texts."""
+        return [(None, None)]
+
+    @cached_property
+    def _repeats_optional(self) -> bool:
+        """Whether a slot of an optional part stands elsewhere too."""
+        parts = [_slots((token,)) for token in self.tokens]
+        names = [slot.name for slots in parts for slot in slots]
+        optional = {
+            slot.name for token in self.tokens if isinstance(token, Maybe) for slot in _slots((token,))
+        }
+        return any(names.count(name) > 1 for name in optional)
+
+    def _matched(self, key: str) -> tuple[str | None, ...] | None:
+        pattern, slots = self._pattern
+        match = pattern.fullmatch(key)
+        if match is None:
+            return None
+        texts = match.groups()
+        for slot, text in zip(slots, texts, strict=True):
+            if text is not None and not slot.text.accepts(text):
+                return None
+        if self._repeats_optional:
+            # An optional part whose slots stand elsewhere too is there exactly where they are.
+            named = {slot.name: text for slot, text in zip(slots, texts, strict=True)}
+            return texts if self.render(named) == key else None
+        return texts
+
+    def render(self, texts: Mapping[str, str | None]) -> str | None:
+        """The key with those texts by slot name; None where one outside `Maybe` has none."""
+        parts = []
+        for token in self.tokens:
+            if isinstance(token, str):
+                parts.append(token)
+            elif isinstance(token, Slot):
+                text = texts.get(token.name)
+                if text is None:
+                    return None
+                parts.append(text)
+            else:
+                parts.append(Template(token.tokens).render(texts) or "")
+        return "".join(parts)
+
+    def with_texts(self, texts: Mapping[str, str | None]) -> Template:
+        """The template with those texts in place of their slots; without optional parts of which one is None."""
+        return Template(_with_texts(self.tokens, texts))
+
+    def head(self, known: Collection[str]) -> tuple[Template, Template]:
+        """The template up to the first slot that is not known, and the rest from there."""
+        for count, token in enumerate(self.tokens):
+            slots = _slots((token,))
+            if not all(slot.name in known for slot in slots):
+                return Template(self.tokens[:count]), Template(self.tokens[count:])
+        return self, Template(())
+
+    def __str__(self) -> str:
+        parts = []
+        for token in self.tokens:
+            match token:
+                case str():
+                    parts.append(token.replace("{", "{{").replace("}", "}}"))
+                case Slot():
+                    parts.append(str(Reference(token.path, token.text.format)))
+                case Maybe(inner):
+                    shown = str(Template(inner))
+                    for slot in Template(inner).slots:
+                        written = Reference(slot.path, slot.text.format)
+                        shown = shown.replace(str(written), str(replace(written, optional=True)))
+                    parts.append(shown)
+        return "".join(parts)

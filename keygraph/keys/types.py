@@ -1,0 +1,406 @@
+"""The types of fields, and how each stands in an attribute.
+
+A `FieldType` is what an annotation means. `decode` makes an attribute's value the Python value that a model's
+methods see, `encode` the reverse; both raise ValueError for what does not fit. A datetime keeps the text that it
+was written as: `Moment`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from functools import cache, lru_cache, partial
+from typing import Annotated, Any, Literal, NewType, TypeAlias
+
+from keygraph.dynamo.items import Value, number, number_text
+from keygraph.keys.formats import Format
+from keygraph.names import camel, cased
+
+ID = NewType("ID", str)
+"""A text that identifies something."""
+
+Long = NewType("Long", int)
+"""An integer that may be larger than 32 bits."""
+
+JSON = Annotated[Any, "JSON"]
+"""Anything that an attribute can hold, as it is."""
+
+Kind: TypeAlias = Literal[
+    "id", "string", "int", "long", "float", "boolean", "decimal", "datetime", "date",
+    "bytes", "json", "enum", "list", "set", "object",
+]  # fmt: skip
+
+PLAIN: dict[object, Kind] = {
+    ID: "id",
+    Long: "long",
+    str: "string",
+    bool: "boolean",
+    int: "int",
+    float: "float",
+    Decimal: "decimal",
+    datetime: "datetime",
+    date: "date",
+    bytes: "bytes",
+    JSON: "json",
+    Any: "json",
+}
+"""The kinds of the annotations that are one type and nothing else."""
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+"""The bounds of GraphQL's Int, and so of a field annotated `int`."""
+
+ISO_DATETIME = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+ISO_DATE = r"\d{4}-\d\d-\d\d"
+_ISO_DATETIME = re.compile(ISO_DATETIME, re.ASCII)
+_ISO_DATE = re.compile(ISO_DATE, re.ASCII)
+
+
+class Moment(datetime):
+    """A datetime with the ISO 8601 text that it was written as."""
+
+    text: str
+
+    @classmethod
+    def of_text(cls, text: str) -> Moment:
+        """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
+        return moment_of(text)
+
+
+def is_moment(text: str) -> bool:
+    """Whether the text is a moment's."""
+    try:
+        moment_of(text)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def moment_of(text: str) -> Moment:
+    """The same as `Moment.of_text`."""
+    # The same moments are asked for again and again: whether a key is one, and then what it says.
+    if not _ISO_DATETIME.fullmatch(text):
+        raise ValueError("not a date and time of ISO 8601")
+    moment = Moment.fromisoformat(text)
+    moment.text = text
+    return moment
+
+
+def moment_text(value: datetime) -> str:
+    """How a datetime is written: its own text, else in UTC with seconds and `Z`.
+
+    A datetime that knows no zone is written without one.
+    """
+    text = getattr(value, "text", None)
+    if isinstance(text, str):
+        return text
+    if value.tzinfo is None:
+        return value.isoformat(timespec="auto")
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="auto") + "Z"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A field of a nested dataclass."""
+
+    name: str
+    type: FieldType
+    optional: bool
+    attribute: str
+    has_default: bool
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """What an annotation means: a kind, and for some kinds a Python class, an element type, members."""
+
+    kind: Kind
+    python: type | None = None
+    of: FieldType | None = None
+    of_optional: bool = False
+    members: tuple[Member, ...] = ()
+    written: Format | None = None
+    """How its values are written in keys and attributes, where the graph declares it."""
+
+    @property
+    def element(self) -> FieldType:
+        """The type of a list's or set's members; TypeError for other types."""
+        if self.of is None:
+            raise TypeError(f"{self.name} has no members")
+        return self.of
+
+    @property
+    def cls(self) -> type[Any]:
+        """The class of an enum or a nested dataclass; TypeError for other types."""
+        if self.python is None:
+            raise TypeError(f"{self.kind} has no class")
+        return self.python
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are free text."""
+        return self.kind in ("id", "string")
+
+    @property
+    def name(self) -> str:
+        """The type in words, for messages."""
+        if self.python is not None:
+            return self.python.__name__
+        return f"{self.kind} of {self.of.name}" if self.of else self.kind
+
+
+class UnknownType(Exception):
+    """The annotation is no type of a field; the message says which part of it."""
+
+
+def is_optional(annotation: object) -> tuple[object, bool]:
+    """The annotation without `| None`, and whether it had that."""
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        inner = [part for part in typing.get_args(annotation) if part is not type(None)]
+        if len(inner) < len(typing.get_args(annotation)):
+            joined: Any = inner[0]
+            for part in inner[1:]:
+                joined = joined | part
+            return joined, True
+    return annotation, False
+
+
+def union_parts(annotation: object) -> tuple[object, ...]:
+    """What a union is of; the annotation itself where it is none."""
+    is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+_SET_ELEMENTS: tuple[Kind, ...] = (
+    "id", "string", "int", "long", "float", "decimal", "datetime", "date", "bytes", "enum",
+)  # fmt: skip
+"""What a set of DynamoDB can hold: texts, numbers and bytes."""
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a graph writes attributes: the case of their names, and formats by Python type."""
+
+    case: str = "snake"
+    formats: Mapping[object, Format] = dataclasses.field(default_factory=dict)
+
+
+def field_type(annotation: object, writing: Writing, inside: tuple[type, ...] = ()) -> FieldType:
+    """The type that the (resolved) annotation means in a graph that writes attributes so.
+
+    `inside` are the dataclasses that hold the field. Raises UnknownType.
+    """
+    for plain_annotation, kind in PLAIN.items():
+        if annotation == plain_annotation:
+            return FieldType(kind, written=writing.formats.get(plain_annotation))
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (list, set, frozenset) and len(args) == 1:
+        element, optional = is_optional(args[0])
+        of = field_type(element, writing, inside)
+        if origin is not list and (optional or of.kind not in _SET_ELEMENTS):
+            raise UnknownType(f"a set cannot hold values of type {of.name}{' or None' if optional else ''}")
+        return FieldType("list" if origin is list else "set", of=of, of_optional=optional)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        if not all(isinstance(member.value, str | int) for member in annotation):
+            raise UnknownType(f"the values of {annotation.__name__} are neither texts nor integers")
+        return FieldType("enum", python=annotation)
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        if annotation in inside:
+            raise UnknownType(f"{annotation.__name__} holds itself")
+        members = _members(annotation, writing, (*inside, annotation))
+        if not members:
+            raise UnknownType(f"{annotation.__name__} has no fields")
+        names = [camel(member.name) for member in members]
+        if len(set(names)) < len(names):
+            raise UnknownType(f"two fields of {annotation.__name__} have one name in the schema")
+        return FieldType("object", python=annotation, members=members)
+    shown = getattr(annotation, "__name__", None) or str(annotation)
+    raise UnknownType(f"{shown} is no type of a field")
+
+
+def _members(cls: type, writing: Writing, inside: tuple[type, ...]) -> tuple[Member, ...]:
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except (NameError, TypeError, SyntaxError, AttributeError) as error:
+        raise UnknownType(f"{cls.__name__} cannot be read: {error}") from None
+    members = []
+    for declared in dataclasses.fields(cls):
+        annotation, optional = is_optional(hints[declared.name])
+        type_ = field_type(annotation, writing, inside)
+        has_default = not (declared.default is MISSING and declared.default_factory is MISSING)
+        members.append(
+            Member(declared.name, type_, optional, cased(declared.name, writing.case), has_default)
+        )
+    return tuple(members)
+
+
+# --- Attribute values ---------------------------------------------------------------------------------
+
+
+def decode(type_: FieldType, value: Value) -> Any:
+    """The Python value of an attribute. Raises ValueError where it does not fit the type."""
+    if type_.written is not None and type_.written.parse is not None and isinstance(value, str):
+        # What somebody else wrote in the usual way is still understood.
+        with contextlib.suppress(ValueError):
+            return type_.written.value(value)
+    return _DECODERS[type_.kind](type_, value)
+
+
+def decoder(type_: FieldType) -> Callable[[Value], Any]:
+    """What decodes the values of one type, as `decode` does."""
+    return partial(decode if type_.written is not None else _DECODERS[type_.kind], type_)
+
+
+def encode(type_: FieldType, value: Any) -> Value:
+    """The attribute of a Python value, the reverse of `decode`. Raises ValueError."""
+    if type_.written is not None:
+        return type_.written.text(value)
+    return _ENCODERS[type_.kind](type_, value)
+
+
+def _expect(value: object, *kinds: type) -> Any:
+    if type(value) not in kinds:
+        raise ValueError(f"a {type(value).__name__}")
+    return value
+
+
+def _decode_id(type_: FieldType, value: Value) -> str:
+    return number_text(value) if isinstance(value, Decimal) else str(_expect(value, str))
+
+
+def _decode_integer(type_: FieldType, value: Value) -> int:
+    return _integer(_expect(value, Decimal), is_short=type_.kind == "int")
+
+
+@lru_cache(maxsize=4096)
+def _integer(exact: Decimal, *, is_short: bool) -> int:
+    # Quantities, versions and counts are mostly the same few.
+    if exact != exact.to_integral_value():
+        raise ValueError("a fraction")
+    if is_short and not INT_MIN <= exact <= INT_MAX:
+        raise ValueError("an integer of more than 32 bits: declare the field as Long")
+    return int(exact)
+
+
+def _decode_enum(type_: FieldType, value: Value) -> Enum:
+    plain = int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
+    members = _enum_members(typing.cast(Any, type_.cls))
+    found = members.get(plain) if isinstance(plain, str | int) else None
+    if found is None or type(found.value) is not type(plain):
+        raise ValueError("none of the enum's values")
+    return found
+
+
+@cache
+def _enum_members(cls: Any) -> dict[object, Enum]:
+    """The members of an enum by their values."""
+    return {member.value: member for member in cls}
+
+
+def _decode_list(type_: FieldType, value: Value) -> list[Any]:
+    if isinstance(value, frozenset):
+        members: list[Any] = sorted(value)
+    else:
+        members = _expect(value, list)
+    if type_.of_optional:
+        return [None if member is None else decode(type_.element, member) for member in members]
+    return [decode(type_.element, member) for member in members]
+
+
+def _decode_object(type_: FieldType, value: Value) -> Any:
+    content: Mapping[str, Value] = _expect(value, dict)
+    values: dict[str, Any] = {}
+    for member in type_.members:
+        found = content.get(member.attribute)
+        if member.attribute not in content and member.has_default:
+            continue
+        if found is None and not member.optional:
+            raise ValueError(f"{member.name} is missing")
+        values[member.name] = None if found is None else decode(member.type, found)
+    return type_.cls(**values)
+
+
+_DECODERS: dict[Kind, Callable[[FieldType, Any], Any]] = {
+    "id": _decode_id,
+    "string": lambda type_, value: _expect(value, str),
+    "int": _decode_integer,
+    "long": _decode_integer,
+    "float": lambda type_, value: float(_expect(value, Decimal)),
+    "boolean": lambda type_, value: _expect(value, bool),
+    "decimal": lambda type_, value: _expect(value, Decimal),
+    "datetime": lambda type_, value: Moment.of_text(_expect(value, str)),
+    "date": lambda type_, value: _decode_date(value),
+    "bytes": lambda type_, value: _expect(value, bytes),
+    "json": lambda type_, value: value,
+    "enum": _decode_enum,
+    "list": _decode_list,
+    "set": lambda type_, value: set(_decode_list(type_, value)),
+    "object": _decode_object,
+}
+
+
+def _decode_date(value: Value) -> date:
+    text = _expect(value, str)
+    if not _ISO_DATE.fullmatch(text):
+        raise ValueError("not a date of ISO 8601")
+    return date.fromisoformat(text)
+
+
+def _encode_set(type_: FieldType, value: Any) -> Value:
+    return frozenset(typing.cast(Any, encode(type_.element, member)) for member in value)
+
+
+def _encode_list(type_: FieldType, value: Any) -> Value:
+    return [None if member is None else encode(type_.element, member) for member in value]
+
+
+def _encode_object(type_: FieldType, value: Any) -> Value:
+    pairs = ((member, getattr(value, member.name)) for member in type_.members)
+    return {member.attribute: encode(member.type, inner) for member, inner in pairs if inner is not None}
+
+
+def _encode_enum(type_: FieldType, value: Any) -> Value:
+    return number(value.value) if isinstance(value.value, int) else str(value.value)
+
+
+_ENCODERS: dict[Kind, Callable[[FieldType, Any], Value]] = {
+    "id": lambda type_, value: str(value),
+    "string": lambda type_, value: str(value),
+    "int": lambda type_, value: number(value),
+    "long": lambda type_, value: number(value),
+    "float": lambda type_, value: number(repr(value)),
+    "boolean": lambda type_, value: bool(value),
+    "decimal": lambda type_, value: number(value),
+    "datetime": lambda type_, value: moment_text(value),
+    "date": lambda type_, value: value.isoformat(),
+    "bytes": lambda type_, value: bytes(value),
+    "json": lambda type_, value: plain(value),
+    "enum": _encode_enum,
+    "list": _encode_list,
+    "set": _encode_set,
+    "object": _encode_object,
+}
+
+
+def plain(value: Any) -> Value:
+    """JSON-like Python data as an attribute's value: numbers exact, sequences as lists. Raises ValueError."""
+    match value:
+        case None | bool() | str() | bytes() | frozenset():
+            return value
+        case int() | Decimal():
+            return number(value)
+        case float():
+            return number(repr(value))
+        case Mapping():
+            return {str(name): plain(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [plain(inner) for inner in value]
+    raise ValueError(f"a value of type {type(value).__name__}")

@@ -1,0 +1,127 @@
+"""Ends of several node types: how the key of one node or another stands in a key, and which of them it is.
+
+Where the keys of the members are alike, an end is written out as that of one type would be. Where they differ, the
+whole partition key stands for the node: `NodeText` is that placeholder, and its text tells the member.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from keygraph.keys.template import Maybe, Slot, Template, Token, joined, under
+from keygraph.keys.text import KeyText
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Members whose keys are alike, and the template of their partition key."""
+
+    members: tuple[str, ...]
+    partition: Template
+
+
+@dataclass(frozen=True)
+class NodeText(KeyText):
+    """The partition key of a node of one of several types, as the text of a placeholder.
+
+    Its value is that text. Equal ones tell the same types by the same keys.
+    """
+
+    variants: tuple[Variant, ...] = ()
+    """The ways in which the key can be written; one that is a special case of another comes before it."""
+
+    def __post_init__(self) -> None:
+        patterns = (_pattern(variant.partition.tokens) for variant in self.variants)
+        object.__setattr__(self, "pattern", f"(?:{'|'.join(patterns)})")
+        object.__setattr__(self, "lossy", False)
+        object.__setattr__(self, "ordered", False)
+
+    @cached_property
+    def takes_any_text(self) -> bool:
+        return False
+
+    def read(self, text: str) -> tuple[Variant, dict[str, str]]:
+        """The variant of a key, and the texts in it by slot. Raises ValueError where it is none of a member."""
+        for variant in self.variants:
+            texts = variant.partition.parse(text)
+            if texts is not None:
+                return variant, texts
+        raise ValueError("no key of a member")
+
+    def render(self, value: object) -> str:
+        """The text itself. Raises ValueError where it is no key of a member."""
+        if not isinstance(value, str):
+            raise ValueError("no text")
+        self.read(value)
+        return value
+
+    def value(self, text: str) -> str:
+        return text
+
+    def _accepts(self, text: str) -> bool:
+        return any(variant.partition.parse(text) is not None for variant in self.variants)
+
+
+def _pattern(tokens: tuple[Token, ...]) -> str:
+    """What such keys look like, without names for the parts; `accepts` decides the rest."""
+    parts = []
+    for token in tokens:
+        match token:
+            case str():
+                parts.append(re.escape(token))
+            case Maybe(inner):
+                parts.append(f"(?:{_pattern(inner)})?")
+            case Slot():
+                parts.append(f"(?:{token.text.pattern})")
+    return "".join(parts)
+
+
+def written_out(templates: tuple[Template, ...]) -> Iterator[tuple[Template, ...]]:
+    """The templates with each placeholder of a union written out as each of its members' keys.
+
+    One that stands in several places is the same node in all of them.
+    """
+    for template in templates:
+        for slot in template.slots:
+            if isinstance(slot.text, NodeText):
+                for variant in slot.text.variants:
+                    yield from written_out(tuple(taking(each, slot, variant) for each in templates))
+                return
+    yield templates
+
+
+def in_use(templates: tuple[Template, ...], texts: Mapping[str, str | None]) -> tuple[Template, ...]:
+    """The templates with each placeholder of a union written out as the member's key that its text is."""
+    for template in templates:
+        for slot in template.slots:
+            text = texts.get(slot.name)
+            if isinstance(slot.text, NodeText) and text is not None and slot.text.accepts(text):
+                variant, inner = slot.text.read(text)
+                prefix = ".".join(slot.path)
+                own = {f"{prefix}.{name}": each for name, each in inner.items()}
+                written = tuple(taking(each, slot, variant) for each in templates)
+                return in_use(written, {**texts, **own})
+    return templates
+
+
+def taking(template: Template, slot: Slot, variant: Variant) -> Template:
+    """The template with a placeholder of a union written out as one of its members' keys."""
+    if slot.name not in template.slot_names:
+        return template
+    key = variant.partition.tokens
+    for step in reversed(slot.path):
+        key = tuple(under(token, step) for token in key)
+    return Template(joined(_replaced(template.tokens, slot, key)))
+
+
+def _replaced(tokens: tuple[Token, ...], slot: Slot, key: tuple[Token, ...]) -> Iterator[Token]:
+    for token in tokens:
+        if isinstance(token, Maybe):
+            yield replace(token, tokens=joined(_replaced(token.tokens, slot, key)))
+        elif isinstance(token, Slot) and token.name == slot.name:
+            yield from key
+        else:
+            yield token

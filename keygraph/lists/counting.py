@@ -1,0 +1,77 @@
+"""Counting lists: by the store where its answer is the list's, else by keys that are recognised here.
+
+A count reads what it counts, whoever counts: DynamoDB charges for the items' sizes either way. So it has a bound, in
+pages of at most 1 MB (128 read units), beyond which there is no count.
+
+What is counted is what paging through the list finds: the items of its type, by type attribute and key, that meet its
+conditions. With one exception: where items say their type, the store is believed, and counts an item that says it of
+itself under a key that is none of the type's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from keygraph.dynamo.store import Count, Query, Store
+from keygraph.lists.listing import NeighbourList
+from keygraph.lists.projection import list_projection
+
+
+def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
+    """What is sent at first to count the list: one for each shard and piece of the range, all at once.
+
+    Counts, where the store's own is the list's; else Queries for keys that are recognised here.
+    """
+    index, filter_, by_store = neighbours.index_name, neighbours.count_filter, neighbours.counted
+    spans = [
+        span for span in (neighbours.reading.pieces if by_store is None else by_store) if not span.is_empty
+    ]
+    parts = [(partition, span.range) for partition in neighbours.partitions for span in spans]
+    if by_store is not None:
+        return [Count(partition, index, range_, filter_) for partition, range_ in parts]
+    projection = list_projection(neighbours, frozenset())
+    return [Query(partition, index, range_, filter_, projection=projection) for partition, range_ in parts]
+
+
+@dataclass(slots=True)
+class _Pages:
+    """How many more pages may be read."""
+
+    left: int
+
+    def take(self) -> bool:
+        """Whether one more may be; it counts as read."""
+        self.left -= 1
+        return self.left >= 0
+
+
+async def count(store: Store, neighbours: NeighbourList, most_pages: int) -> int | None:
+    """How many items the list has; None where it takes more pages to know it. Raises a StoreError.
+
+    One page of each shard, and of each piece of the range, is read at least, all of them at once.
+    """
+    requests = count_requests(neighbours)
+    pages = _Pages(max(most_pages, len(requests)))
+    counts = await asyncio.gather(*(_counted(store, neighbours, request, pages) for request in requests))
+    known = [number for number in counts if number is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+async def _counted(
+    store: Store, neighbours: NeighbourList, request: Count | Query, pages: _Pages
+) -> int | None:
+    """What a request finds, and those that go on after it."""
+    total = 0
+    while pages.take():
+        if isinstance(request, Count):
+            counted = await store.send(request)
+            total, last = total + counted.count, counted.last
+        else:
+            page = await store.send(request)
+            total, last = total + sum(neighbours.includes(item) for item in page.items), page.last
+        if last is None:
+            return total
+        request = replace(request, start=last)
+    return None

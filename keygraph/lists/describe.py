@@ -1,0 +1,139 @@
+"""The DynamoDB request that each access path becomes, with placeholders where values will be.
+
+A path's range is made as a list's is (`keygraph.lists.siblings`) and rendered as it is sent (`keygraph.engines.dynamodb.requests`); only the
+values are the placeholders of the templates: `PK = USER#{user_id} AND begins_with(SK, ORDER#)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.store import BatchGet, Count, Query
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.dynamodb.requests import Wire, render
+from keygraph.graph import Graph
+from keygraph.lists.placeholders import shown_key, shown_list
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+
+_PLACEHOLDER = re.compile(r"[#:][nv]\d+")
+_UNSEEN = re.compile("[\\0-\x1f\x7f\U0010ffff]")
+"""The characters of bounds that nobody sees: they are written as \\u{10FFFF}."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedRequest:
+    """A request as text."""
+
+    operation: str
+    index: str | None
+    """None for the table itself."""
+    keys: str
+    """The condition on the keys; where the range is split around siblings, one for each piece."""
+    filter: str | None = None
+    """What the store leaves out of the range."""
+    times: int = 1
+    """How many requests are sent at once: one for each shard."""
+    projection: str | None = None
+    """The attributes that are sent; None for all of them."""
+    limit: int | None = None
+    """How many items are looked at."""
+    is_backward: bool = False
+    counts: bool = False
+    """Whether nothing but the number of items is sent."""
+
+
+def key_request(
+    graph: Graph,
+    record: RecordType,
+    identity: tuple[str, ...] | None = None,
+    projection: tuple[Path, ...] | None = None,
+) -> DescribedRequest:
+    """How one item is read by its key: GetItem, or BatchGetItem of all the shards where it can stand."""
+    keys = record.table_keys
+    [wire] = render(BatchGet((shown_key(record, identity),), projection), _as_texts(graph.table))
+    names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
+    shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
+    asked = _expression(wire, "ProjectionExpression")
+    if keys.shards:
+        shown = f"{shown}, shard 0 to {keys.shards - 1}"
+        return DescribedRequest("BatchGetItem", None, shown, projection=asked)
+    return DescribedRequest(wire.operation, None, shown, projection=asked)
+
+
+def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
+    """How the path is read where nothing narrows its range: a Query for each shard."""
+    neighbours = shown_list(graph, path)
+    filter_, index = neighbours.store_filter, path.keys.index_name
+    queries = [
+        Query(neighbours.partitions[0], index, piece.range, filter_) for piece in neighbours.reading.pieces
+    ]
+    return described_requests(graph, queries, path.keys.shards or 1)
+
+
+def described_requests(graph: Graph, requests: Sequence[Query | Count], times: int = 1) -> DescribedRequest:
+    """The requests for the pieces of one range as one, of which the keys may be placeholders."""
+    wires = [wire for request in requests for wire in render(request, _as_texts(graph.table))]
+    if not wires:
+        return DescribedRequest(
+            "Query", requests[0].index if requests else None, "nothing: no item can match"
+        )
+    first = wires[0]
+    return DescribedRequest(
+        first.operation,
+        requests[0].index,
+        ", then ".join(_expression(wire, "KeyConditionExpression") or "" for wire in wires),
+        _expression(first, "FilterExpression"),
+        times,
+        _expression(first, "ProjectionExpression"),
+        first.body.get("Limit"),
+        first.body.get("ScanIndexForward") is False,
+        first.body.get("Select") == "COUNT",
+    )
+
+
+def required_arguments(path: AccessPath) -> list[str]:
+    """What a reader of the path says besides its owner."""
+    return [argument.name for argument in path.required]
+
+
+def narrowing_arguments(path: AccessPath) -> list[str]:
+    """By what a reader can narrow the range along the sort key, from left to right."""
+    return [argument.name for argument in path.ranged]
+
+
+def _as_texts(table: Table) -> Table:
+    """The table as if all its keys were texts, so that they can be shown as placeholders."""
+
+    def keys(keyed: Table | Index) -> list[str]:
+        return [key.name for key in keyed.keys]
+
+    indexes = [
+        Index(index.name, *keys(index), projection=index.projection, local=index.local)
+        for index in table.indexes
+    ]
+    partition, *sort = keys(table)
+    return Table(table.name, partition_key=partition, sort_key=sort[0] if sort else None, indexes=indexes)
+
+
+def _expression(wire: Wire, name: str) -> str | None:
+    """An expression of the request with its names and values written out."""
+    text = wire.body.get(name)
+    if text is None:
+        return None
+    names = wire.body.get("ExpressionAttributeNames", {})
+    values = wire.body.get("ExpressionAttributeValues", {})
+
+    def written(found: re.Match[str]) -> str:
+        placeholder = found[0]
+        return str(names[placeholder]) if placeholder in names else _value(values[placeholder])
+
+    return _PLACEHOLDER.sub(written, text)
+
+
+def _value(typed: Mapping[str, object]) -> str:
+    [content] = typed.values()
+    return _UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):X}}}", str(content))

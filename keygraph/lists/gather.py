@@ -1,0 +1,140 @@
+"""Reading a node together with its lists: one Query for what stands side by side in a partition.
+
+The rule: of a node whose model says that its partition is small, the node's item and the pages of its lists there are
+read by one Query where their ranges follow each other and no other type's items can stand between them. Behind a list
+of which less than a full page is asked for, nothing is read with it: the rest of that list would be. The Query looks at
+no more items than the reads apart might: so many as the pages have, one to see whether more follow, and the node. What
+it does not come to is read apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Query, Store
+from keygraph.dynamo.table import Key, KeyValue
+from keygraph.graph import Graph
+from keygraph.lists.listing import NeighbourList
+from keygraph.lists.ranges import Span
+from keygraph.lists.reading import Extent, Found
+from keygraph.lists.siblings import is_between
+
+FULL_PAGE = 20
+"""A page of so many neighbours is taken to be all that there are, where the partition is said to be small."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is read with others: a page of a list, or a node's item (`neighbours` is None)."""
+
+    span: Span
+    most: int
+    """How many items of it are read at most."""
+    neighbours: NeighbourList | None = None
+    extent: Extent | None = None
+
+
+@dataclass(eq=False)
+class Together:
+    """What one Query reads."""
+
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def span(self) -> Span:
+        return self.parts[0].span.hull(self.parts[-1].span)
+
+    def request(self, key: Key, projection: tuple[Path, ...] | None) -> Query:
+        """The Query that reads them, in the partition of a node."""
+        most = sum(part.most for part in self.parts)
+        return Query(key[0], range=self.span.range, projection=projection, limit=most)
+
+
+def node_part(key: Key) -> Part:
+    """A node's own item."""
+    return Part(Span(key[1], key[1]), 1)
+
+
+def list_part(neighbours: NeighbourList, extent: Extent, key: Key) -> Part | None:
+    """A page of a list that stands in the partition of a node; None where it has to be read apart.
+
+    That is where a cursor or a filter is given, where it is read backward, and where siblings are in its range.
+    """
+    reading = neighbours.reading
+    if neighbours.index_name is not None or neighbours.partitions != key[:1] or len(key) < 2:
+        return None
+    if not extent.forward or extent.after is not None or extent.until is not None:
+        return None
+    if neighbours.condition is not None or neighbours.filter is not None or reading.others:
+        return None
+    if len(reading.pieces) != 1 or reading.pieces[0].is_empty or extent.count == 0:
+        return None
+    return Part(
+        reading.pieces[0], extent.count + extent.look_ahead + len(reading.singles), neighbours, extent
+    )
+
+
+def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: bool = False) -> list[Together]:
+    """The parts of the partition in which a node stands, those together that one Query reads.
+
+    `is_shown`: the node's key is no real one, but shows its placeholders.
+    """
+    found: list[Together] = []
+    for part in sorted(parts, key=lambda part: part.span.low or ""):
+        if (
+            found
+            and _is_whole(found[-1].parts[-1])
+            and not _is_apart(graph, key, found[-1].parts[-1].span, part.span, is_shown=is_shown)
+        ):
+            found[-1].parts.append(part)
+        else:
+            found.append(Together([part]))
+    return found
+
+
+def _is_whole(part: Part) -> bool:
+    """Whether what is read of a part is likely all that there is of it."""
+    return part.extent is None or part.extent.count >= FULL_PAGE
+
+
+def _is_apart(graph: Graph, key: Key, before: Span, after: Span, *, is_shown: bool) -> bool:
+    """Whether other items may stand between two ranges, or whether they overlap."""
+    if before.high is None or after.low is None or not isinstance(before.high, str):
+        return True
+    gap = Span(before.high if before.below else before.high + "\0", after.low, below=True)
+    if before.high > after.low or (before.high == after.low and not before.below):
+        return True
+    return not gap.is_empty and is_between(graph, key[0], gap, is_shown=is_shown)
+
+
+async def read_together(
+    store: Store, key: Key, together: Together, projection: tuple[Path, ...] | None
+) -> dict[Part, Found | Item | None]:
+    """What one Query finds of the parts: pages of lists, the node's item. What it did not come to is not there.
+
+    Raises a StoreError.
+    """
+    sort_key = store.table.keys[1].name
+    page = await store.send(together.request(key, projection))
+    found: dict[Part, Found | Item | None] = {}
+    for part in together.parts:
+        items = [item for item in page.items if part.span.contains(cast(KeyValue, item[sort_key]))]
+        is_whole = page.last is None or _is_behind(part.span, page.last[1])
+        if part.neighbours is None or part.extent is None:
+            if items or is_whole:
+                found[part] = items[0] if items else None
+            continue
+        count = part.extent.count
+        own = part.neighbours.included(items)
+        if is_whole or len(own) >= count + part.extent.look_ahead:
+            found[part] = Found(own[:count], part.extent.look_ahead and len(own) > count, None)
+    return found
+
+
+def _is_behind(span: Span, sort: KeyValue) -> bool:
+    """Whether a place is at the end of a range or behind it."""
+    return span.high is not None and bool(sort >= span.high)

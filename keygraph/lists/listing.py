@@ -1,0 +1,387 @@
+"""One list of one node: an access path with its values, as the range of keys that it reads.
+
+A `NeighbourList` is a value. It says which partitions are read (one for each shard), which part of the sort key,
+and what is decided by a filter in the store or by a condition here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, cast
+
+from keygraph.dynamo.conditions import And, Condition, holds, paths_of
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import KeyValue, Position
+from keygraph.graph import Graph
+from keygraph.lists.ranges import Narrowing, Span, said, sort_span, undecided
+from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
+from keygraph.model.paths import AccessPath
+
+
+class Place(NamedTuple):
+    """Where an item stands in a list: the shard (0 where there is one), and its position there."""
+
+    shard: int
+    position: Position
+
+
+class Located(NamedTuple):
+    """An item of a list, and the texts that identify it."""
+
+    item: Item
+    identity: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ListShape:
+    """What is the same for a list's owners: an access path, and what a reader says of it."""
+
+    graph: Graph
+    path: AccessPath
+    filter: Condition | None = None
+    """What the store decides."""
+    narrowed: tuple[tuple[str, Narrowing], ...] = ()
+    """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
+    said: tuple[tuple[str, str], ...] = ()
+    """The texts of the sort key's slots that a reader has said, by slot."""
+    condition: Condition | None = None
+    """What is decided here, on whole items."""
+    is_shown: bool = False
+    """Whether it has placeholders where its owner's key will be (`keygraph.lists.placeholders`)."""
+
+    @cached_property
+    def filter_with_type(self) -> Condition | None:
+        """What the store decides where it decides the type too, by which the items of no type are left out."""
+        type_condition = self.graph.type_condition(self.path)
+        return _joined([part for part in (type_condition, self.filter) if part is not None])
+
+
+class NeighbourList:
+    """A list with its values. Equal ones are the same list."""
+
+    __slots__ = (
+        "_hash",
+        "_reading",
+        "graph",
+        "partitions",
+        "path",
+        "prefix",
+        "shape",
+        "span",
+        "values",
+    )
+
+    def __init__(
+        self,
+        shape: ListShape,
+        partitions: tuple[KeyValue, ...],
+        prefix: str,
+        span: Span,
+        values: tuple[tuple[str, str | None], ...],
+        reading: Reading | None = None,
+    ) -> None:
+        """`partitions` are the partition keys of the shards; `prefix` is what every sort key of the list begins with;
+        `values` is what the list itself fixes: the texts of the owner's key and of the required arguments, by slot.
+        `reading` is what is read, where somebody knows it.
+        """
+        self.shape = shape
+        self.graph = shape.graph
+        self.path = shape.path
+        self.partitions = partitions
+        self.prefix = prefix
+        self.span = span
+        self.values = values
+        self._reading = reading
+        # What tells most lists of one operation apart. They are asked for it often.
+        self._hash = hash((id(shape.path), partitions, span.low))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, NeighbourList)
+            and self._hash == other._hash
+            and self._compared == other._compared
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def _compared(self) -> tuple[object, ...]:
+        return self.shape, self.partitions, self.prefix, self.span, self.values
+
+    @property
+    def index_name(self) -> str | None:
+        return self.path.keys.index_name
+
+    @property
+    def has_sort_key(self) -> bool:
+        return len(self.path.keys.attributes) == 2
+
+    @property
+    def filter(self) -> Condition | None:
+        """What the store decides."""
+        return self.shape.filter
+
+    @property
+    def condition(self) -> Condition | None:
+        """What is decided here, on whole items."""
+        return self.shape.condition
+
+    @property
+    def narrowed(self) -> tuple[tuple[str, Narrowing], ...]:
+        """What is said of the sort key that the order of the keys does not decide alone."""
+        return self.shape.narrowed
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether a client says a condition on its items."""
+        return self.shape.filter is not None or self.shape.condition is not None
+
+    # --- Siblings -------------------------------------------------------------------------------------
+
+    @property
+    def reading(self) -> Reading:
+        """What of the range is read, and which siblings with it."""
+        found = self._reading
+        if found is None:
+            found = self._reading = self._made_reading()
+        return found
+
+    def _made_reading(self) -> Reading:
+        if not self.graph.siblings(self.path):
+            return reading_alone(self.span)
+        return without_siblings(
+            self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.shape.is_shown
+        )
+
+    @property
+    def texts(self) -> dict[str, str | None]:
+        """The texts that every key of the list has, by slot."""
+        return {**dict(self.values), **dict(self.shape.said)}
+
+    @property
+    def store_filter(self) -> Condition | None:
+        """All that the store filters by: the type too, where any number of siblings may be read."""
+        return self.shape.filter_with_type if self.reading.others else self.shape.filter
+
+    @property
+    def count_filter(self) -> Condition | None:
+        """What a count is filtered by: the type too, of which items that no type accepts have none."""
+        return self.shape.filter_with_type
+
+    @property
+    def counted(self) -> tuple[Span, ...] | None:
+        """The parts of the range of which the store's own count is the list's; None where items are recognised here.
+
+        The store is asked where items say their type and siblings say another one, or where every key that can stand
+        there is one of the list's. In an index of other keys than the table's any item may have one that is.
+        """
+        if self.condition is not None or self.path.reads_others or self.narrowed:
+            return None
+        reading = self.reading
+        if self.graph.type_condition(self.path) is None:
+            if not self.path.reads_table_keys or reading.apart is None:
+                return None
+            return filled(self.path, reading.apart, self.texts)
+        own = self.graph.type_value(self.path.record)
+        if all(self.graph.type_value(sibling) != own for sibling in (*reading.singles, *reading.others)):
+            return reading.pieces
+        return reading.apart
+
+    # --- What is in the list --------------------------------------------------------------------------
+
+    def identified(self, item: Item) -> tuple[str, ...] | None:
+        """The identity of an item that was read in the list's range; None where it is not in the list."""
+        identity = self.graph.identifier(self.path.record, self.path.keys)(item)
+        return identity if identity is None or self._is_fitting(item) else None
+
+    def _is_fitting(self, item: Item) -> bool:
+        """Whether an item of the list's type is in the list, as far as the range does not say so."""
+        path = self.path
+        if (self.narrowed or path.reads_others) and not self._fixes(item):
+            return False
+        return self.condition is None or holds(self.condition, path.record.completed(item))
+
+    def includes(self, item: Item) -> bool:
+        """Whether an item that was read in the list's range is in the list."""
+        return self.identified(item) is not None
+
+    def included(self, items: Iterable[Item]) -> list[Located]:
+        """Those of the items, which were read in the list's range, that are in the list."""
+        identify = self.graph.identifier(self.path.record, self.path.keys)
+        found = [Located(item, identity) for item in items if (identity := identify(item)) is not None]
+        if self.narrowed or self.path.reads_others or self.condition is not None:
+            return [located for located in found if self._is_fitting(located.item)]
+        return found
+
+    def sort_of(self, item: Item) -> KeyValue:
+        """The sort key of an item of the list; empty where there is none. KeyError where it lacks it."""
+        keys = self.path.keys.attributes
+        return cast(KeyValue, item[keys[1].name]) if len(keys) == 2 else ""
+
+    def covers(self, item: Item) -> bool:
+        """Whether an item that was read elsewhere stands in this list, every condition counted."""
+        keys = self.path.keys
+        values = [item.get(key.name) for key in keys.attributes]
+        if values[0] not in self.partitions:
+            return False
+        if len(values) == 2:
+            sort = values[1]
+            if not keys.attributes[1].holds(sort) or not self.reads(cast(KeyValue, sort)):
+                return False
+        if self.filter is not None and not holds(self.filter, self.path.record.completed(item)):
+            return False
+        return self.graph.recognise(item) is self.path.record and self._is_fitting(item)
+
+    def reads(self, sort: KeyValue) -> bool:
+        """Whether items with that sort key are looked at."""
+        return any(piece.contains(sort) for piece in self.reading.pieces)
+
+    def _fixes(self, item: Item) -> bool:
+        """Whether the item's keys hold what the list fixes, which its range alone does not say."""
+        texts = self.path.keys.parse(item)
+        if texts is None or any(texts.get(name, text) != text for name, text in self.values):
+            return False
+        return all(narrowing.contains(texts.get(name)) for name, narrowing in self.narrowed)
+
+    def place_of(self, item: Item) -> Place:
+        """Where an item of the list stands. KeyError where it lacks a key."""
+        position = self.path.position_of(item)
+        return Place(self.partitions.index(position[0]), position)
+
+    def sort_value(self, place: Place) -> KeyValue:
+        """The sort key at a place; empty where there is no sort key."""
+        return place.position[1] if self.has_sort_key else ""
+
+    def order_of(self, place: Place) -> tuple[Any, int]:
+        """By what places are ordered along the sort key: equal keys by their shards."""
+        return self.sort_value(place), place.shard
+
+    def mark(self, place: Place) -> tuple[int | None, KeyValue | None, tuple[KeyValue, ...]]:
+        """What tells a place from the others of the list: the shard, the sort key after what the list fixes, and
+        on an index the table's key."""
+        shard = place.shard if len(self.partitions) > 1 else None
+        if not self.has_sort_key:
+            return shard, None, place.position[1:]
+        sort = place.position[1]
+        return shard, sort[len(self.prefix) :] if isinstance(sort, str) else sort, place.position[2:]
+
+    def place(self, shard: int | None, sort: KeyValue | None, others: tuple[KeyValue, ...]) -> Place:
+        """The place that a mark tells. ValueError where it is none of this list."""
+        number = shard or 0
+        wanted = len(self.graph.table.position(self.index_name)) - (2 if self.has_sort_key else 1)
+        is_whole = (sort is not None) == self.has_sort_key and len(others) == wanted
+        if not is_whole or not 0 <= number < len(self.partitions):
+            raise ValueError("no mark of this list")
+        own = () if sort is None else (self.prefix + sort if isinstance(sort, str) else sort,)
+        return Place(number, (self.partitions[number], *own, *others))
+
+
+_SPANS_KEPT = 64
+"""How many ranges of the sort key a form keeps."""
+
+
+class ListForm:
+    """A path with what a reader says of it, which is the same for all owners; bound to an owner it is a list."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        path: AccessPath,
+        required: Mapping[str, str | None] | None = None,
+        ranged: Mapping[str, Narrowing] | None = None,
+        where: Condition | None = None,
+    ) -> None:
+        """`required` are the texts of the arguments by name."""
+        self._path = path
+        self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
+        self._ranged = ranged or {}
+        filter_, condition = split_condition(where, path, graph)
+        narrowed = undecided(path, self._ranged)
+        self._shape = ListShape(graph, path, filter_, narrowed, said(path, self._ranged), condition)
+        shards = [slot for slot in path.keys.partition.slots if slot.is_shard]
+        self._shards = [
+            {slot.name: slot.text.render(shard) for slot in shards} for shard in range(path.keys.shards or 1)
+        ]
+        # What the range is made of besides the prefix; it is the same for most owners.
+        self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
+        self._spans: dict[tuple[str | None, ...], tuple[Span, Reading | None]] = {}
+        self._is_alone = not graph.siblings(path)
+
+    def of(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
+        """The list of an owner (its identity).
+
+        Raises BadUserInput where the arguments make no key, or where those of the sort key leave a gap.
+        """
+        path = self._path
+        texts = self._texts if owner is None else {**path.texts_of_owner(owner), **self._texts}
+        prefix = path.prefix.render(texts) or ""
+        place = (prefix, *[texts.get(name) for name in self._in_range])
+        known = self._spans.get(place)
+        if known is None:
+            span = sort_span(path, prefix, texts, self._ranged)
+            known = span, reading_alone(span) if self._is_alone else None
+            if len(self._spans) < _SPANS_KEPT:
+                self._spans[place] = known
+        return NeighbourList(
+            self._shape,
+            tuple([self._partition({**texts, **shard} if shard else texts) for shard in self._shards]),
+            prefix,
+            known[0],
+            tuple(sorted(texts.items())),
+            known[1],
+        )
+
+    def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
+        keys = self._path.keys
+        return keys.attributes[0].value(self._shape.graph.render(self._path.record, keys, 0, texts))
+
+
+def bind(
+    graph: Graph,
+    path: AccessPath,
+    owner: tuple[str, ...] | None = None,
+    required: Mapping[str, str | None] | None = None,
+    ranged: Mapping[str, Narrowing] | None = None,
+    where: Condition | None = None,
+) -> NeighbourList:
+    """The list of an owner (its identity), with the texts of the arguments by name.
+
+    Raises BadUserInput where they make no key, or where the sort key's arguments leave a gap.
+    """
+    return ListForm(graph, path, required, ranged, where).of(owner)
+
+
+# --- Conditions ---------------------------------------------------------------------------------------
+
+
+def split_condition(
+    where: Condition | None, path: AccessPath, graph: Graph
+) -> tuple[Condition | None, Condition | None]:
+    """What of a condition the store can decide, and what is decided here.
+
+    DynamoDB's filter may not name a key of what is read, and does not see what stands in a key alone.
+    """
+    if where is None:
+        return None, None
+    undecidable = path.record.attributes_in_keys | {key.name for key in path.keys.attributes}
+    parts = where.conditions if isinstance(where, And) else (where,)
+
+    def is_decidable(part: Condition) -> bool:
+        return all(
+            name not in undecidable and graph.table.has(path.keys.index_name, name)
+            for name, *_ in paths_of(part)
+        )
+
+    return (
+        _joined([part for part in parts if is_decidable(part)]),
+        _joined([part for part in parts if not is_decidable(part)]),
+    )
+
+
+def _joined(parts: list[Condition]) -> Condition | None:
+    return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))

@@ -1,0 +1,79 @@
+"""The edges of a list to nodes that a reader names: read by their keys where the two ends make these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Equals, Query, Range, Store, pages
+from keygraph.dynamo.table import Key
+from keygraph.keys.template import Template
+from keygraph.lists.listing import Located, NeighbourList
+from keygraph.lists.ranges import beginning_with
+from keygraph.model.paths import AccessPath
+
+
+async def read_to(
+    store: Store, neighbours: NeighbourList, owner: tuple[str, ...], nodes: Sequence[tuple[str, ...]]
+) -> list[Located]:
+    """The edges of the list from its owner to these nodes (identities), in the order of the list.
+
+    One BatchGet where the two ends make the whole table key, else one Query for each node.
+    """
+    path = neighbours.path
+    if path.finds_by_node:
+        keys = edge_keys(neighbours, owner, nodes)
+        items = [item for item in (await store.send(BatchGet(tuple(keys)))).items if item is not None]
+    else:
+        texts = [path.edge_texts(owner, node) for node in nodes]
+        requests = [request for each in texts for request in _requests_between(path, each)]
+        items = [
+            item for found in await asyncio.gather(*(_all(store, r) for r in requests)) for item in found
+        ]
+    return in_list(neighbours, items)
+
+
+def edge_keys(
+    neighbours: NeighbourList, owner: tuple[str, ...], nodes: Sequence[tuple[str, ...]]
+) -> list[Key]:
+    """The keys of the edges from the owner to these nodes, where the two ends make the whole table key."""
+    record = neighbours.path.record
+    texts = [neighbours.path.edge_texts(owner, node) for node in nodes]
+    identities = [tuple(each[slot.name] for slot in record.identity) for each in texts]
+    return list(
+        dict.fromkeys(key for each in identities for key in neighbours.graph.table_keys(record, each))
+    )
+
+
+def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[Located]:
+    """Those of some items that stand in the list, in its order."""
+    identity_of = neighbours.path.record.identity_of
+    found = [Located(item, identity_of(item)) for item in items if neighbours.covers(item)]
+    return sorted(found, key=lambda located: neighbours.order_of(neighbours.place_of(located.item)))
+
+
+def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]:
+    """The Query, one for each shard, that finds the edges between two nodes."""
+    keys = path.keys_of_both_ends
+    if keys is None:
+        raise LookupError(f"no key of {path.record.name} tells both its ends")
+    head, rest = (keys.sort or Template(())).head(texts)
+    prefix = head.render(texts) or ""
+    if not prefix:
+        range_: Range | None = None
+    elif rest.tokens:
+        range_ = beginning_with(prefix).range
+    else:
+        range_ = Equals(keys.attributes[1].value(prefix))
+    requests = []
+    for shard in range(keys.shards or 1):
+        shard_texts = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
+        partition = keys.partition.render({**texts, **shard_texts})
+        if partition:
+            requests.append(Query(keys.attributes[0].value(partition), keys.index_name, range_))
+    return requests
+
+
+async def _all(store: Store, request: Query) -> list[Item]:
+    return [item async for page in pages(store, request) for item in page.items]

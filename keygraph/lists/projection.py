@@ -1,0 +1,112 @@
+"""Which attributes of an item a reader needs, so that the others are not sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from keygraph.dynamo.conditions import Path, paths_of
+from keygraph.lists.listing import NeighbourList
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph.resolve.model import Model
+
+MOST_ATTRIBUTES = 100
+"""Where more are needed the whole item is read: a projection of that many saves nothing, and an expression may have
+4 KB."""
+
+
+def attributes_of(model: Model, record: RecordType, names: Iterable[str] | None) -> frozenset[str] | None:
+    """The attributes that tell these fields, ends and methods of an item, and what it is; None for all of them.
+
+    A field may stand in a key of an index alone, which is among them then.
+    """
+    if names is None:
+        return None
+    attributes = {key.name for key in record.table_keys.attributes}
+    if model.type_attribute:
+        attributes.add(model.type_attribute)
+    for name in names:
+        if name in record.key_fields:
+            continue  # the key tells it
+        for keys in record.keys.values():
+            if any(slot.path[0] == name for slot in keys.slots):
+                attributes.update(key.name for key in keys.attributes)
+        if name in record.fields:
+            attributes.add(record.fields[name].attribute[0])
+        elif name in record.ends:
+            attributes.update(path[0] for path in record.ends[name].attributes.values())
+        elif record.methods[name].needs is None:
+            return None
+    return frozenset(attributes)
+
+
+def list_projection(neighbours: NeighbourList, attributes: frozenset[str] | None) -> tuple[Path, ...] | None:
+    """The projection of a list's requests, of which these attributes are wanted; None for whole items."""
+    if attributes is None:
+        return None
+    if neighbours.condition is not None:
+        # What is decided here may stand in any key of the item.
+        attributes |= {path[0] for path in paths_of(neighbours.condition)}
+        attributes |= _key_attributes(neighbours.path.record)
+    return _in_index(neighbours.graph, neighbours.index_name, attributes)
+
+
+@lru_cache(maxsize=512)
+def _in_index(model: Model, index: str | None, names: frozenset[str]) -> tuple[Path, ...] | None:
+    """The attributes as far as the index holds them, with those that tell what an item is and where it stands."""
+    wanted = names.union(key.name for key in model.table.position(index))
+    if model.type_attribute:
+        wanted |= {model.type_attribute}
+    return _paths(name for name in wanted if model.table.has(index, name))
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The attributes that a reader wants of the items of each type.
+
+    One answer for everything that is read together, so that an item which was read in one place serves all others.
+    """
+
+    of_items: Mapping[RecordType, frozenset[str] | None]
+    """None for all of them."""
+    projection: tuple[Path, ...] | None
+    """That of whatever is got by key; None for whole items."""
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        needed: Mapping[RecordType, Iterable[str] | None],
+        found_by_key: Iterable[AccessPath] = (),
+    ) -> Attributes:
+        """Those that tell these fields, ends and methods of each type, and where an item stands in the lists of which
+        items are got by key."""
+        attributes = {record: attributes_of(model, record, names) for record, names in needed.items()}
+        for path in found_by_key:
+            wanted = attributes.get(path.record)
+            if wanted is not None:
+                attributes[path.record] = wanted.union(path.position)
+        return cls(attributes, items_projection(model, attributes))
+
+
+def items_projection(
+    model: Model, needed: Mapping[RecordType, frozenset[str] | None]
+) -> tuple[Path, ...] | None:
+    """The projection of what is got by key, where items of these types are wanted with these attributes."""
+    wanted = {key.name for key in model.table.keys}
+    for attributes in needed.values():
+        if attributes is None:
+            return None
+        wanted |= attributes
+    return _paths(wanted)
+
+
+def _key_attributes(record: RecordType) -> set[str]:
+    return {key.name for keys in record.keys.values() for key in keys.attributes}
+
+
+def _paths(names: Iterable[str]) -> tuple[Path, ...] | None:
+    paths = tuple((name,) for name in sorted(names))
+    return paths if len(paths) <= MOST_ATTRIBUTES else None

@@ -1,0 +1,259 @@
+"""The range of a sort key: what a list's prefix and a reader's arguments leave of it, as bounds.
+
+What a reader says about the sort template's placeholders is a `Narrowing` each; together they are one `Span`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from keygraph.dynamo.order import LAST, last_below
+from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Equals, Prefix, Range, Within
+from keygraph.dynamo.table import KeyValue
+from keygraph.errors import BadUserInput
+from keygraph.keys.template import Maybe, Slot, Token
+from keygraph.model.paths import AccessPath, Argument
+from keygraph.names import camel
+
+_SORT_KEY_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What a reader says about one argument of the sort key, in texts."""
+
+    eq: str | None = None
+    low: str | None = None
+    high: str | None = None
+    prefix: str | None = None
+
+    def contains(self, text: str | None) -> bool:
+        """Whether a value's text is in the range; one that is absent is in none."""
+        if text is None or self.eq not in (None, text) or not text.startswith(self.prefix or ""):
+            return False
+        return (self.low is None or self.low <= text) and (self.high is None or text <= self.high)
+
+    def fitted(self, slot: Slot) -> Narrowing:
+        """The range without a bound that has more digits than the key's format, which all keys are below."""
+        low, high = self.low, self.high
+        if high is not None and slot.text.is_wider(high):
+            high = None
+        if low is not None and slot.text.is_wider(low):
+            return Narrowing(low=LAST, high=high)
+        return Narrowing(self.eq, low, high, self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a sort key: every value from `low` to `high`; None is no bound.
+
+    Both are included, unless `below` leaves `high` out, which is for texts alone. The values of one key are all texts,
+    all numbers or all bytes.
+    """
+
+    low: Any = None
+    high: Any = None
+    below: bool = False
+
+    def contains(self, value: KeyValue) -> bool:
+        if self.low is not None and value < self.low:
+            return False
+        return bool(self.high is None or (value < self.high if self.below else value <= self.high))
+
+    def within(self, other: Span) -> Span:
+        """What both contain."""
+        lows = [span.low for span in (self, other) if span.low is not None]
+        highs = [(span.high, not span.below) for span in (self, other) if span.high is not None]
+        high, is_included = min(highs, default=(None, True))
+        return Span(max(lows, default=None), high, not is_included)
+
+    def hull(self, later: Span) -> Span:
+        """Both with what is between them."""
+        return Span(self.low, later.high, later.below)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low is not None and self.high is not None and bool(self.low > self._last)
+
+    @property
+    def _last(self) -> Any:
+        return last_below(self.high) if self.below else self.high
+
+    @property
+    def range(self) -> Range | None:
+        """The condition on the sort key that DynamoDB takes."""
+        if self.low is None:
+            if self.high is None:
+                return None
+            return Below(self.high) if self.below else AtMost(self.high)
+        if self.high is None:
+            # The smallest text above another one is that with NUL behind it.
+            is_next = isinstance(self.low, str) and len(self.low) > 1 and self.low.endswith("\0")
+            return Above(self.low[:-1]) if is_next else AtLeast(self.low)
+        if self.low == self._last:
+            return Equals(self.low)
+        if isinstance(self.low, str) and self._last == self.low + LAST:
+            return Prefix(self.low)
+        return Within(self.low, self._last)
+
+
+def beginning_with(text: str) -> Span:
+    """Every text that begins so."""
+    return Span(text, text + LAST) if text else Span()
+
+
+# --- The sort key's range -----------------------------------------------------------------------------
+
+
+def sort_span(
+    path: AccessPath, prefix: str, texts: Mapping[str, str | None], ranged: Mapping[str, Narrowing]
+) -> Span:
+    """The range that the arguments leave of the sort key: all but the last one given must be `eq`."""
+    arguments = {argument.slot.name: argument for argument in path.ranged}
+    given = {argument.slot.name: ranged[argument.name] for argument in path.ranged if argument.name in ranged}
+    if len(path.keys.attributes) == 2 and path.keys.attributes[1].type != "S":
+        return _value_span(path, texts, arguments, given)
+    tokens = _flat(path.rest.tokens, given)
+    exact = prefix
+    for number, token in enumerate(tokens):
+        if isinstance(token, str):
+            exact += token
+            continue
+        if not isinstance(token, Slot):
+            break
+        text = texts.get(token.name)
+        narrowing = Narrowing(eq=text) if text is not None else given.pop(token.name, None)
+        if narrowing is None:
+            break
+        _refuse_unusable(arguments.get(token.name), token, narrowing)
+        if narrowing.eq is None:
+            following = tokens[number + 1 :]
+            _refuse_later(given, arguments, token)
+            return _checked(_ranged_span(exact, narrowing.fitted(token), following))
+        exact += narrowing.eq
+    else:
+        if path.keys.sort is not None:
+            return _checked(Span(exact, exact))
+    _refuse_gap(given, arguments)
+    return _checked(beginning_with(exact))
+
+
+def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, str], ...]:
+    """The texts that a reader has said of the sort key's slots, by slot."""
+    return tuple(
+        (argument.slot.name, narrowing.eq)
+        for argument in path.ranged
+        if (narrowing := ranged.get(argument.name)) is not None and narrowing.eq is not None
+    )
+
+
+def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, Narrowing], ...]:
+    """What is said of values behind which more of the key stands, where the order of the keys does not decide it.
+
+    1.5 sorts before 1 where `_` follows; and `a_b` that is said of a text is a key of `a` too.
+    """
+    found = []
+    tokens = path.rest.tokens
+    for argument in path.ranged:
+        narrowing = ranged.get(argument.name)
+        if narrowing is None or (argument.slot,) == tokens[-1:]:
+            continue
+        following = next((after for token, after in pairwise(tokens) if token == argument.slot), None)
+        text = narrowing.eq or narrowing.prefix or ""
+        is_ambiguous = isinstance(following, str) and (
+            following[0] in text or argument.slot.text.is_continued_by(following)
+        )
+        if is_ambiguous or narrowing.low is not None or narrowing.high is not None:
+            found.append((argument.slot.name, narrowing))
+    return tuple(found)
+
+
+def _value_span(
+    path: AccessPath,
+    texts: Mapping[str, str | None],
+    arguments: Mapping[str, Argument],
+    given: Mapping[str, Narrowing],
+) -> Span:
+    """The range of a sort key that is a number or bytes, and so one slot and nothing else."""
+    slots = path.keys.sort.slots if path.keys.sort else ()
+    for slot in slots:
+        text = texts.get(slot.name)
+        narrowing = Narrowing(eq=text) if text is not None else given.get(slot.name)
+        if narrowing is None:
+            continue
+        _refuse_unusable(arguments.get(slot.name), slot, narrowing)
+        value = path.keys.attributes[1].value
+        low, high = narrowing.eq or narrowing.low, narrowing.eq or narrowing.high
+        return Span(None if low is None else value(low), None if high is None else value(high))
+    return Span()
+
+
+def _flat(tokens: tuple[Token, ...], given: Mapping[str, Narrowing]) -> tuple[Token, ...]:
+    """The tokens with an optional part written out where an argument speaks of it."""
+    flat: list[Token] = []
+    for token in tokens:
+        if isinstance(token, Maybe) and any(isinstance(t, Slot) and t.name in given for t in token.tokens):
+            flat.extend(token.tokens)
+        else:
+            flat.append(token)
+    return tuple(flat)
+
+
+def _ranged_span(exact: str, narrowing: Narrowing, following: tuple[Token, ...]) -> Span:
+    if narrowing.prefix is not None:
+        return beginning_with(exact + narrowing.prefix)
+    whole = beginning_with(exact)
+    low = whole.low if narrowing.low is None else exact + narrowing.low
+    if narrowing.high is None:
+        return Span(low, whole.high)
+    if not following:
+        return Span(low, exact + narrowing.high)
+    # What follows the value in the key is covered. A value that is shorter may come later there, since its separator
+    # is compared with a character of the longer one.
+    literal = following[0] if isinstance(following[0], str) else ""
+    ends = (narrowing.high[:length] for length in range(1, len(narrowing.high) + 1))
+    return Span(low, exact + max(end + literal + LAST for end in ends))
+
+
+def _refuse_unusable(argument: Argument | None, slot: Slot, narrowing: Narrowing) -> None:
+    if argument is None:
+        return
+    name = camel(argument.name)
+    is_range = narrowing.low is not None or narrowing.high is not None
+    said = (narrowing.eq is not None) + is_range + (narrowing.prefix is not None)
+    if said != 1:
+        raise BadUserInput(f"{name}: say eq, or from and to, or beginsWith")
+    for text in (narrowing.eq, narrowing.low, narrowing.high, narrowing.prefix):
+        if text == "":
+            raise BadUserInput(f"{name}: it is empty")
+
+
+def _refuse_later(given: Mapping[str, Narrowing], arguments: Mapping[str, Argument], slot: Slot) -> None:
+    for name in given:
+        before, later = camel(arguments[slot.name].name), camel(arguments[name].name)
+        raise BadUserInput(f"{later}: {before} stands before it in the key and must be eq")
+
+
+def _refuse_gap(given: Mapping[str, Narrowing], arguments: Mapping[str, Argument]) -> None:
+    for name in given:
+        before = [camel(argument.name) for argument in arguments.values()]
+        later = camel(arguments[name].name)
+        raise BadUserInput(
+            f"{later}: {before[before.index(later) - 1]} stands before it in the key: say its eq"
+        )
+
+
+def _checked(span: Span) -> Span:
+    for text in (span.low, span.high):
+        if text is None:
+            continue
+        try:
+            size = len(text.removesuffix(LAST).encode())
+        except UnicodeEncodeError:
+            raise BadUserInput("an argument of the list is no text that can be stored") from None
+        if size > _SORT_KEY_BYTES - len(LAST.encode()):
+            raise BadUserInput(f"an argument of the list makes a key of more than {_SORT_KEY_BYTES} bytes")
+    return span

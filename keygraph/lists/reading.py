@@ -1,0 +1,379 @@
+"""Reading lists: pages that are filled, over shards, over the pieces of a range, and past what is left out.
+
+Nothing here reads more than a page costs: each shard is a stream of which only what is needed is fetched, and the
+streams are merged by sort key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Equals, Page, Query, Store
+from keygraph.dynamo.table import KeyValue
+from keygraph.lists.listing import Located, NeighbourList, Place
+from keygraph.lists.projection import list_projection
+from keygraph.lists.ranges import Span
+
+_FILTERED_LIMIT = 32
+LARGEST_LIMIT = 1024
+"""Under a filter a request looks at this many items at first, doubled each time up to the largest."""
+_SEARCHED = 3
+"""Under a client's condition the first request looks at so many times the items that are wanted: another request is
+dearer than to look at some that do not match."""
+
+_BOUND_BYTES = 1020
+"""A sort key up to this size can be made a bound by one character more: DynamoDB's limit is 1,024."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Which part of a list is wanted.
+
+    `forward` is along the sort key. Reading begins behind `after` and ends before `until`, both in the direction of
+    reading; it stops at `count` items, and `look_ahead` asks whether there is one more. `budget` is how many items
+    the store may look at. Where `after` is at or behind `until` nothing is between them.
+    """
+
+    count: int
+    forward: bool = True
+    after: Place | None = None
+    until: Place | None = None
+    look_ahead: bool = False
+    budget: int = 10_000
+    attributes: frozenset[str] | None = None
+    """The attributes that are wanted of the items besides what the list itself needs; None for all."""
+
+
+class Found(NamedTuple):
+    """A part of a list, in the direction of reading.
+
+    `more`: there is another item, or the budget ended the reading. `resume` is where to go on after in the latter
+    case; else it is None.
+    """
+
+    items: list[Located]
+    more: bool
+    resume: Place | None
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One shard of a list: what was fetched and not taken yet, and where to go on."""
+
+    query: Query
+    shard: int
+    later: deque[Query] = field(default_factory=deque)
+    """The pieces of the range that come after the one which is read."""
+    waiting: deque[Located] = field(default_factory=deque)
+    frontier: Place | None = None
+    """The last place that the store looked at, as far as is known: nothing of the list stands between it and what is
+    read next."""
+    is_fresh: bool = True
+    """Whether nothing of its piece has been read."""
+    ended: bool = False
+    skipped_sort: KeyValue | None = None
+    """A sort key whose items were read before, by a cursor of another shard."""
+
+
+async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found:
+    """The wanted part of the list. Raises a StoreError."""
+    wanted = extent.count + extent.look_ahead
+    is_between = extent.after is not None and extent.until is not None
+    if not wanted or (is_between and await _is_crossed(store, neighbours, extent)):
+        return Found([], False, None)
+    streams = [
+        stream
+        for shard in range(len(neighbours.partitions))
+        if (stream := _stream(neighbours, extent, shard, wanted)) is not None
+    ]
+    least = 1 if _is_filtered(neighbours) else wanted
+    taken: list[Located] = []
+    looked_at = 0
+    if len(streams) == 1 and extent.until is None:
+        # What most lists are: one page, of which all that has come is taken.
+        [stream] = streams
+        page = await store.send(_asked(stream, max(least, extent.budget)))
+        found = _included(neighbours, stream, page)
+        if len(found) >= wanted or (page.last is None and not stream.later):
+            return Found(found[: extent.count], len(found) > extent.count, None)
+        looked_at = _took(neighbours, stream, page, found)
+    while len(taken) < wanted:
+        starved = [stream for stream in streams if not stream.waiting and not stream.ended]
+        if starved:
+            if looked_at >= extent.budget:
+                # A new piece is begun all the same, so that whoever goes on after a short page comes further.
+                fresh = [stream for stream in starved if stream.is_fresh]
+                if not fresh:
+                    return _out_of_budget(neighbours, extent, streams, starved, taken)
+                starved = fresh
+            share = max(least, (extent.budget - looked_at) // len(starved))
+            if len(starved) == 1:
+                looked_at += await _fetch(store, neighbours, starved[0], share)
+            else:
+                fetching = (_fetch(store, neighbours, stream, share) for stream in starved)
+                looked_at += sum(await asyncio.gather(*fetching))
+            continue
+        heads = [stream for stream in streams if stream.waiting]
+        if not heads:
+            break
+        nearest = _nearest(neighbours, extent, heads)
+        located = nearest.waiting.popleft()
+        if _is_reached(neighbours, extent, located.item):
+            break
+        taken.append(located)
+    return Found(taken[: extent.count], len(taken) > extent.count, None)
+
+
+def most_requests(
+    wanted: int, shards: int, pieces: int, budget: int, per_page: int, *, is_filtered: bool, is_searched: bool
+) -> int:
+    """How many requests `read` can send for so many items, where not everything in the range is in the list.
+
+    Every request of a shard looks at twice as many items as the one before it, up to the largest limit, and to what
+    a page holds, until the budget is used up. That is slowest where all shards go on alike; the last requests get what
+    is left of it. Each piece of the range begins anew with few items.
+    """
+    if not wanted:
+        return 0
+    first = looked_at_first(wanted, is_filtered=is_filtered, is_searched=is_searched)
+    limit, looked_at, rounds, few = first, 0, 0, 1
+    while looked_at < budget:
+        looked_at += min(limit, per_page) * shards
+        rounds += 1
+        few += limit < min(per_page, LARGEST_LIMIT)
+        limit = max(limit, min(limit * 2, LARGEST_LIMIT))
+    return (rounds + (pieces - 1) * few) * shards + 2 * (shards - 1)
+
+
+def looked_at_first(wanted: int, *, is_filtered: bool, is_searched: bool) -> int:
+    """How many items of a shard the first request for so many items of the list looks at.
+
+    `is_filtered`: not everything in the range is in the list. `is_searched`: since a client says a condition.
+    """
+    if not wanted or not is_filtered:
+        return wanted
+    likely = min(wanted * _SEARCHED, LARGEST_LIMIT) if is_searched else wanted
+    return max(wanted, likely, _FILTERED_LIMIT)
+
+
+def page_requests(neighbours: NeighbourList, extent: Extent) -> list[Query]:
+    """What is sent for the page in one shard, as far as it is known before anything was read.
+
+    One for each piece of the range; all but the first only if the page comes to them.
+    """
+    wanted = extent.count + extent.look_ahead
+    stream = _stream(neighbours, extent, 0, wanted) if wanted else None
+    return [] if stream is None else [stream.query, *stream.later]
+
+
+# --- Streams ------------------------------------------------------------------------------------------
+
+
+def _is_filtered(neighbours: NeighbourList) -> bool:
+    """Whether more may have to be looked at than is wanted."""
+    return neighbours.is_searched or bool(neighbours.reading.others)
+
+
+def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
+    """The stream of a shard; None where nothing of it is wanted."""
+    filter_, projection = neighbours.store_filter, list_projection(neighbours, extent.attributes)
+    limit = looked_at_first(
+        wanted + len(neighbours.reading.singles),
+        is_filtered=_is_filtered(neighbours),
+        is_searched=neighbours.is_searched,
+    )
+    pieces = neighbours.reading.pieces
+    if extent.after is None and extent.until is None:
+        partition, index, forward = neighbours.partitions[shard], neighbours.index_name, extent.forward
+        all_of_it = deque(
+            [
+                Query(partition, index, piece.range, filter_, projection, forward, limit)
+                for piece in (pieces if forward else pieces[::-1])
+                if not piece.is_empty
+            ]
+        )
+        return _Stream(all_of_it.popleft(), shard, all_of_it) if all_of_it else None
+    return _stream_between(neighbours, extent, shard, limit)
+
+
+def _stream_between(neighbours: NeighbourList, extent: Extent, shard: int, limit: int) -> _Stream | None:
+    """The stream of what stands in a shard between the places that are given."""
+    pieces = neighbours.reading.pieces
+    filter_, projection = neighbours.store_filter, list_projection(neighbours, extent.attributes)
+    bounds, start, skipped = Span(), None, None
+    if extent.after is not None and neighbours.has_sort_key:
+        sort = neighbours.sort_value(extent.after)
+        if extent.after.shard == shard:
+            start = extent.after.position
+        elif (shard < extent.after.shard) == extent.forward:
+            skipped = sort
+            bounds = _beyond(sort, forward=extent.forward)
+        bounds = bounds.within(Span(low=sort) if extent.forward else Span(high=sort))
+    elif extent.after is not None:
+        if (shard < extent.after.shard) == extent.forward and shard != extent.after.shard:
+            return None
+        start = extent.after.position if shard == extent.after.shard else None
+    until = Span()
+    if extent.until is not None and neighbours.has_sort_key:
+        # What lies behind the end is not looked at either.
+        end = neighbours.sort_value(extent.until)
+        until = Span(high=end) if extent.forward else Span(low=end)
+    queries: deque[Query] = deque()
+    for piece in pieces if extent.forward else pieces[::-1]:
+        wanted_part = piece if extent.until is None else piece.within(until)
+        if (wanted_part if extent.after is None else wanted_part.within(bounds)).is_empty:
+            continue
+        # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
+        has_start = start is not None and (not neighbours.has_sort_key or wanted_part.contains(start[1]))
+        query = Query(
+            partition=neighbours.partitions[shard],
+            index=neighbours.index_name,
+            range=(wanted_part if has_start or extent.after is None else wanted_part.within(bounds)).range,
+            filter=filter_,
+            projection=projection,
+            forward=extent.forward,
+            limit=limit,
+            start=start if has_start else None,
+        )
+        queries.append(query)
+    if not queries:
+        return None
+    return _Stream(queries.popleft(), shard, queries, skipped_sort=skipped)
+
+
+async def _is_crossed(store: Store, neighbours: NeighbourList, extent: Extent) -> bool:
+    """Whether reading would begin at the place before which it ends, or behind it.
+
+    Of equal keys in an index only the store knows the order: they are read on from the one place to see whether the
+    other comes, within the budget. An item that has gone has no place there and does not end the reading.
+    """
+    after, until = extent.after, extent.until
+    if after is None or until is None or after == until:
+        return after is not None and after == until
+    if neighbours.order_of(after) != neighbours.order_of(until) or not neighbours.has_sort_key:
+        return False  # the range between the two says it
+    query = Query(
+        partition=after.position[0],
+        index=neighbours.index_name,
+        range=Equals(neighbours.sort_value(after)),
+        projection=tuple((key.name,) for key in neighbours.graph.table.position(neighbours.index_name)),
+        forward=extent.forward,
+        start=after.position,
+    )
+    looked_at = 0
+    while looked_at < extent.budget:
+        page = await store.send(replace(query, limit=min(LARGEST_LIMIT, extent.budget - looked_at)))
+        if any(neighbours.place_of(item) == until for item in page.items):
+            return False
+        if page.last is None:
+            return await _is_there(store, neighbours, until)
+        looked_at += page.scanned
+        query = replace(query, start=page.last)
+    return False
+
+
+async def _is_there(store: Store, neighbours: NeighbourList, place: Place) -> bool:
+    """Whether an item still stands at that place."""
+    table = neighbours.graph.table
+    names = [key.name for key in table.position(neighbours.index_name)]
+    position = dict(zip(names, place.position, strict=True))
+    [item] = (await store.send(BatchGet((table.key_of(position),)))).items
+    return item is not None and all(item.get(name) == value for name, value in position.items())
+
+
+def _beyond(sort: KeyValue, *, forward: bool) -> Span:
+    """The sort keys behind one in the direction of reading, without that one as far as a bound can say it."""
+    if not isinstance(sort, str) or not sort or len(sort.encode()) > _BOUND_BYTES:
+        return Span()
+    return Span(low=sort + "\0") if forward else Span(high=sort, below=True)
+
+
+async def _fetch(store: Store, neighbours: NeighbourList, stream: _Stream, most: int) -> int:
+    """Fetches one page into the stream, of at most so many items; the answer is how many the store looked at."""
+    page = await store.send(_asked(stream, most))
+    return _took(neighbours, stream, page, _included(neighbours, stream, page))
+
+
+def _asked(stream: _Stream, most: int) -> Query:
+    """What is sent for the stream's next page."""
+    query = stream.query
+    return query if (query.limit or 1) <= most else replace(query, limit=most)
+
+
+def _included(neighbours: NeighbourList, stream: _Stream, page: Page) -> list[Located]:
+    """What a page has of the list, and was not read before."""
+    found = neighbours.included(page.items)
+    if stream.skipped_sort is None:
+        return found
+    return [each for each in found if neighbours.sort_of(each.item) != stream.skipped_sort]
+
+
+def _took(neighbours: NeighbourList, stream: _Stream, page: Page, found: Sequence[Located]) -> int:
+    """Takes what was found on a page into the stream; the answer is how many items the store looked at."""
+    limit = stream.query.limit or 1
+    stream.waiting.extend(found)
+    stream.is_fresh = page.last is None
+    if page.last is not None:
+        stream.frontier = Place(stream.shard, page.last)
+        stream.query = replace(stream.query, start=page.last, limit=max(limit, min(limit * 2, LARGEST_LIMIT)))
+    elif stream.later:
+        if stream.waiting:
+            stream.frontier = neighbours.place_of(stream.waiting[-1].item)
+        stream.query = stream.later.popleft()
+    else:
+        stream.ended = True
+    return page.scanned
+
+
+def _nearest(neighbours: NeighbourList, extent: Extent, heads: list[_Stream]) -> _Stream:
+    if len(heads) == 1:
+        return heads[0]
+    choose = min if extent.forward else max
+    return choose(heads, key=lambda stream: _order_of_first(neighbours, stream))
+
+
+def _order_of_first(neighbours: NeighbourList, stream: _Stream) -> tuple[Any, int]:
+    return neighbours.order_of(neighbours.place_of(stream.waiting[0].item))
+
+
+def _is_reached(neighbours: NeighbourList, extent: Extent, item: Item) -> bool:
+    """Whether the reading has come to the place before which it ends."""
+    if extent.until is None:
+        return False
+    place = neighbours.place_of(item)
+    if place == extent.until:
+        return True
+    here, there = neighbours.order_of(place), neighbours.order_of(extent.until)
+    return here > there if extent.forward else here < there
+
+
+def _out_of_budget(
+    neighbours: NeighbourList,
+    extent: Extent,
+    streams: list[_Stream],
+    starved: list[_Stream],
+    taken: list[Located],
+) -> Found:
+    """What was found up to the place to which every shard has been read."""
+    choose = min if extent.forward else max
+    frontiers = [stream.frontier for stream in starved if stream.frontier is not None]
+    resume = choose(frontiers, key=lambda place: neighbours.order_of(place))
+    while len(taken) <= extent.count and (heads := [stream for stream in streams if stream.waiting]):
+        nearest = _nearest(neighbours, extent, heads)
+        here, end = _order_of_first(neighbours, nearest), neighbours.order_of(resume)
+        if here > end if extent.forward else here < end:
+            break
+        located = nearest.waiting.popleft()
+        if _is_reached(neighbours, extent, located.item):
+            return Found(taken[: extent.count], len(taken) > extent.count, None)
+        taken.append(located)
+        if nearest.frontier is not None and not (nearest.waiting or nearest.ended):
+            resume = choose(resume, nearest.frontier, key=lambda place: neighbours.order_of(place))
+    if len(taken) >= extent.count:
+        return Found(taken[: extent.count], True, None)
+    return Found(taken, True, resume)

@@ -1,0 +1,257 @@
+"""How siblings are left out of the range that a list reads: by a bound, or by splitting it around their heads.
+
+Both cost no filter, so that what is read is what is wanted. The rules:
+
+- Where other types' keys stand and none of the list's own can, nothing is read. What is left is one piece of the
+  range (then a bound is all that it takes), or several, each a Query.
+- A page is not split around a sibling that stands at one known key, such as the node's own item: it is one item more
+  to read, which is less than a request.
+- Nor into more than `MOST_PIECES`. A piece costs a request, but only if the page comes to it; what a filter leaves out
+  is read and paid for, and there may be any number of it.
+- What can stand among the list's own keys is left in, for a filter, or to be recognised when it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from keygraph.dynamo.table import KeyValue
+from keygraph.keys.shapes import Shape, Stretch, is_special_case, shape, shape_of_one, stretches
+from keygraph.keys.template import Slot, Template
+from keygraph.keys.text import KeyText
+from keygraph.keys.types import FieldType
+from keygraph.lists.ranges import Span
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import Keys, RecordType
+
+if TYPE_CHECKING:
+    from keygraph.resolve.model import Model
+
+MOST_PIECES = 4
+_BOUND_BYTES = 1020
+"""A text up to this size can be made a bound by one character more: DynamoDB's limit is 1,024."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What of a range is read for a list, and which siblings are read with it."""
+
+    pieces: tuple[Span, ...]
+    """The parts of the range that are read, in their order."""
+    singles: tuple[RecordType, ...] = ()
+    """Siblings of which one item may stand in the pieces, at a known key where the list has none."""
+    others: tuple[RecordType, ...] = ()
+    """Siblings of which any number may stand in the pieces."""
+    apart: tuple[Span, ...] | None = None
+    """The parts of the range that are left where it is split around singles too; None where others are left in it."""
+
+
+def reading_alone(span: Span) -> Reading:
+    """What is read where no siblings can stand in the range."""
+    return Reading((span,), apart=(span,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """A part of the range without siblings' heads, and what stands between it and the one before."""
+
+    span: Span
+    between: tuple[tuple[Stretch, RecordType], ...]
+
+
+def without_siblings(
+    model: Model,
+    path: AccessPath,
+    partition: KeyValue,
+    span: Span,
+    texts: Mapping[str, str | None],
+    *,
+    is_shown: bool = False,
+) -> Reading:
+    """What is read of the range in a partition for a list that fixes those texts, by slot.
+
+    `is_shown`: the partition is no real one, but shows its placeholders.
+    """
+    siblings, keys = model.siblings(path), path.keys
+    if not siblings:
+        return Reading((span,), apart=(span,))
+    if keys.sort is None or keys.attributes[1].type != "S":
+        return Reading((span,), others=siblings)
+    text = keys.attributes[0].text(partition)
+    beside = []
+    for sibling in siblings:
+        theirs = sibling.keys[keys.index_name]
+        told = None if text is None else theirs.partition.parse(text)
+        if told is not None or is_shown:
+            beside.append((sibling, _told(theirs.sort, told or {})))
+    return _reading(model, path, span, _told(keys.sort, texts), tuple(beside))
+
+
+_Texts: TypeAlias = "tuple[tuple[str, str | None], ...]"
+
+
+def _told(template: Template | None, texts: Mapping[str, str | None]) -> _Texts:
+    """The texts that the template takes: those of lists in other partitions are mostly the same, or none."""
+    names = template.slot_names if template else ()
+    return tuple((name, texts[name]) for name in sorted(names) if name in texts)
+
+
+@lru_cache(maxsize=1024)
+def _reading(
+    model: Model, path: AccessPath, span: Span, texts: _Texts, beside: tuple[tuple[RecordType, _Texts], ...]
+) -> Reading:
+    """What is read of the range beside these siblings."""
+    begin = _common_beginning(span)
+    own = _sort_shape(path.keys, texts)
+    cuts: list[tuple[Stretch, RecordType]] = []
+    others: dict[RecordType, None] = {}
+    for sibling, told in beside:
+        for theirs in stretches(_sort_shape(sibling.keys[path.keys.index_name], told), begin):
+            if span.within(_span_of(theirs)).is_empty:
+                continue
+            cut = _cut(model, path, own, sibling, theirs)
+            if cut is None:
+                others[sibling] = None
+            else:
+                cuts.append((cut, sibling))
+    if not cuts:
+        return Reading((span,), others=tuple(others), apart=None if others else (span,))
+    gaps = _gaps(span, stretches(own, begin), sorted(cuts, key=lambda cut: cut[0].low))
+    pieces, singles = _joined(gaps)
+    if len(pieces) > MOST_PIECES:
+        others |= dict.fromkeys(record for _, record in cuts)
+        return Reading((pieces[0].hull(pieces[-1]),), others=tuple(others))
+    is_apart = not others and len(gaps) <= MOST_PIECES
+    return Reading(pieces, singles, tuple(others), tuple(gap.span for gap in gaps) if is_apart else None)
+
+
+def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
+    """The shape of a sort key that has these texts in it; any text where nobody said what stands in it."""
+    sort = keys.sort or Template((Slot(("",), KeyText(FieldType("string"))),))
+    return shape_of_one(sort.with_texts(dict(texts)))
+
+
+def is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
+    """Whether items of a declared type may stand in a part of a partition of the table.
+
+    `is_shown`: the partition is no real one, but shows its placeholders; types that stand in any partition that begins
+    alike are taken to stand there.
+    """
+    return _is_between_shown(model, partition, gap) if is_shown else _is_between(model, partition, gap)
+
+
+@lru_cache(maxsize=1024)
+def _is_between_shown(model: Model, partition: KeyValue, gap: Span) -> bool:
+    """The same of a partition with placeholders, of which there are few."""
+    return _is_between(model, partition, gap, is_shown=True)
+
+
+def _is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
+    text = model.table.keys[0].text(partition)
+    for record in model.types.values():
+        keys = record.table_keys
+        told = None if text is None or record.is_virtual else keys.partition.parse(text)
+        if told is None and not (is_shown and not record.is_virtual and _begin_alike(keys, partition)):
+            continue
+        shape_here = _sort_shape(keys, _told(keys.sort, told or {}))
+        if any(
+            not gap.within(_span_of(each)).is_empty for each in stretches(shape_here, _common_beginning(gap))
+        ):
+            return True
+    return False
+
+
+def _begin_alike(keys: Keys, shown: KeyValue) -> bool:
+    """Whether the keys' partition and one with placeholders have the same text before the first of them."""
+    begin, text = (keys.partition.tokens or ("",))[0], str(shown).partition("{")[0]
+    own = begin if isinstance(begin, str) else ""
+    return own.startswith(text) and text.startswith(own)
+
+
+def filled(
+    path: AccessPath, spans: Iterable[Span], texts: Mapping[str, str | None]
+) -> tuple[Span, ...] | None:
+    """The parts of the spans in which every key fits the list's sort template; None where that cannot be said.
+
+    It can where behind what the list fixes nothing but one text follows, which any text is.
+    """
+    sort = path.keys.sort
+    if sort is None or path.keys.attributes[1].type != "S":
+        return None
+    parts: list[Span] = []
+    for span in spans:
+        for mine in stretches(shape_of_one(sort.with_texts(texts)), _common_beginning(span)):
+            if not mine.is_filled:
+                return None
+            parts.append(span.within(_span_of(mine)))
+    return tuple(part for part in parts if not part.is_empty)
+
+
+def _common_beginning(span: Span) -> str:
+    """What every text of the range begins with."""
+    low, high = span.low or "", span.high or ""
+    length = next(
+        (at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other),
+        min(len(low), len(high)),
+    )
+    return low[:length]
+
+
+def _cut(model: Model, path: AccessPath, own: Shape, sibling: RecordType, theirs: Stretch) -> Stretch | None:
+    """What is left out of the range for a sibling that stands there; None where the list itself has keys in it."""
+    if len(theirs.text.encode()) > _BOUND_BYTES:
+        return None
+    mine = stretches(own, theirs.text)
+    if not any(each.meets(theirs) for each in mine):
+        return theirs if mine or theirs.is_single else theirs.widened()
+    # Where both have a key, the special one wins among types of one value, whose items are told apart by the table's key.
+    if not path.reads_table_keys or not theirs.is_filled:
+        return None
+    if model.type_value(sibling) != model.type_value(path.record):
+        return None
+    shapes = [shape(*record.table_keys.templates) for record in (sibling, path.record)]
+    return theirs if is_special_case(*shapes) and not is_special_case(*shapes[::-1]) else None
+
+
+def _gaps(span: Span, own: list[Stretch], cuts: list[tuple[Stretch, RecordType]]) -> list[_Gap]:
+    """The parts of the range between the siblings' heads in which the list can have keys."""
+    gaps: list[_Gap] = []
+    between: list[tuple[Stretch, RecordType]] = []
+    low: str | None = ""
+    for cut in [*cuts, None]:
+        end = None if cut is None else cut[0].low
+        if low is not None and (end is None or low < end):
+            gap = Stretch("", low, end, is_filled=False)
+            part = span.within(_span_of(gap))
+            if not part.is_empty and any(mine.meets(gap) for mine in own):
+                gaps.append(_Gap(part, tuple(between)))
+                between = []
+        if cut is not None:
+            between.append(cut)
+            reach = cut[0].end
+            low = None if low is None or reach is None else max(low, reach)
+    return gaps
+
+
+def _joined(gaps: list[_Gap]) -> tuple[tuple[Span, ...], tuple[RecordType, ...]]:
+    """The gaps, as one where nothing but single keys stands between them, and whose keys those are."""
+    pieces: list[Span] = []
+    singles: list[RecordType] = []
+    for gap in gaps:
+        if pieces and all(stretch.is_single for stretch, _ in gap.between):
+            pieces[-1] = pieces[-1].hull(gap.span)
+            singles.extend(record for _, record in gap.between)
+        else:
+            pieces.append(gap.span)
+    return tuple(pieces), tuple(singles)
+
+
+def _span_of(stretch: Stretch) -> Span:
+    # No key is empty, so that NUL is the least.
+    low = None if stretch.low in ("", "\0") else stretch.low
+    if stretch.is_single:
+        return Span(stretch.low, stretch.low)
+    return Span(low, stretch.end, below=stretch.end is not None)

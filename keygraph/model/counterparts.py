@@ -1,0 +1,302 @@
+"""Mirrors and counterparts: the other item that an edge has, and what stands in it.
+
+A mirrored edge (`mirror=True`) has a second item of the same type with its ends exchanged. A counterpart is an edge
+of another type between the same two nodes, with the fields that both declare. A `Correspondence` says which end and
+which field of the one becomes which of the other, from the types alone; it then gives the other item of any item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from keygraph.dynamo.conditions import Path, at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.keys.template import Slot
+from keygraph.keys.types import encode
+from keygraph.model.members import End, Field
+from keygraph.model.records import RecordType
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """The other item of an edge: its type, its key, and what it holds besides keys."""
+
+    record: RecordType
+    identity: tuple[str, ...]
+    """The texts of its table key, as `Graph.table_keys` takes them."""
+    texts: Mapping[str, str]
+    """The texts, by slot, of all its keys, the indexes' too; no shards."""
+    attributes: Item
+    """Without keys, unless a field is stored in one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Correspondence:
+    """How the items of one edge type tell those of another, or of the same type where it is mirrored."""
+
+    one: RecordType
+    other: RecordType
+    ends: Mapping[str, str]
+    """For each end of the other type, the end of this one that is the same node."""
+    fields: tuple[str, ...]
+    """The fields that both have."""
+
+    @property
+    def is_mirror(self) -> bool:
+        return self.one is self.other
+
+    # --- What cannot be told --------------------------------------------------------------------------
+
+    @property
+    def untold(self) -> list[str]:
+        """The fields and ends that every item of the other type needs and that one of this type may not tell."""
+        needed = {
+            field.name: self._tells_field(field)
+            for field in self.other.fields.values()
+            if not field.optional and not field.has_default
+        }
+        needed |= {end.name: end.name in self.ends for end in self.other.ends.values() if not end.optional}
+        for slot in self.other.identity:
+            if not self._tells_slot(slot):
+                needed[slot.path[0]] = False
+        return [name for name, is_told in needed.items() if not is_told]
+
+    @property
+    def differing_types(self) -> list[str]:
+        """The shared fields whose types are not the same."""
+        return [name for name in self.fields if self.one.fields[name].type != self.other.fields[name].type]
+
+    def _tells_field(self, wanted: Field) -> bool:
+        if wanted.name not in self.fields:
+            return False
+        own = self.one.fields[wanted.name]
+        return not own.optional or own.has_default
+
+    def _tells_slot(self, slot: Slot) -> bool:
+        name, *inner = slot.path
+        if inner:
+            return name in self.ends and self._source(slot) is not None
+        if name in self.other.methods:
+            return {*(self.other.methods[name].needs or ())} <= {*self.fields, *self.ends}
+        return name in self.fields
+
+    def _source(self, slot: Slot) -> tuple[int, Slot] | None:
+        """The slot of the node's identity, and its number there, that can be written as this one of an end."""
+        end, *inner = slot.path
+        own = self.one.ends[self.ends[end]].identity
+        found = [(number, each) for number, each in enumerate(own) if each.path == tuple(inner)]
+        same = [(number, each) for number, each in found if each.text == slot.text]
+        told = same or [(number, each) for number, each in found if not each.lossy and not slot.computed]
+        return told[0] if told else None
+
+    # --- The other item -------------------------------------------------------------------------------
+
+    def counterpart(self, item: Item, type_attribute: str | None) -> Counterpart:
+        """The other item of an edge.
+
+        Raises CorruptItem where the item does not fit its declaration, and ValueError where a value has no text.
+        """
+        nodes = {
+            name: identity
+            for name, own in self.ends.items()
+            if (identity := self.one.end_identity(item, self.one.ends[own])) is not None
+        }
+        attributes = dict(self._kept(item)) if self.is_mirror else self._shared(item, type_attribute)
+        told = dict(attributes)
+        for path, value in self._end_values(item, nodes):
+            _place(told, path, value)
+            # A mirror stores what the item itself stores: a node that stands in its key alone does so in both.
+            if not self.is_mirror or at_path(item, path) is not None:
+                _place(attributes, path, value)
+        texts = dict(self._texts(item, nodes, told))
+        identity = tuple(texts.get(slot.name, "") for slot in self.other.identity)
+        return Counterpart(self.other, identity, texts, attributes)
+
+    @cached_property
+    def _declared(self) -> frozenset[str]:
+        """The attributes in which the other type's fields and ends stand."""
+        ends = (path[0] for end in self.other.ends.values() for path in end.attributes.values())
+        return frozenset({field.attribute[0] for field in self.other.fields.values()}.union(ends))
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset(key.name for key in self.other.table.key_attributes())
+
+    def _kept(self, item: Item) -> Iterator[tuple[str, Value]]:
+        """What a mirror has alike: everything but keys."""
+        for name, value in item.items():
+            if name not in self._keys or name in self._declared:
+                yield name, value
+
+    def _shared(self, item: Item, type_attribute: str | None) -> Item:
+        """What a counterpart has of this item's fields, and its own type."""
+        shared: Item = {}
+        if type_attribute is not None and self.other.type_value is not None:
+            shared[type_attribute] = self.other.type_value
+        for name in self.fields:
+            field = self.one.fields[name]
+            stored = cast(Value, at_path(item, field.attribute))
+            if stored is None and (value := self.one.value(item, field)) is not None:
+                stored = encode(field.type, value)
+            if stored is not None:
+                _place(shared, self.other.fields[name].attribute, stored)
+        return shared
+
+    def _end_values(self, item: Item, nodes: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Path, Value]]:
+        """The key fields of the nodes at the other item's ends: the attribute and its value."""
+        for name, identity in nodes.items():
+            end, own = self.other.ends[name], self.one.ends[self.ends[name]]
+            for slot, text in zip(own.identity, identity, strict=True):
+                stored = cast(Value, at_path(item, own.attributes[slot.path]))
+                if stored is None and not slot.lossy:
+                    stored = encode(slot.text.type, slot.text.value(text))
+                if stored is not None and slot.path in end.attributes:
+                    yield end.attributes[slot.path], stored
+
+    def _texts(
+        self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item
+    ) -> Iterator[tuple[str, str]]:
+        own = self._own_texts(item)
+        for keys in self.other.keys.values():
+            for slot in keys.slots:
+                text = None if slot.is_shard else self._text(item, slot, nodes, told, own)
+                if text:
+                    yield slot.name, text
+
+    def _own_texts(self, item: Item) -> dict[Slot, str]:
+        """The texts in the item's own keys, the table's first."""
+        found: dict[Slot, str] = {}
+        for keys in self.one.keys.values():
+            texts = keys.parse(item) or {}
+            for slot in keys.slots:
+                if slot.name in texts:
+                    found.setdefault(slot, texts[slot.name])
+        return found
+
+    def _text(
+        self,
+        item: Item,
+        slot: Slot,
+        nodes: Mapping[str, tuple[str, ...]],
+        told: Item,
+        own: Mapping[Slot, str],
+    ) -> str | None:
+        name, *inner = slot.path
+        if inner:
+            source = self._source(slot) if name in nodes else None
+            return source[1].rewritten(nodes[name][source[0]], slot) if source else None
+        if slot.computed:
+            method = self.other.methods[name]
+            made: object = method.function(self.other.instance(told, method.needs))
+            return made if isinstance(made, str) else None
+        if name not in self.fields:
+            return None
+        if slot in own:
+            return own[slot]
+        value = self.one.value(item, self.one.fields[name])
+        return None if value is None else slot.text.render(value)
+
+    # --- Whether two items are kept in step -----------------------------------------------------------
+
+    def differences(self, item: Item, found: Item) -> Iterator[str]:
+        """The fields and ends in which the other item is not what this one says; `""` for what is not declared.
+
+        What stands in the other's table key is not compared: it is by this key that it was found.
+        """
+        in_key = {slot.path[0] for slot in self.other.identity if not slot.lossy}
+        for name in self.fields:
+            if name in in_key:
+                continue
+            mine, theirs = self.one.fields[name], self.other.fields[name]
+            stored = (at_path(item, mine.attribute), at_path(found, theirs.attribute))
+            if stored[0] != stored[1] and (
+                None not in stored or self.one.value(item, mine) != self.other.value(found, theirs)
+            ):
+                yield name
+        for name, own in self.ends.items():
+            if name not in self.other.key_ends:
+                expected = self.one.end_identity(item, self.one.ends[own])
+                if self.other.end_identity(found, self.other.ends[name]) != expected:
+                    yield name
+        if self.is_mirror:
+            rest = [{k: v for k, v in self._kept(each) if k not in self._declared} for each in (item, found)]
+            if rest[0] != rest[1]:
+                yield ""
+
+
+def correspondences(types: Mapping[str, RecordType]) -> dict[str, Correspondence]:
+    """The correspondence of each edge type that has a mirror or a counterpart, by its name.
+
+    That one of two types names the other is enough for both; what is declared wrongly has none.
+    """
+    found = {}
+    for record in types.values():
+        other = partner(record, types)
+        matched = None if other is None else matched_ends(record, other)
+        if other is not None and matched is not None:
+            shared = tuple(name for name in record.fields if name in other.fields)
+            found[record.name] = Correspondence(record, other, matched, shared)
+    return found
+
+
+def partner(record: RecordType, types: Mapping[str, RecordType]) -> RecordType | None:
+    """The type of an edge's other item; None where it has none, or where it is not declared rightly."""
+    if record.kind != "edge":
+        return None
+    if record.is_mirrored:
+        return record
+    naming = [other for other in types.values() if other.counterpart == record.name]
+    other = types.get(record.counterpart) if record.counterpart else naming[0] if len(naming) == 1 else None
+    return other if other is not None and other.kind == "edge" and other is not record else None
+
+
+def matched_ends(one: RecordType, other: RecordType) -> dict[str, str] | None:
+    """For each end of the other type the end of this one that is the same node; None where the nodes differ.
+
+    A mirror exchanges the two in its key. Those of counterparts are the same by name, else by the type of their node.
+    """
+    mine, theirs = one.key_ends, other.key_ends
+    if one is other:
+        pairs = {mine[0]: mine[1], mine[1]: mine[0]}
+        if not _is_same(one.ends[mine[0]], one.ends[mine[1]]):
+            return None
+    elif {*mine} == {*theirs}:
+        pairs = {name: name for name in theirs}
+    else:
+        pairs = {name: own for name in theirs for own in mine if _is_same(one.ends[own], other.ends[name])}
+        if _is_same(*(one.ends[own] for own in mine)) or len(pairs) < len(theirs):
+            return None
+    if not all(_is_same(one.ends[own], other.ends[name]) for name, own in pairs.items()):
+        return None
+    further = {
+        name: name
+        for name, end in other.ends.items()
+        if name not in pairs and name in one.ends and _is_same(one.ends[name], end)
+    }
+    return pairs | {name: own for name, own in further.items() if own not in pairs.values()}
+
+
+def _is_same(one: End, other: End) -> bool:
+    """Whether the nodes at two ends are of the same types."""
+    return {*one.members} == {*other.members}
+
+
+def is_one_attribute(record: RecordType) -> bool:
+    """Whether the two ends of an edge are stored in the same attributes, and so are always one node."""
+    first, second = (record.ends[name].attributes for name in record.key_ends)
+    return first == second
+
+
+def _place(item: Item, path: Path, value: Value) -> None:
+    """Puts a value at its path. Maps on the way are new ones: they may be another item's."""
+    name, *inner = path
+    if not inner:
+        item[name] = value
+        return
+    there = item.get(name)
+    below: Item = dict(there) if isinstance(there, dict) else {}
+    _place(below, tuple(inner), value)
+    item[name] = below

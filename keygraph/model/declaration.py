@@ -1,0 +1,277 @@
+"""The words in which a graph is declared: `node`, `edge`, `record`, `fields`, `stored`, `many`, `one`, `field`.
+
+They write down what was said and decide nothing: a decorated class is a keyword-only dataclass that carries its
+`Declaration`, and a graph makes record types of the declarations that it lists.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import MISSING, dataclass
+from functools import partial
+from types import FrameType
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast, dataclass_transform
+
+from keygraph.dynamo.table import Index, IndexKey
+
+T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
+
+
+class Many(Generic[T]):
+    """The annotation of a list: what one node reaches, page by page."""
+
+
+class One(Generic[T]):
+    """The annotation of a path on which there is at most one neighbour."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAs:
+    """Where a field stands in the item: a path of names, or for an end one name for each key field."""
+
+    path: tuple[str, ...]
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """How a list chooses among the paths that there are."""
+
+    at: str | None
+    index: Index | None
+    """The index that is read; None is the table."""
+    any_index: bool
+    """Whether nothing was said of the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions:
+    """What a method that is a field reads; None is the whole item."""
+
+    needs: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a decorator was told about a class."""
+
+    kind: RecordKind
+    keys: tuple[str | IndexKey, ...]
+    type_value: str | None
+    is_virtual: bool
+    shards: int | None
+    lists: str | Literal[False] | None
+    mirror: bool
+    counterpart: str | None
+    gather: bool
+    docstring: str | None
+    own: Mapping[str, StoredAs | ListOptions]
+    """What stands on the right of the class's own fields."""
+    namespace: Mapping[str, Any]
+    """The names that the class could see where it was declared, when that is not a module."""
+
+
+_DECLARATION = "__keygraph__"
+_METHOD = "__keygraph_field__"
+
+
+def declaration_of(cls: type) -> Declaration | None:
+    """What the class's own decorator was told; None where it has none."""
+    return cast("Declaration | None", cls.__dict__.get(_DECLARATION))
+
+
+def method_options(function: object) -> MethodOptions | None:
+    """What `@field` was told about a function; None where it is no field."""
+    return cast("MethodOptions | None", getattr(function, _METHOD, None))
+
+
+# --- On the right of a field --------------------------------------------------------------------------
+
+
+def stored(*path: str, default: Any = MISSING, **attributes: str) -> Any:
+    """The attribute that holds the field: `stored("agentID")`, a path into a map `stored("data", "version")`.
+
+    For an end of several key fields, one attribute each: `stored(owner="RepoOwner", name="RepoName")`. An end that is
+    of one of several types whose keys differ (`User | Organization`) is one attribute, which holds that node's whole
+    partition key.
+    """
+    return _Specifier(StoredAs(path, attributes), default)
+
+
+_ANY_INDEX: Any = object()
+
+
+def many(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
+    """A list. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table."""
+    return _chosen(at, index)
+
+
+def one(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
+    """The only neighbour on a path, chosen as `many` chooses."""
+    return _chosen(at, index)
+
+
+def _chosen(at: str | None, index: Index | None) -> _Specifier:
+    is_any = index is _ANY_INDEX
+    return _Specifier(ListOptions(at, None if is_any else index, is_any), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Specifier:
+    meaning: StoredAs | ListOptions
+    default: Any
+
+
+def field(*, needs: Sequence[str] | None = None) -> Callable[[Function], Function]:
+    """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them."""
+
+    def mark(function: Function) -> Function:
+        setattr(function, _METHOD, MethodOptions(None if needs is None else tuple(needs)))
+        return function
+
+    return mark
+
+
+# --- Decorators ---------------------------------------------------------------------------------------
+
+_Class = TypeVar("_Class", bound=type)
+_OWN_NAME: Any = object()
+"""The default of `type=`: the class's name."""
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+def node(
+    *keys: str | IndexKey,
+    type: str | None = _OWN_NAME,
+    item: bool = True,
+    shards: int | None = None,
+    lists: str | Literal[False] | None = None,
+    gather: bool = False,
+    mirror: Literal[False] = False,
+    counterpart: None = None,
+) -> Callable[[_Class], _Class]:
+    """An entity. Its key: a partition template, a sort template where it differs, then indexes.
+
+    `type` is the value of the type attribute (None: its items have none), `item=False` says that the table
+    holds no item for it, `shards` over how many partitions its table key is spread, `lists` how the list of the
+    table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
+    node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone.
+    """
+    options = _Options(item, shards, lists, mirror, counterpart, gather)
+    return _decorator("node", keys, type, options)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+def edge(
+    *keys: str | IndexKey,
+    type: str | None = _OWN_NAME,
+    shards: int | None = None,
+    lists: str | Literal[False] | None = None,
+    mirror: bool = False,
+    counterpart: str | None = None,
+) -> Callable[[_Class], _Class]:
+    """What joins two nodes, which are the two ends in its table key. The options are those of `node`, and two more.
+
+    `mirror=True`, where the two are of one type, says that each edge has two items: the same with its ends exchanged
+    is the other. `counterpart="Other"` names another edge type with the same two nodes, of which each edge has an item
+    too; it is enough that one of the two names the other.
+    """
+    return _decorator("edge", keys, type, _Options(True, shards, lists, mirror, counterpart))
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+def record(
+    *keys: str | IndexKey,
+    type: str | None = _OWN_NAME,
+    shards: int | None = None,
+    lists: str | Literal[False] | None = None,
+    mirror: Literal[False] = False,
+    counterpart: None = None,
+) -> Callable[[_Class], _Class]:
+    """An item that belongs to a node and is no node itself. The options are those of `node`."""
+    return _decorator("record", keys, type, _Options(True, shards, lists, mirror, counterpart))
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+def fields(cls: _Class) -> _Class:
+    """A base class whose fields are those of every type that inherits it."""
+    return _declare(cls, "fields", (), None, _Options(True, None, None, False, None), sys._getframe(1))
+
+
+class _Options(NamedTuple):
+    """What a decorator was told besides the keys and the type."""
+
+    item: bool
+    shards: int | None
+    lists: str | Literal[False] | None
+    mirror: bool
+    counterpart: str | None
+    gather: bool = False
+
+
+def _decorator(
+    kind: RecordKind,
+    keys: tuple[str | IndexKey, ...],
+    type_value: Any,
+    options: _Options,
+) -> Callable[[_Class], _Class]:
+    bare: Any = keys[0] if len(keys) == 1 else None
+    if inspect.isclass(bare):
+        # `@node` without parentheses: its mistake, that it has no templates, is told with all others.
+        made = _declare(bare, kind, (), bare.__name__, options, sys._getframe(2))
+        return cast("Callable[[_Class], _Class]", made)
+
+    def decorate(cls: _Class) -> _Class:
+        value = cls.__name__ if type_value is _OWN_NAME else type_value
+        return _declare(cls, kind, keys, value, options, sys._getframe(1))
+
+    return decorate
+
+
+def _declare(
+    cls: _Class,
+    kind: RecordKind,
+    keys: tuple[str | IndexKey, ...],
+    type_value: str | None,
+    options: _Options,
+    frame: FrameType,
+) -> _Class:
+    own: dict[str, StoredAs | ListOptions] = {}
+    for name in inspect.get_annotations(cls):
+        given = cls.__dict__.get(name, MISSING)
+        if not isinstance(given, _Specifier):
+            continue
+        own[name] = given.meaning
+        if isinstance(given.meaning, ListOptions):
+            setattr(cls, name, dataclasses.field(init=False, default=None, repr=False, compare=False))
+        elif given.default is MISSING:
+            delattr(cls, name)
+        elif isinstance(given.default, list | dict | set):
+            setattr(cls, name, dataclasses.field(default_factory=partial(copy, given.default)))
+        else:
+            setattr(cls, name, given.default)
+    declaration = Declaration(
+        kind=kind,
+        keys=keys,
+        type_value=type_value,
+        is_virtual=not options.item,
+        shards=options.shards,
+        lists=options.lists,
+        mirror=options.mirror,
+        counterpart=options.counterpart,
+        gather=options.gather,
+        docstring=cls.__dict__.get("__doc__"),
+        own=own,
+        # A class in a function sees that function's names, which its annotations may use.
+        namespace={} if frame.f_locals is frame.f_globals else dict(frame.f_locals),
+    )
+    made: type = dataclasses.dataclass(kw_only=True)(cls)
+    setattr(made, _DECLARATION, declaration)
+    return cast(_Class, made)

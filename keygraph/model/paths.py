@@ -1,0 +1,392 @@
+"""Access paths: how one node, or the root, reaches many items by one Query.
+
+An access path is found by unification: an end of the wanted type is taken to be the node, and then the path is
+the table or the index whose partition template holds nothing but literal text, what the node's key tells, a shard
+and required arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from operator import itemgetter
+from typing import cast
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import KeyValue, Position
+from keygraph.keys.template import FieldPath, Slot, Template
+from keygraph.keys.types import FieldType
+from keygraph.keys.union import taking
+from keygraph.model.declaration import ListOptions
+from keygraph.model.records import Keys, RecordType
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a reader may say about a slot of the path's templates."""
+
+    name: str
+    """In snake case."""
+    slot: Slot
+    optional: bool
+
+    @property
+    def type(self) -> FieldType:
+        return self.slot.text.type
+
+    @property
+    def has_range(self) -> bool:
+        """Whether `from` and `to` mean something: the order of the texts is that of the values."""
+        return self.slot.text.ordered and not self.slot.lossy
+
+    @property
+    def is_text(self) -> bool:
+        """Whether `beginsWith` means something."""
+        return self.type.is_text
+
+
+@dataclass(frozen=True, eq=False)
+class AccessPath:
+    """A list of `record` items in one partition of the table or an index.
+
+    `owner` is the node whose list it is and `end` the end of `record` that is this node; both are None for a list
+    at the root.
+    """
+
+    name: str
+    owner: RecordType | None
+    record: RecordType
+    end: str | None
+    keys: Keys
+    is_one: bool = False
+    description: str | None = None
+
+    def __repr__(self) -> str:
+        owner = f"{self.owner.name}." if self.owner else ""
+        return f"<path {owner}{self.name}: {self.record.name} on {self.keys.index_name or 'the table'}>"
+
+    @cached_property
+    def far_end(self) -> str | None:
+        """The end of an edge at which the neighbour's node is; None where the neighbour is no edge's node.
+
+        An edge has two ends in its table key; from another end, and from the root, it is served as a record.
+        """
+        ends = self.record.key_ends
+        if self.record.kind != "edge" or self.end not in ends:
+            return None
+        return ends[1] if self.end == ends[0] else ends[0]
+
+    @property
+    def nodes(self) -> tuple[RecordType, ...]:
+        """What `node` can be in the list's edges: the types of the node at the far end, or the item's own type."""
+        return self.record.ends[self.far_end].members if self.far_end else (self.record,)
+
+    @cached_property
+    def known(self) -> Mapping[str, Slot]:
+        """The slots of this path's type that the owner's key tells, by name, with the slot of the end or the owner.
+
+        Those of one path, and those whose fields are stored in one attribute.
+        """
+        if self.owner is None or self.end is None:
+            return {}
+        end = self.record.ends[self.end]
+        of_owner = dict.fromkeys((*end.identity, *self.owner.identity))
+        known = {}
+        for keys in self.record.keys.values():
+            for slot in keys.slots:
+                attribute = attribute_of(self.record, slot.path)
+                sources = [
+                    source
+                    for source in of_owner
+                    if slot.path == (self.end, *source.path)
+                    or (attribute is not None and attribute == end.attributes.get(source.path))
+                ]
+                same = [source for source in sources if source.text == slot.text]
+                if not slot.computed:
+                    same += [source for source in sources if not source.lossy]
+                if same:
+                    known[slot.name] = same[0]
+        return known
+
+    @cached_property
+    def required(self) -> tuple[Argument, ...]:
+        """What a reader must say: the slots of the partition that the owner does not tell.
+
+        An argument is optional where all its slots are.
+        """
+        certain = {
+            slot.name for token in self.keys.partition.tokens if isinstance(token, Slot) for slot in (token,)
+        }
+        return tuple(
+            self._argument(slot, optional=slot.name not in certain)
+            for slot in self.keys.partition.slots
+            if slot.name not in self.known and not slot.is_shard
+        )
+
+    @cached_property
+    def _split(self) -> tuple[Template, Template]:
+        told = self.known.keys() | {argument.slot.name for argument in self.required}
+        return self.keys.sort.head(told) if self.keys.sort else (Template(()), Template(()))
+
+    @property
+    def prefix(self) -> Template:
+        """The sort template up to the first slot that is not known."""
+        return self._split[0]
+
+    @property
+    def rest(self) -> Template:
+        """The sort template from the first slot that is not known."""
+        return self._split[1]
+
+    @cached_property
+    def reads_table_keys(self) -> bool:
+        """Whether the keys that are read are the table's, maybe swapped: then they say which type an item is of."""
+        return {key.name for key in self.keys.attributes} == {key.name for key in self.record.table.keys}
+
+    @cached_property
+    def reads_others(self) -> bool:
+        """Whether the prefix ends in a value and more may follow at once, so that 3 finds what belongs to 30; or has
+        a choice that begins another one."""
+        tokens = self.prefix.tokens
+        if self.rest.tokens and isinstance((tokens or ("",))[-1], Slot):
+            return True
+        return any(
+            isinstance(token, Slot) and isinstance(following, str) and token.text.is_continued_by(following)
+            for token, following in pairwise(tokens)
+        )
+
+    @cached_property
+    def ranged(self) -> tuple[Argument, ...]:
+        """What a reader may say about the sort key, from left to right: the slots after the prefix."""
+        told = {argument.slot.name for argument in self.required}
+        return tuple(
+            self._argument(slot, optional=True)
+            for slot in self.rest.slots
+            if slot.name not in self.known and slot.name not in told and not slot.is_shard
+        )
+
+    def of_owner(self, template: Template) -> Template:
+        """The template with the owner's own key where its end could be a node of another type too."""
+        end = self.record.ends[self.end] if self.end is not None else None
+        if end is None or end.text is None or self.owner is None:
+            return template
+        [slot] = (slot.under(end.name) for slot in end.identity)
+        [own] = (variant for variant in end.text.variants if self.owner.name in variant.members)
+        return taking(template, slot, own)
+
+    def _argument(self, slot: Slot, *, optional: bool) -> Argument:
+        return Argument(self.record.leaf_name(slot.path), slot, optional)
+
+    def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str]:
+        """The texts that the owner's identity gives to the slots of this path's type."""
+        if self.owner is None or self.end is None:
+            return {}
+        own = self.record.ends[self.end].identity_of(self.owner, identity)
+        texts = identity if own is identity else (*identity, *own)
+        return {
+            name: texts[place] if wanted is None else source.rewritten(texts[place], wanted)
+            for name, place, source, wanted in self._sources_of_texts
+        }
+
+    @cached_property
+    def _sources_of_texts(self) -> tuple[tuple[str, int, Slot, Slot | None], ...]:
+        """For each slot that the owner's key tells: where in the owner's identity, or in the end's behind that, and
+        the slot that it is rewritten as, where it is written otherwise."""
+        if self.owner is None or self.end is None:
+            return ()
+        end = self.record.ends[self.end]
+        names = [slot.name for slot in self.owner.identity]
+        if end.text is not None:
+            names += [slot.name for slot in end.identity]
+        places = {name: place for place, name in enumerate(names)}
+        slots = {slot.name: slot for keys in self.record.keys.values() for slot in keys.slots}
+        return tuple(
+            (name, places[source.name], source, None if source.text == slots[name].text else slots[name])
+            for name, source in self.known.items()
+        )
+
+    @cached_property
+    def position(self) -> tuple[str, ...]:
+        """The attributes that say where an item stands in what is read."""
+        return tuple(key.name for key in self.record.table.position(self.keys.index_name))
+
+    @cached_property
+    def position_of(self) -> Callable[[Item], Position]:
+        """What says where an item stands in what is read. It raises KeyError where the item lacks a key."""
+        if len(self.position) == 1:
+            [only] = self.position
+            return lambda item: (cast(KeyValue, item[only]),)
+        return itemgetter(*self.position)
+
+    @cached_property
+    def told(self) -> frozenset[str]:
+        """The fields, ends and methods of the type that the items read here tell.
+
+        All of them, unless an index projects less; what it lacks is read from the table.
+        """
+        record, index = self.record, self.keys.index_name
+
+        def is_told(path: FieldPath) -> bool:
+            attribute = attribute_of(record, path)
+            if attribute is not None and record.table.has(index, attribute[0]):
+                return True
+            position = {key.name for key in record.table.position(index)}
+            return any(
+                slot.path == path and {key.name for key in keys.attributes} <= position
+                for keys in record.keys.values()
+                for slot in keys.slots
+                if not slot.lossy
+            )
+
+        ends = {end.name: [(end.name, *path) for path in end.attributes] for end in record.ends.values()}
+        told = {name for name in record.fields if is_told((name,))}
+        told |= {name for name, paths in ends.items() if all(map(is_told, paths))}
+        for method in record.methods.values():
+            if self.tells_all or (method.needs is not None and told.issuperset(method.needs)):
+                told.add(method.name)
+        return frozenset(told)
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether the items read here are whole."""
+        index = self.keys.index
+        return index is None or index.projection == "ALL"
+
+    @property
+    def finds_by_node(self) -> bool:
+        """Whether the two ends make the whole table key, so that the edge to a node is found by its key."""
+        return bool(self._paths_of_ends) and all(
+            slot.path in self._paths_of_ends for slot in self.record.identity
+        )
+
+    @cached_property
+    def _paths_of_ends(self) -> frozenset[FieldPath]:
+        """What stands in keys for the two ends of an edge; nothing where the path does not go from end to end."""
+        ends = (self.end, self.far_end)
+        if None in ends:
+            return frozenset()
+        return frozenset((name, *path) for name in ends if name for path in self.record.ends[name].attributes)
+
+    @cached_property
+    def keys_of_both_ends(self) -> Keys | None:
+        """The keys by which one Query finds the edges between two nodes: both ends are the partition and stand in
+        front of the sort key. None where there are none; the table goes before indexes."""
+        wanted = self._paths_of_ends
+        if not wanted:
+            return None
+        for keys in self.record.keys.values():
+            known = {slot.name for slot in keys.slots if slot.path in wanted and not slot.lossy}
+            head = (keys.sort or Template(())).head(known)[0]
+            is_fixed = all(slot.name in known or slot.is_shard for slot in keys.partition.slots)
+            told = {slot.path for template in (keys.partition, head) for slot in template.slots}
+            is_whole = keys.index is None or keys.index.projection == "ALL"
+            if is_fixed and is_whole and wanted <= told:
+                return keys
+        return None
+
+    def edge_texts(self, near: tuple[str, ...], far: tuple[str, ...]) -> dict[str, str]:
+        """The texts, by slot, that the owner and a node at the far end give to the keys of the edges between them.
+
+        `near` is the owner's identity, `far` that of the far end.
+        """
+        given: dict[FieldPath, tuple[Slot, str]] = {}
+        if self.owner is not None and self.end is not None:
+            near = self.record.ends[self.end].identity_of(self.owner, near)
+        for end, identity in ((self.end, near), (self.far_end, far)):
+            if end is not None:
+                slots = self.record.ends[end].identity
+                given |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
+        texts = {}
+        for keys in self.record.keys.values():
+            for slot in keys.slots:
+                if slot.path in given:
+                    source, text = given[slot.path]
+                    texts[slot.name] = source.rewritten(text, slot)
+        return texts
+
+
+def attribute_of(record: RecordType, path: FieldPath) -> tuple[str, ...] | None:
+    """The attribute that holds what a placeholder names; None where no attribute does."""
+    name, *inner = path
+    if name in record.fields:
+        return record.fields[name].attribute
+    if name in record.ends:
+        return record.ends[name].attributes.get(tuple(inner))
+    return None
+
+
+def candidates(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> list[AccessPath]:
+    """Every path from the owner to the type, the best first: by required arguments, then the table first."""
+    found = [path for path in _possible(name, owner, record, options) if _leads(path)]
+    return sorted(found, key=_rank)
+
+
+def best(paths: list[AccessPath]) -> list[AccessPath]:
+    """Those of the candidates that none is better than; from one of the two ends where both are the same."""
+    tied = [path for path in paths if _rank(path) == _rank(paths[0])]
+    mirrored = [path.end for path in tied if path.end in _same_ends(path.record)]
+    return [path for path in tied if path.end not in mirrored or path.end == mirrored[0]]
+
+
+def _same_ends(record: RecordType) -> tuple[str, ...]:
+    """The ends between which a list need not choose: a mirrored edge is found from both of them alike."""
+    return record.key_ends if record.is_mirrored else ()
+
+
+def _rank(path: AccessPath) -> tuple[int, bool]:
+    return len(path.required), path.keys.index is not None
+
+
+def _possible(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> Iterator[AccessPath]:
+    same = _same_ends(record)
+    wanted = same if options.at in same else (options.at,)
+    for end in record.ends.values():
+        if owner not in end.members or (options.at is not None and end.name not in wanted):
+            continue
+        for keys in record.keys.values():
+            if options.any_index or keys.index == options.index:
+                yield AccessPath(name, owner, record, end.name, keys)
+
+
+def _leads(path: AccessPath) -> bool:
+    """Whether every key field of the owner stands in the partition or in the known part of the sort key."""
+    if path.owner is None:
+        return False
+    standing = [
+        (slot, path.known[slot.name])
+        for template in (path.keys.partition, path.prefix)
+        for slot in template.slots
+        if slot.name in path.known
+    ]
+    # A text that loses a part of the value is that of other nodes too.
+    texts = {source.name for slot, source in standing if slot.text == source.text}
+    values = {source.path for slot, source in standing if not slot.lossy}
+    identity = path.record.ends[path.end].identity if path.end else ()
+    return all(slot.name in texts or slot.path in values for slot in identity)
+
+
+def stands_beside(path: AccessPath) -> bool:
+    """Whether what a list reads stands in the partition of the node whose list it is."""
+    if path.owner is None or path.keys.index is not None or path.keys.shards:
+        return False
+    known = {name: slot.under(path.end) for name, slot in path.known.items() if path.end is not None}
+    own = [
+        token.under(path.end) if isinstance(token, Slot) and path.end else token
+        for token in path.owner.table_keys.partition.tokens
+    ]
+    theirs = [
+        known.get(token.name, token) if isinstance(token, Slot) else token
+        for token in path.keys.partition.tokens
+    ]
+    return own == theirs
+
+
+def is_listable(record: RecordType, keys: Keys) -> bool:
+    """Whether the root can list these keys without being told so: no end stands in the partition, nor do all
+    of the type's own key fields."""
+    slots = [slot for slot in keys.partition.slots if not slot.is_shard]
+    if any(slot.path[0] in record.ends for slot in slots):
+        return False
+    return not {slot.path for slot in record.identity} <= {slot.path for slot in slots}

@@ -1,0 +1,303 @@
+"""The record types of one table, tied together: the paths between them, and which type an item is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import cast
+
+from keygraph.dynamo.conditions import Condition, Eq, Exists, Not, Or
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.table import Table
+from keygraph.keys.formats import Format
+from keygraph.keys.shapes import are_disjoint, goes_before, is_special_case, shape
+from keygraph.keys.template import Slot, Template
+from keygraph.keys.text import KeyText
+from keygraph.keys.types import FieldType, Writing
+from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
+from keygraph.model.paths import AccessPath, best, candidates, is_listable
+from keygraph.model.readers import IdentityReader
+from keygraph.model.records import Keys, RecordType
+from keygraph.names import CASES, plural, snake
+from keygraph.resolve.records import Resolution
+
+
+class Model:
+    """The record types of a table, whether or not the declaration has mistakes."""
+
+    def __init__(
+        self,
+        table: Table,
+        *types: type,
+        attribute_case: str = "snake",
+        type_attribute: str | None = None,
+        formats: Mapping[str | type, Format] | None = None,
+    ) -> None:
+        self.table = table
+        self.type_attribute = type_attribute
+        self._classes = types
+        self._formats = cast("dict[object, Format]", dict(formats or {}))
+        self.attribute_case = attribute_case
+
+    # --- What was declared ----------------------------------------------------------------------------
+
+    @cached_property
+    def resolution(self) -> Resolution:
+        """The record types with what is wrong with them."""
+        case = self.attribute_case if self.attribute_case in CASES else CASES[0]
+        given: Mapping[object, object] = self._formats
+        formats = {name: each for name, each in given.items() if isinstance(each, Format)}
+        return Resolution(self.table, self._classes, Writing(case, formats))
+
+    @cached_property
+    def types(self) -> Mapping[str, RecordType]:
+        """The record types by name, in the order of the declaration; those without mistakes in their keys."""
+        return {record.name: record for record in self.resolution.sound_types}
+
+    @property
+    def nodes(self) -> list[RecordType]:
+        return [record for record in self.types.values() if record.is_node]
+
+    @cached_property
+    def list_candidates(self) -> dict[tuple[str, str], list[AccessPath]]:
+        """For each list that a node declares, by owner and name, the best paths; `check` wants exactly one."""
+        return {
+            (record.name, declared.name): best(
+                candidates(declared.name, record, declared.of, declared.options)
+            )
+            for record in self.types.values()
+            for declared in record.lists.values()
+            if declared.of.name in self.types
+        }
+
+    @cached_property
+    def node_lists(self) -> dict[tuple[str, str], AccessPath]:
+        """The access path of each list that a node declares, by owner and name."""
+        found = {}
+        for (owner, name), paths in self.list_candidates.items():
+            declared = self.types[owner].lists[name]
+            if len(paths) == 1:
+                found[owner, name] = replace(
+                    paths[0], is_one=declared.is_one, description=declared.description
+                )
+        return found
+
+    def path(self, owner: RecordType, name: str) -> AccessPath:
+        """The access path of a list that a node declares."""
+        return self.node_lists[owner.name, name]
+
+    @cached_property
+    def root_lists(self) -> tuple[AccessPath, ...]:
+        """The lists at the root."""
+        return tuple(
+            AccessPath(keys.lists or plural(snake(record.name)), None, record, None, keys)
+            for record in self.types.values()
+            if not record.is_virtual
+            for keys in record.keys.values()
+            if keys.lists or (keys.lists is None and keys.finds is None and is_listable(record, keys))
+        )
+
+    @cached_property
+    def finders(self) -> tuple[AccessPath, ...]:
+        """The fields at the root that find one item by an index."""
+        return tuple(
+            AccessPath(keys.finds, None, record, None, keys, is_one=True)
+            for record in self.types.values()
+            for keys in record.keys.values()
+            if keys.finds
+        )
+
+    @property
+    def paths(self) -> list[AccessPath]:
+        """Every access path that is offered."""
+        return [*self.node_lists.values(), *self.root_lists, *self.finders]
+
+    # --- Mirrors and counterparts ---------------------------------------------------------------------
+
+    @cached_property
+    def correspondences(self) -> Mapping[str, Correspondence]:
+        """How each edge type that has a mirror or a counterpart tells its other items, by its name."""
+        return correspondences(self.types)
+
+    def counterpart(self, record: RecordType, item: Item) -> Counterpart | None:
+        """The other item of an edge that is mirrored or has a counterpart; None where it is neither.
+
+        Raises CorruptItem or ValueError where the item does not tell it.
+        """
+        found = self.correspondences.get(record.name)
+        return None if found is None else found.counterpart(item, self.type_attribute)
+
+    # --- Unions ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def unions(self) -> dict[frozenset[RecordType], tuple[RecordType, ...]]:
+        """The unions of nodes that ends are, and methods return, each with its members as they are first named."""
+        found: dict[frozenset[RecordType], tuple[RecordType, ...]] = {}
+        for record in self.types.values():
+            named = [end.members for end in record.ends.values()]
+            named += [method.nodes for method in record.methods.values()]
+            for members in named:
+                if len(members) > 1:
+                    found.setdefault(frozenset(members), members)
+        return found
+
+    # --- Telling items apart --------------------------------------------------------------------------
+
+    def type_value(self, record: RecordType) -> str | None:
+        """What the type attribute says of the type; None where items do not say it."""
+        return record.type_value if self.type_attribute else None
+
+    @cached_property
+    def types_by_value(self) -> dict[str | None, list[RecordType]]:
+        """The types of which there are items, by the value of the type attribute; special keys first."""
+        groups: dict[str | None, list[RecordType]] = {}
+        for record in self.types.values():
+            if not record.is_virtual:
+                groups.setdefault(self.type_value(record), []).append(record)
+        return {value: _special_first(group) for value, group in groups.items()}
+
+    @cached_property
+    def _types_by_key(self) -> list[RecordType]:
+        return _special_first([record for record in self.types.values() if not record.is_virtual])
+
+    def recognise(self, item: Mapping[str, Value], keys: Keys | None = None) -> RecordType | None:
+        """The type that the item is of; None where no declared type accepts it.
+
+        `keys` says what the item was read from, if not from the table: an index may lack the type attribute.
+        """
+        told = self.identified(item, keys)
+        return None if told is None else told[0]
+
+    def identified(
+        self, item: Mapping[str, Value], keys: Keys | None = None
+    ) -> tuple[RecordType, tuple[str, ...]] | None:
+        """The type that the item is of, and the texts that identify it; None where no declared type accepts it."""
+        attribute = self.type_attribute
+        if keys is not None and keys.index_name in self._untyped:
+            candidates = self._types_by_key
+        else:
+            value = item.get(attribute) if attribute else None
+            if value is not None and not isinstance(value, str):
+                return None
+            candidates = self.types_by_value.get(value, [])
+        for record in candidates:
+            identity = record.read_identity(item)
+            if identity is not None:
+                return record, identity
+        return None
+
+    def is_of(self, item: Mapping[str, Value], records: Sequence[RecordType]) -> bool:
+        """Whether the item, which was read from the table, is of one of the types."""
+        if len(records) == 1:
+            return self.identifier(records[0], records[0].table_keys)(item) is not None
+        return self.recognise(item) in records
+
+    def identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
+        """What reads the identity of an item that was read by these keys; None where it is not of the type."""
+        found = self._identifiers.get((record, keys))
+        if found is None:
+            found = self._identifiers[record, keys] = self._make_identifier(record, keys)
+        return found
+
+    @cached_property
+    def _identifiers(self) -> dict[tuple[RecordType, Keys], IdentityReader]:
+        return {}
+
+    def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
+        attribute, value = self.type_attribute, self.type_value(record)
+        is_told = attribute is not None and value is not None and keys.index_name not in self._untyped
+        if is_told and self.types_by_value[value] == [record]:
+            read, name = record.read_identity, cast(str, attribute)
+
+            def identity_of_told(item: Mapping[str, Value]) -> tuple[str, ...] | None:
+                return read(item) if item.get(name) == value else None
+
+            return identity_of_told
+
+        def identity_of_any(item: Mapping[str, Value]) -> tuple[str, ...] | None:
+            told = self.identified(item, keys)
+            return None if told is None or told[0] is not record else told[1]
+
+        return identity_of_any
+
+    @cached_property
+    def _untyped(self) -> frozenset[str]:
+        """The indexes that lack the type attribute."""
+        names = (index.name for index in self.table.indexes)
+        attribute = self.type_attribute
+        return frozenset(name for name in names if attribute and not self.table.has(name, attribute))
+
+    def why_refused(self, item: Mapping[str, Value]) -> str:
+        """Why no declared type accepts the item, in one line without its values."""
+        for key in self.table.keys:
+            if not key.holds(item.get(key.name)):
+                return f"its key attribute {key.name} is missing or not of type {key.type}"
+        groups = self.types_by_value
+        value = item.get(self.type_attribute) if self.type_attribute else None
+        group = groups.get(value) if value is None or isinstance(value, str) else None
+        if group is None:
+            known = ", ".join(sorted(str(value) for value in groups if value is not None))
+            said = "it has no" if value is None else "no declared type has its"
+            return f"{said} {self.type_attribute} (the declared ones: {known})"
+        shapes = "; ".join(f"{record.name}: {record.table_keys}" for record in group)
+        return f"its key fits none of the templates ({shapes})"
+
+    # --- Siblings -------------------------------------------------------------------------------------
+
+    def siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
+        """The other types of which items can stand inside the range that the path reads."""
+        if path not in self._siblings_found:
+            self._siblings_found[path] = self._find_siblings(path)
+        return self._siblings_found[path]
+
+    @cached_property
+    def _siblings_found(self) -> dict[AccessPath, tuple[RecordType, ...]]:
+        return {}
+
+    def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
+        prefix = path.of_owner(path.prefix)
+        partition = shape(path.of_owner(path.keys.partition))
+        anything = Slot(("",), KeyText(FieldType("string")))
+        ranges = [shape(prefix)]
+        if path.rest.tokens or path.keys.sort is None:
+            ranges.append(shape(Template((*prefix.tokens, anything))))
+        found = []
+        for other in self.types.values():
+            keys = other.keys.get(path.keys.index_name)
+            if other is path.record or other.is_virtual or keys is None:
+                continue
+            theirs = shape(keys.partition)
+            # A key of a more special shape is refused as a value of this one: it is never this partition.
+            is_refused = is_special_case(theirs, partition) and not is_special_case(partition, theirs)
+            if is_refused or are_disjoint(theirs, partition):
+                continue
+            if keys.sort is None or any(not are_disjoint(shape(keys.sort), range_) for range_ in ranges):
+                found.append(other)
+        return tuple(found)
+
+    def type_condition(self, path: AccessPath) -> Condition | None:
+        """The filter that tells the path's items by their type attribute; None where it cannot.
+
+        It cannot where there is none, where it is a key of what is read, or where the index does not project it.
+        """
+        value, attribute = self.type_value(path.record), self.type_attribute
+        if attribute is None:
+            return None
+        if attribute in {key.name for key in path.keys.attributes} or not self.table.has(
+            path.keys.index_name, attribute
+        ):
+            return None
+        if value is None:
+            return Or((Not(Exists((attribute,))), Eq((attribute,), None)))
+        return Eq((attribute,), value)
+
+
+def _special_first(records: list[RecordType]) -> list[RecordType]:
+    """The types so that one whose key is a special case of another's comes before it."""
+    shapes = {record.name: shape(*record.table_keys.templates) for record in records}
+
+    def generality(record: RecordType) -> int:
+        return -sum(goes_before(shapes[record.name], other) for other in shapes.values())
+
+    return sorted(records, key=generality)

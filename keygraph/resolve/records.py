@@ -1,0 +1,68 @@
+"""From declarations to record types.
+
+`Resolution` never raises for a mistake of the declaration; it collects them all. A type with a mistake is left out of
+what comes after, so that one mistake is told once. The fields are read in `keygraph.resolve.fields`, the keys in
+`keygraph.resolve.keys`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+from keygraph.dynamo.table import Table
+from keygraph.keys.types import Writing
+from keygraph.model.declaration import Declaration, declaration_of
+from keygraph.model.docstrings import docstring
+from keygraph.model.mistakes import Mistakes
+from keygraph.model.records import RecordType
+from keygraph.resolve.fields import FieldResolution
+from keygraph.resolve.keys import KeyResolution
+from keygraph.resolve.options import refuse_wrong_options
+
+
+class Resolution:
+    """The record types of a list of classes, and what is wrong with them."""
+
+    def __init__(self, table: Table, classes: Sequence[type], writing: Writing) -> None:
+        self.mistakes = Mistakes()
+        self.types: dict[str, RecordType] = {}
+        self._declarations: dict[str, Declaration] = {}
+        for cls in classes:
+            self._add(cls, table)
+        FieldResolution(self.types, self._declarations, writing, self.mistakes).resolve()
+        KeyResolution(table, self.types, self._declarations, writing, self.mistakes).resolve()
+
+    @property
+    def sound_types(self) -> list[RecordType]:
+        """The types whose fields and table keys are known."""
+        return self.mistakes.without_broken(self.types.values())
+
+    def _add(self, cls: type, table: Table) -> None:
+        name = getattr(cls, "__name__", str(cls))
+        declaration = declaration_of(cls) if inspect.isclass(cls) else None
+        if declaration is None or declaration.kind == "fields":
+            self.mistakes.add(
+                "not-a-type",
+                name,
+                "it is no node, edge or record.",
+                "Decorate it, or leave it out of the graph.",
+            )
+            return
+        if name in self.types:
+            self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
+            return
+        refuse_wrong_options(name, declaration, self.mistakes)
+        self._declarations[name] = declaration
+        self.types[name] = RecordType(
+            name=name,
+            cls=cls,
+            kind=declaration.kind,
+            type_value=declaration.type_value,
+            is_virtual=declaration.is_virtual,
+            description=docstring(declaration.docstring),
+            table=table,
+            is_mirrored=declaration.mirror,
+            counterpart=declaration.counterpart,
+            gathers=declaration.gather,
+        )

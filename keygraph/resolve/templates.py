@@ -1,0 +1,337 @@
+"""Writing key templates out: names bound to fields, and ends replaced by the keys of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import NoReturn
+
+from keygraph.dynamo.table import Table
+from keygraph.keys.formats import Format
+from keygraph.keys.shapes import are_disjoint, goes_before, is_special_case, shape
+from keygraph.keys.template import (
+    SHARD,
+    FieldPath,
+    Maybe,
+    Reference,
+    Slot,
+    Template,
+    TemplateError,
+    Token,
+    joined,
+    read_source,
+    under,
+)
+from keygraph.keys.text import KeyText, UnusableFormat
+from keygraph.keys.types import FieldType
+from keygraph.keys.union import NodeText, Variant, written_out
+from keygraph.model.declaration import Declaration
+from keygraph.model.members import Method
+from keygraph.model.mistakes import Mistakes
+from keygraph.model.records import RecordType
+
+
+class BrokenTemplate(Exception):
+    """A template that cannot be made; its mistake has been told."""
+
+
+@dataclass(frozen=True)
+class _Site:
+    """The template that is being written out: whose it is, and how it is written."""
+
+    record: RecordType
+    source: str
+
+
+class TemplateResolution:
+    """Makes the templates of record types; each is made, and its mistake told, once."""
+
+    def __init__(
+        self,
+        table: Table,
+        declarations: Mapping[str, Declaration],
+        formats: Mapping[object, Format],
+        mistakes: Mistakes,
+    ) -> None:
+        self._table = table
+        self._declarations = declarations
+        self._formats = formats
+        self._mistakes = mistakes
+        self._made: dict[tuple[str, str], Template | None] = {}
+        self._node_texts: dict[tuple[str, str], NodeText | BrokenTemplate | None] = {}
+        self._under_way: set[str] = set()
+
+    # --- The table's own keys -------------------------------------------------------------------------
+
+    def table_templates(self, record: RecordType) -> list[Template]:
+        """The templates of a type's own key, one for each key attribute. Raises BrokenTemplate."""
+        if record.name in self._under_way:
+            self._tell_circle(record)
+            raise BrokenTemplate
+        self._under_way.add(record.name)
+        try:
+            return [self.written(record, source) for source in self._sources(record)]
+        finally:
+            self._under_way.discard(record.name)
+
+    def _tell_circle(self, record: RecordType) -> None:
+        if not self._mistakes.is_broken(record):
+            self._mistakes.add(
+                "circular-key",
+                record.name,
+                "its key is made of itself, through an end.",
+                "Write out the key's fields.",
+                breaks=record.name,
+            )
+
+    def _sources(self, record: RecordType) -> list[str]:
+        """The templates as they are written: a node's second one is its first where only one is given."""
+        sources = [key for key in self._declarations[record.name].keys if isinstance(key, str)]
+        wanted = len(self._table.keys)
+        if len(sources) == 1 and wanted == 2 and record.is_node:
+            return sources * 2
+        if len(sources) == wanted:
+            return sources
+        given = "no template" if not sources else f"{len(sources)} template" + "s" * (len(sources) != 1)
+        names = " and ".join(key.name for key in self._table.keys)
+        if not self._mistakes.is_broken(record):
+            self._mistakes.add(
+                "key-templates",
+                record.name,
+                f"it has {given} for the table's key.",
+                f"Give one for each of {names}.",
+                breaks=record.name,
+            )
+        raise BrokenTemplate
+
+    def _identity(self, record: RecordType) -> list[Slot]:
+        """The slots that identify a node of that type, before it has keys."""
+        slots = [slot for template in self.table_templates(record) for slot in template.slots]
+        return list({slot.name: slot for slot in slots if not slot.is_shard}.values())
+
+    # --- Writing out ----------------------------------------------------------------------------------
+
+    def written(self, record: RecordType, source: str) -> Template:
+        """The template of a type that is written so. Raises BrokenTemplate."""
+        key = (record.name, source)
+        if key not in self._made:
+            self._made[key] = None
+            self._made[key] = self._write_out(_Site(record, source))
+        template = self._made[key]
+        if template is None:
+            raise BrokenTemplate
+        return template
+
+    def _write_out(self, site: _Site) -> Template:
+        try:
+            parts = read_source(site.source)
+        except TemplateError as error:
+            raise self._refused(site, f"{error}.", 'Write it as "ORDER#{order_id}".') from None
+        tokens: list[Token] = []
+        for part in parts:
+            if isinstance(part, str):
+                tokens.append(part)
+            else:
+                made = self._tokens(site, site.record, part, part.path)
+                tokens.extend([Maybe(tuple(made))] if part.optional else made)
+        template = Template(joined(tokens))
+        for (written,) in written_out((template,)):
+            self._look_for_neighbours(site, written.tokens)
+        return template
+
+    def _refused(self, site: _Site, problem: str, mend: str) -> BrokenTemplate:
+        """Tells a mistake of the template; what is to be raised."""
+        name = site.record.name
+        source = site.source.encode(errors="backslashreplace").decode()
+        self._mistakes.add("template", name, f'the template "{source}": {problem}', mend, breaks=name)
+        return BrokenTemplate()
+
+    def _tokens(self, site: _Site, record: RecordType, reference: Reference, path: FieldPath) -> list[Token]:
+        """The literal text and slots that a path stands for, seen from that type."""
+        name, *inner = path
+        if name in record.fields and not inner:
+            return [self._slot(site, reference, (name,), record.fields[name].type)]
+        if name in record.methods and not inner:
+            return [self._computed(site, record.methods[name])]
+        if name == SHARD[0] and not inner and name not in record.fields:
+            return [self._slot(site, reference, SHARD, FieldType("int"))]
+        if name not in record.ends:
+            raise self._refused(
+                site,
+                f"{reference} is no field of {record.name}.",
+                f"Its fields are {', '.join([*record.fields, *record.ends]) or 'none'}.",
+            )
+        members = record.ends[name].members
+        if inner:
+            keys = [self._key_field(site, member, reference, tuple(inner)) for member in members]
+            if any(key != keys[0] for key in keys):
+                raise self._refused(
+                    site,
+                    f"{reference} does not stand alike in the keys of {_all_of(members)}.",
+                    "Give it one type and one format in all of them.",
+                )
+            own = keys[0]
+        else:
+            own = self._key(site, record, reference, name)
+        return [under(token, name) for token in own]
+
+    def _key_field(
+        self, site: _Site, target: RecordType, reference: Reference, inner: FieldPath
+    ) -> list[Token]:
+        """What stands for a key field of a node."""
+        own = self._tokens(site, target, reference, inner)
+        paths = [slot.path for slot in self._identity(target)]
+        # The key field of a node at an end of several types is told by the placeholder for the node.
+        if not any(path[: len(inner)] == inner[: len(path)] for path in paths):
+            fields = ", ".join(".".join(path) for path in paths)
+            raise self._refused(
+                site, f"{reference} names no key field of {target.name}.", f"A template can name {fields}."
+            )
+        return own
+
+    def _key(self, site: _Site, record: RecordType, reference: Reference, end: str) -> list[Token]:
+        """What stands for a whole node: its partition key, where that identifies it."""
+        members = record.ends[end].members
+        text = self.node_text(record, end)
+        if text is not None:
+            return [Slot((), text)]
+        partition = self.table_templates(members[0])[0]
+        identity = self._identity(members[0])
+        if not _identifies(partition, identity):
+            fields = ", ".join("{" + ".".join((end, *slot.path)) + "}" for slot in identity)
+            raise self._refused(
+                site,
+                f"{reference} stands for the partition key of {_all_of(members)}, which does not identify it.",
+                f"Write its key fields: {fields}.",
+            )
+        return list(partition.tokens)
+
+    # --- Unions ---------------------------------------------------------------------------------------
+
+    def node_text(self, record: RecordType, end: str) -> NodeText | None:
+        """How a node at that end stands in a key where its type is one of several whose keys differ; None where all
+        members have one key. Raises BrokenTemplate where their keys are neither alike nor told apart."""
+        key = (record.name, end)
+        if key not in self._node_texts:
+            self._node_texts[key] = BrokenTemplate()
+            self._node_texts[key] = self._make_node_text(record, end)
+        made = self._node_texts[key]
+        if isinstance(made, BrokenTemplate):
+            raise made
+        return made
+
+    def _make_node_text(self, record: RecordType, end: str) -> NodeText | None:
+        alike: dict[tuple[Template, ...], list[RecordType]] = {}
+        for member in record.ends[end].members:
+            alike.setdefault(tuple(self.table_templates(member)), []).append(member)
+        if len(alike) == 1:
+            return None
+        for (mine, ones), (theirs, others) in combinations(alike.items(), 2):
+            self._refuse_confused(record, end, (ones[0], mine), (others[0], theirs))
+        for templates, members in alike.items():
+            slots = templates[0].slots
+            if not _identifies(templates[0], self._identity(members[0])) or any(s.is_shard for s in slots):
+                self._refuse_end(
+                    record,
+                    end,
+                    f"the partition key of {members[0].name} does not identify it, and so does not tell which node it is.",
+                    "Put all its key fields into its partition template.",
+                )
+        # The order in which the members are named makes no other text of them.
+        special_first = sorted(
+            alike, key=lambda one: (-sum(_goes_before(one, other) for other in alike), str(one[0]))
+        )
+        variants = (Variant(tuple(member.name for member in alike[each]), each[0]) for each in special_first)
+        return NodeText(FieldType("id"), variants=tuple(variants))
+
+    def _refuse_confused(
+        self,
+        record: RecordType,
+        end: str,
+        one: tuple[RecordType, tuple[Template, ...]],
+        other: tuple[RecordType, tuple[Template, ...]],
+    ) -> None:
+        """Two members whose keys differ, but do not tell them apart."""
+        (mine, own), (theirs, others) = one, other
+        names = f"{mine.name} and {theirs.name}"
+        shapes = shape(*own), shape(*others)
+        if is_special_case(*shapes) and is_special_case(*reversed(shapes)):
+            self._refuse_end(
+                record,
+                end,
+                f"the keys of {names} are alike, and name their fields differently.",
+                "Name the key fields alike, or give the keys literal text of their own.",
+            )
+        if not (
+            are_disjoint(shape(own[0]), shape(others[0]))
+            or _goes_before(own, others)
+            or _goes_before(others, own)
+        ):
+            self._refuse_end(
+                record,
+                end,
+                f"a partition key can be of {names}: {own[0]} and {others[0]}.",
+                "Give each a literal prefix of its own, or make the keys alike.",
+            )
+
+    def _refuse_end(self, record: RecordType, end: str, problem: str, mend: str) -> NoReturn:
+        self._mistakes.add("union-end", f"{record.name}.{end}", problem, mend, breaks=record.name)
+        raise BrokenTemplate
+
+    def _slot(self, site: _Site, reference: Reference, path: FieldPath, type_: FieldType) -> Slot:
+        try:
+            declared = self._formats.get(reference.format) if reference.format else type_.written
+            return Slot(path, KeyText(type_, reference.format, declared))
+        except UnusableFormat as error:
+            mend = "Use another field or format."
+            if reference.format.isidentifier():
+                own = f'formats={{"{reference.format}": Format(…)}}'
+                mend = f"Use another field or format, or declare it on the graph: {own}."
+            raise self._refused(site, f"{reference}: {error}.", mend) from None
+
+    def _computed(self, site: _Site, method: Method) -> Slot:
+        if method.is_async or method.needs is None or len(method.signature.parameters) > 1:
+            raise self._refused(
+                site,
+                f"{method.name} cannot stand in a key.",
+                "It may be neither async nor take arguments, and says the fields it needs.",
+            )
+        return Slot((method.name,), KeyText(FieldType("string")), computed=True)
+
+    def _look_for_neighbours(self, site: _Site, tokens: tuple[Token, ...]) -> None:
+        """Two placeholders with nothing between them cannot be told apart, unless the first has few texts."""
+        without = [token for token in tokens if not isinstance(token, Maybe)]
+        whole = [
+            part for token in tokens for part in (token.tokens if isinstance(token, Maybe) else (token,))
+        ]
+        for flat in (whole, without):
+            for before, token in pairwise(flat):
+                if isinstance(before, Slot) and isinstance(token, Slot) and not _has_fixed_texts(before):
+                    raise self._refused(
+                        site,
+                        "it cannot be parsed back: "
+                        f"nothing stands between {{{before.name}}} and {{{token.name}}}.",
+                        "Put literal text between them.",
+                    )
+
+
+def _all_of(members: Iterable[RecordType]) -> str:
+    return " and ".join(member.name for member in members)
+
+
+def _identifies(partition: Template, identity: Iterable[Slot]) -> bool:
+    """Whether the partition key alone tells the node."""
+    return partition.slot_names >= {slot.name for slot in identity}
+
+
+def _goes_before(own: tuple[Template, ...], others: tuple[Template, ...]) -> bool:
+    """Whether a partition key that both can have is the first one's."""
+    return goes_before(shape(own[0]), shape(others[0]))
+
+
+_FIXED_KINDS = ("enum", "boolean", "date")
+
+
+def _has_fixed_texts(slot: Slot) -> bool:
+    return slot.text.type.kind in _FIXED_KINDS and not slot.text.format

@@ -1,0 +1,1 @@
+"""Whole tables: loading, exporting, sampling and verifying them. The commands of the server enter here."""

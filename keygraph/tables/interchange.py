@@ -1,0 +1,377 @@
+"""Items as lines of JSON, and back: one item a line, plain or in DynamoDB's typed form.
+
+A typed line, as an export to S3 has it (`{"Item": {"PK": {"S": "…"}}}`, or the item alone), can say every item. In
+a plain line (`{"PK": "…", "price": 199.99}`) a list is a set and a text is bytes, in base64, where the model says
+so; what the model does not say cannot be told, and is refused rather than changed. Numbers keep every digit in both.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from json.encoder import encode_basestring
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import orjson
+
+from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.items import (
+    Item,
+    Value,
+    from_typed,
+    known_number,
+    number,
+    number_text,
+    typed_item,
+    untyped_item,
+)
+from keygraph.graph import Graph
+from keygraph.keys.types import FieldType
+from keygraph.model.records import RecordType
+
+LineFormat: TypeAlias = Literal["plain", "typed"]
+
+
+class Interchange:
+    """The lines of a graph's items."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    # --- Reading --------------------------------------------------------------------------------------
+
+    def read(self, line: str | bytes, format_: LineFormat | None = None) -> Item:
+        """The item that a line says; None for `format_` finds out which it is.
+
+        Raises ValueError where it says none, with the attribute if it is one that cannot be read.
+        """
+        found = _parsed(line)
+        typed = None if format_ == "plain" else self._typed_part(found)
+        if typed is not None:
+            return _untyped(typed)
+        if format_ == "typed":
+            raise ValueError("it is no item in DynamoDB's typed form")
+        # The keys come first, since they and the type attribute tell which type's fields are meant.
+        item = _restored_members(found, self._key_forms, ()) if self._key_forms else found
+        forms = self._forms_of(item)
+        return _restored_members(item, forms, ()) if forms else item
+
+    def _typed_part(self, found: dict[str, Any]) -> dict[str, Any] | None:
+        """The typed item in an object; None where it is a plain one, whose key is never a map."""
+        partition = self._graph.table.partition.name
+        inner = found.get("Item")
+        if partition not in found and isinstance(inner, dict):
+            return inner
+        return found if isinstance(found.get(partition), dict) else None
+
+    # --- Writing --------------------------------------------------------------------------------------
+
+    def write(self, item: Mapping[str, Value], format_: LineFormat = "plain") -> bytes:
+        """The item's line, without its end. The table's keys and the type come first, then the rest by name.
+
+        Raises ValueError for an item that a plain line would say as another one; it names the attribute.
+        """
+        ordered = self._ordered(item)
+        if format_ == "typed":
+            return orjson.dumps({"Item": typed_item(ordered)}, default=_base64)
+        forms = {**self._forms_of(item), **self._key_forms}
+        return _plain_members(ordered, forms, ()).encode()
+
+    def _ordered(self, item: Mapping[str, Value]) -> Item:
+        names = [key.name for key in self._graph.table.keys]
+        if self._graph.type_attribute:
+            names.append(self._graph.type_attribute)
+        first = [name for name in dict.fromkeys(names) if name in item]
+        return {name: _sorted(item[name]) for name in (*first, *sorted(item.keys() - set(first)))}
+
+    # --- What the model says --------------------------------------------------------------------------
+
+    @cached_property
+    def _key_forms(self) -> dict[str, _Form]:
+        keys = self._graph.table.key_attributes()
+        return {key.name: _Form("bytes") for key in keys if key.type == "B"}
+
+    def _forms_of(self, item: Mapping[str, Value]) -> dict[str, _Form]:
+        """The forms that the item's type says of its attributes; none of the keys, which the table says."""
+        if not any(self._forms.values()):
+            return {}
+        record = self._graph.recognise(item)
+        return {} if record is None else self._forms[record.name]
+
+    @cached_property
+    def _forms(self) -> dict[str, dict[str, _Form]]:
+        keys = {key.name for key in self._graph.table.key_attributes()}
+        return {
+            name: {attribute: form for attribute, form in _forms(record).items() if attribute not in keys}
+            for name, record in self._graph.types.items()
+        }
+
+
+# --- Forms --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the model says of a value that JSON cannot say: bytes and sets, and the lists and maps that hold them."""
+
+    kind: Literal["bytes", "set", "list", "map"]
+    of: _Form | None = None
+    members: dict[str, _Form] = field(default_factory=dict)
+
+
+def _forms(record: RecordType) -> dict[str, _Form]:
+    forms: dict[str, _Form] = {}
+    for declared in record.fields.values():
+        form = _form(declared.type)
+        if form is not None:
+            _place(forms, declared.attribute, form)
+    return forms
+
+
+def _form(type_: FieldType) -> _Form | None:
+    """The form of a type; None where JSON says its values as they are."""
+    match type_.kind:
+        case "bytes":
+            return _Form("bytes")
+        case "set" if type_.of is not None:
+            return _Form("set", _form(type_.of))
+        case "list" if type_.of is not None and (of := _form(type_.of)) is not None:
+            return _Form("list", of)
+        case "object":
+            members = {member.attribute: _form(member.type) for member in type_.members}
+            known = {name: form for name, form in members.items() if form is not None}
+            return _Form("map", members=known) if known else None
+    return None
+
+
+def _place(forms: dict[str, _Form], path: Path, form: _Form) -> None:
+    """Puts the form at its path; fields may share the maps that they are stored in."""
+    name, *inner = path
+    there = forms.get(name)
+    if inner:
+        there = forms.setdefault(name, _Form("map"))
+        _place(there.members, tuple(inner), form)
+    elif there is None:
+        forms[name] = form
+    else:
+        for member, its_form in form.members.items():
+            _place(there.members, (member,), its_form)
+
+
+# --- Lines to items -----------------------------------------------------------------------------------
+
+
+def _parsed(line: str | bytes) -> dict[str, Any]:
+    try:
+        text = line if isinstance(line, str) else line.decode()
+        # The position of what is missing at the end is told within the line.
+        found = _DECODER.decode(text.rstrip("\r\n"))
+        if "\\u" in text:
+            # Half of a surrogate pair can be written as an escape, and is no text.
+            json.dumps(found, ensure_ascii=False, default=str).encode()
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON: {error.msg} at column {error.colno}") from None
+    except UnicodeError:
+        raise ValueError("it is no Unicode text") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object: every line is one item")
+    return found
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"it says {twice} twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(
+    parse_float=known_number,
+    parse_int=known_number,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_unique,
+)
+
+
+def _restored_members(content: Mapping[str, Any], forms: Mapping[str, _Form], path: Path) -> dict[str, Any]:
+    found = dict(content)
+    for name in forms.keys() & content.keys():
+        found[name] = _restored(content[name], forms[name], (*path, name))
+    return found
+
+
+def _restored(value: Any, form: _Form, path: Path) -> Value:
+    match form.kind, value:
+        case "bytes", str():
+            return _bytes(value, path)
+        case "set", list() if value:
+            return _restored_set(value, form.of, path)
+        case "list", list() if form.of is not None:
+            return [_restored(member, form.of, path) for member in value]
+        case "map", dict():
+            return _restored_members(value, form.members, path)
+    restored: Value = value
+    return restored
+
+
+def _restored_set(members: list[Any], of: _Form | None, path: Path) -> Value:
+    found = members if of is None else [_restored(member, of, path) for member in members]
+    if len({type(member) for member in found}) != 1 or not isinstance(found[0], str | Decimal | bytes):
+        raise ValueError(
+            f"{_shown(path)} is a set, whose members are texts, numbers or bytes, all of one kind"
+        )
+    as_set = frozenset(found)
+    if len(as_set) < len(found):
+        raise ValueError(f"{_shown(path)} is a set and has a member twice")
+    return as_set
+
+
+def _bytes(text: str, path: Path) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(f"{_shown(path)} is bytes, and no base64") from None
+
+
+# --- DynamoDB's typed form ----------------------------------------------------------------------------
+
+_CONTENTS: dict[str, tuple[type, ...]] = {
+    "S": (str,),
+    "N": (str, Decimal),
+    "B": (str,),
+    "BOOL": (bool,),
+    "NULL": (bool,),
+    "M": (dict,),
+    "L": (list,),
+    "SS": (list,),
+    "NS": (list,),
+    "BS": (list,),
+}
+
+
+def _untyped(typed: dict[str, Any]) -> Item:
+    for name, value in typed.items():
+        _refuse_malformed(value, (name,))
+    return untyped_item(typed)
+
+
+def _refuse_malformed(typed: object, path: Path) -> None:
+    """Raises ValueError for what only looks like a typed value: `{"BOOL": "false"}`."""
+    kind, content = _only_member(typed)
+    fits = isinstance(content, _CONTENTS.get(kind, ()))
+    if not fits:
+        raise ValueError(f'{_shown(path)} is no value in DynamoDB\'s typed form, such as {{"S": "text"}}')
+    match kind:
+        case "N":
+            _checked_number(content, path)
+        case "B":
+            _bytes(content, path)
+        case "M":
+            for name, inner in content.items():
+                _refuse_malformed(inner, (*path, name))
+        case "L":
+            for inner in content:
+                _refuse_malformed(inner, path)
+        case "SS" | "NS" | "BS":
+            for member in content:
+                _refuse_malformed({kind[0]: member}, path)
+            _restored_set([from_typed({kind[0]: member}) for member in content], None, path)
+
+
+def _only_member(typed: object) -> tuple[str, Any]:
+    """The type and the content of a typed value; two that fit nothing where it is none."""
+    if isinstance(typed, dict) and len(typed) == 1:
+        [(kind, content)] = typed.items()
+        return kind, content
+    return "", None
+
+
+def _checked_number(content: str | Decimal, path: Path) -> None:
+    try:
+        number(content)
+    except ValueError as error:
+        raise ValueError(f"{_shown(path)} is {error}") from None
+
+
+# --- Items to lines -----------------------------------------------------------------------------------
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+def _sorted(value: Value) -> Value:
+    """The value with the names in its maps in order, so that equal items make equal lines."""
+    match value:
+        case dict():
+            return {name: _sorted(value[name]) for name in sorted(value)}
+        case list():
+            return [_sorted(member) for member in value]
+    return value
+
+
+def _plain_members(content: Mapping[str, Value], forms: Mapping[str, _Form], path: Path) -> str:
+    members = (
+        f"{encode_basestring(name)}: {_plain(value, forms.get(name), (*path, name))}"
+        for name, value in content.items()
+    )
+    return "{" + ", ".join(members) + "}"
+
+
+def _plain(value: Value, form: _Form | None, path: Path) -> str:
+    kind = form.kind if form is not None else None
+    of = form.of if form is not None else None
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            if kind == "bytes":
+                _refuse(path, "text", "bytes")
+            return encode_basestring(value)
+        case Decimal():
+            return number_text(value)
+        case bytes():
+            if kind != "bytes":
+                _refuse(path, "bytes", "text")
+            return f'"{_base64(value)}"'
+        case dict():
+            return _plain_members(value, form.members if form is not None else {}, path)
+        case list():
+            if kind == "set" and value:
+                _refuse(path, "a list", "a set")
+            return _plain_list(value, of if kind == "list" else None, path)
+        case frozenset():
+            if kind != "set":
+                _refuse(path, "a set", "a list")
+            return _plain_list(sorted(value), of, path)
+
+
+def _plain_list(members: Iterable[Value], of: _Form | None, path: Path) -> str:
+    return "[" + ", ".join(_plain(member, of, path) for member in members) + "]"
+
+
+def _refuse(path: Path, what: str, taken_for: str) -> NoReturn:
+    raise ValueError(
+        f"{_shown(path)} is {what}, which the model does not say: from a plain line it would come back as {taken_for}"
+    )
+
+
+def _shown(path: Path) -> str:
+    return ".".join(path)

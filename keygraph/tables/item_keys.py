@@ -1,0 +1,149 @@
+"""Whether the keys of an item are those that its attributes make: of the table, and of every index.
+
+A type's `ItemKeys` reads what the attributes say of each placeholder, renders the templates with it, and compares.
+What stands in keys alone is believed as it stands there, the table's key first; only what is said twice can differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from keygraph.dynamo.conditions import at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.table import KeyAttribute
+from keygraph.keys.template import Slot, Template
+from keygraph.keys.types import decode
+from keygraph.model.paths import attribute_of
+from keygraph.model.records import Keys, RecordType
+
+
+class ItemKeys:
+    """The keys that the items of a type shall have."""
+
+    def __init__(self, record: RecordType) -> None:
+        self._record = record
+        names = {key.name for keys in record.keys.values() for key in keys.attributes}
+        every = [slot for keys in record.keys.values() for slot in keys.slots]
+        slots = {slot.name: slot for slot in every if not slot.is_shard}
+        self._shards = {slot.name for slot in every if slot.is_shard}
+        self._computed = [slot for slot in slots.values() if slot.computed and len(slot.path) == 1]
+        places = [(slot, attribute_of(record, slot.path)) for slot in slots.values()]
+        # A field that is stored in a key says nothing but that key.
+        self._stored = [(slot, path) for slot, path in places if path is not None and path[0] not in names]
+        self._of_table = [slot for slot in record.identity if not slot.lossy]
+        self._alike = {
+            slot.name: [source for source in self._of_table if source.path == slot.path]
+            for slot in slots.values()
+            if not slot.computed
+        }
+
+    def problems(self, item: Item) -> Iterator[str]:
+        """What is wrong with the keys of an item of the type, each in words that hold none of its values."""
+        record = self._record
+        texts = record.table_keys.parse(item) or {}
+        said, unwritable = self._said(item)
+        for name in unwritable:
+            yield f"{name} cannot be written in a key"
+        yield from self._of(record.table_keys, item, said)
+        believed = {**said, **texts, **self._rewritten(texts)}
+        # Each key is spread over shards of its own.
+        believed = {name: text for name, text in believed.items() if name not in self._shards}
+        for keys in record.keys.values():
+            if keys.index is not None:
+                yield from self._of(keys, item, believed)
+                # What two indexes' keys say and no attribute does is the same in both.
+                for name, text in (keys.parse(item) or {}).items():
+                    if name not in self._shards:
+                        believed.setdefault(name, text)
+
+    # --- What the item says ---------------------------------------------------------------------------
+
+    def _said(self, item: Item) -> tuple[dict[str, str], list[str]]:
+        """The texts that the attributes make, by slot, and the names of those that make none.
+
+        What does not fit its declaration is in neither: it is no matter of keys.
+        """
+        said: dict[str, str] = {}
+        unwritable: dict[str, None] = {}
+        for slot, path in self._stored:
+            value = cast(Value, at_path(item, path))
+            if value is None:
+                continue
+            if slot.computed:
+                # A method of another node, whose text is stored as it is.
+                said |= {slot.name: value} if isinstance(value, str) else {}
+                continue
+            try:
+                decoded = decode(slot.text.type, value)
+            except ValueError:
+                continue
+            try:
+                said[slot.name] = slot.text.render(decoded)
+            except (ValueError, TypeError, OverflowError):
+                unwritable[self._record.leaf_name(slot.path)] = None
+        for slot in self._computed:
+            text = self._computed_text(slot, item)
+            if text is not None:
+                said[slot.name] = text
+        return said, list(unwritable)
+
+    def _computed_text(self, slot: Slot, item: Item) -> str | None:
+        method = self._record.methods[slot.path[0]]
+        try:
+            made: object = method.function(self._record.instance(item, method.needs))
+        except Exception:
+            # A method is the model's own code. That it fails is told of the item, not of its keys.
+            return None
+        return made if isinstance(made, str) else None
+
+    def _rewritten(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """What the table's key says of the fields that stand in other keys, in their formats there."""
+        found: dict[str, str] = {}
+        record = self._record
+        for keys in record.keys.values():
+            for slot in keys.slots:
+                for source in self._alike.get(slot.name, ()):
+                    if source.name in texts and slot.name not in texts:
+                        found[slot.name] = source.rewritten(texts[source.name], slot)
+        return found
+
+    # --- Comparing ------------------------------------------------------------------------------------
+
+    def _of(self, keys: Keys, item: Item, said: Mapping[str, str]) -> Iterator[str]:
+        where = f"{keys.index_name}: " if keys.index else ""
+        pairs = list(zip(keys.attributes, keys.templates, strict=False))
+        shards = {slot.name: "0" for slot in keys.slots if slot.is_shard}
+        missing = [key.name for key, _ in pairs if key.text(item.get(key.name)) is None]
+        if missing:
+            # An index that is sparse leaves out an item whose fields are not there.
+            texts = {**said, **shards}
+            if all(key.name not in missing or template.render(texts) is not None for key, template in pairs):
+                yield f"{where}the item is not in the index, it has no {' and no '.join(missing)}"
+            return
+        for key, template in pairs:
+            problem = self._problem(key, template, item, said, keys.shards)
+            if problem is not None:
+                yield f"{where}{problem}"
+
+    def _problem(
+        self, key: KeyAttribute, template: Template, item: Item, said: Mapping[str, str], shards: int | None
+    ) -> str | None:
+        text = key.text(item.get(key.name)) or ""
+        texts = template.parse(text)
+        if texts is None:
+            return f"{key.name} has not the form {template}"
+        for slot in template.slots:
+            is_counted = slot.is_shard and shards is not None and slot.name in texts
+            if is_counted and not 0 <= int(texts[slot.name]) < (shards or 0):
+                return f"{key.name} has a shard that is none of 0 to {(shards or 0) - 1}"
+        expected = template.render(
+            {**texts, **{name: said[name] for name in template.slot_names & said.keys()}}
+        )
+        if expected == text:
+            return None
+        wrong = [
+            slot for slot in template.slots if slot.name in said and texts.get(slot.name) != said[slot.name]
+        ]
+        names = dict.fromkeys(self._record.leaf_name(slot.path) for slot in wrong)
+        return f"{key.name} is not rendered from {' and '.join(names)}"

@@ -1,6 +1,0 @@
-"""GraphQL over a graph: the schema that a graph gives, and a service that answers operations on it. No HTTP."""
-
-from resolvers.schema import GraphSchema, build_schema
-from resolvers.service import Service
-
-__all__ = ["GraphSchema", "Service", "build_schema"]

@@ -1,0 +1,1 @@
+"""Writing out: the answer of an operation from what was read."""

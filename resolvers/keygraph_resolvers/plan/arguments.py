@@ -1,0 +1,54 @@
+"""The arguments of a plan's fields, with the variables of one run bound to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from graphql import GraphQLError
+from graphql.execution.values import VariableValues, get_argument_values
+from strawberry.schema.schema_converter import GraphQLCoreConverter
+from strawberry.types.arguments import convert_arguments
+
+from keygraph.errors import BadUserInput
+from keygraph_resolvers.plan.field_plans import FieldPlan
+from keygraph_resolvers.schema.definitions import ServedField, given_arguments
+
+
+class Arguments:
+    """The arguments of one run, each field's converted once whatever the number of its parents."""
+
+    def __init__(self, converter: GraphQLCoreConverter, variables: VariableValues) -> None:
+        self._converter = converter
+        self._variables = variables
+        self._given: dict[FieldPlan, Mapping[str, Any] | Exception] = {}
+
+    def of(self, field: FieldPlan) -> Mapping[str, Any]:
+        """The arguments by their GraphQL names. Raises BadUserInput where a variable does not fit."""
+        given = self._given.get(field)
+        if given is None:
+            try:
+                given = self._converted(field)
+            except GraphQLError as error:
+                given = BadUserInput(error.message)
+            except Exception as error:
+                given = error
+            self._given[field] = given
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    def texts_of(self, variables: Sequence[str]) -> tuple[str, ...]:
+        """The values of these variables, as texts that differ where they do."""
+        values = self._variables.coerced
+        return tuple([repr(values[name]) if name in values else "" for name in variables])
+
+    def _converted(self, field: FieldPlan) -> Mapping[str, Any]:
+        definition = cast(Any, field.definition)
+        if not definition.args:
+            return {}
+        values = get_argument_values(definition, field.nodes[0], self._variables)
+        served: ServedField = definition.extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
+        converter = self._converter
+        converted = convert_arguments(values, served.arguments, converter.scalar_registry, converter.config)
+        return given_arguments(converted)

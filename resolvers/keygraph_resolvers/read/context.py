@@ -1,0 +1,75 @@
+"""What the resolvers of one request share: the graph, the loaders, the secret of the cursors, the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from keygraph.dynamo.store import Store
+from keygraph.graph import Graph
+from keygraph.lists.projection import Attributes
+from keygraph.model.records import RecordType
+from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
+from keygraph_resolvers.read.meter import MeteredStore
+
+if TYPE_CHECKING:
+    from keygraph_resolvers.read.sources import Source
+
+
+Refusal: TypeAlias = "Callable[[Source], Exception | None]"
+"""What keeps an object from being shown, decided by its type and key; None for nothing."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request may ask for.
+
+    `max_page_size` is the largest `first` and `last`, `read_budget` how many items one page may look at under a
+    filter, `count_pages` how many pages of 1 MB one `totalCount` may read, `concurrency` how many requests are in
+    flight for one operation.
+    """
+
+    max_page_size: int = 100
+    read_budget: int = 10_000
+    count_pages: int = 20
+    concurrency: int = 256
+
+
+@dataclass
+class RequestContext:
+    """Made anew for each request, inside the running event loop."""
+
+    graph: Graph
+    store: Store
+    secret: bytes
+    limits: Limits
+    attributes: Attributes
+    """The attributes of the items that the operation asks for."""
+    looked_for: frozenset[RecordType]
+    """The types of the nodes that it may get by key."""
+    budget: float | None = None
+    """The read units that it may cost."""
+    refusal: Refusal | None = None
+    """Asked of each object before it is read, or anything below it."""
+    meter: MeteredStore = field(init=False)
+    nodes: NodeLoader = field(init=False)
+    neighbours: NeighbourLoader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.meter = MeteredStore(self.store, self.budget)
+        self.nodes = NodeLoader(self.meter, self.attributes.projection)
+        self.neighbours = NeighbourLoader(self.meter, self.limits.concurrency)
+
+    def attributes_of(self, record: RecordType) -> frozenset[str] | None:
+        """The attributes that the operation wants of an item of that type; None for all."""
+        return self.attributes.of_items.get(record, frozenset())
+
+    def is_needed(self, record: RecordType) -> bool:
+        """Whether the operation asks anything of items of that type, so that what is got by key tells what they are."""
+        return record in self.attributes.of_items
+
+    def give_up(self) -> None:
+        """Ends what is under way to the store: the answer is decided, or nobody waits for it."""
+        self.nodes.give_up()
+        self.neighbours.give_up()

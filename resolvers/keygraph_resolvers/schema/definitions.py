@@ -1,0 +1,171 @@
+"""Strawberry definitions made without classes to decorate: object types, inputs, enums, fields, arguments.
+
+Strawberry reads types from decorated classes; here they come from a graph. A shell is made first and given its
+fields later, so that types may refer to each other in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeAlias, cast
+
+from strawberry.annotation import StrawberryAnnotation
+from strawberry.types.arguments import InputContext, StrawberryArgument
+from strawberry.types.base import (
+    StrawberryList,
+    StrawberryObjectDefinition,
+    StrawberryOptional,
+    StrawberryType,
+)
+from strawberry.types.enum import EnumValue, StrawberryEnumDefinition
+from strawberry.types.field import StrawberryField
+from strawberry.types.union import StrawberryUnion
+from strawberry.types.unset import UNSET
+
+from keygraph_resolvers.schema.meanings import Meaning
+
+OutputType: TypeAlias = "StrawberryType | type"
+_MARK = "$"
+"""What the Python names of arguments begin with: Strawberry gives `info` and others a meaning of its own."""
+
+
+def nullable(type_: OutputType) -> StrawberryOptional:
+    return StrawberryOptional(type_)
+
+
+def list_of(type_: OutputType) -> StrawberryList:
+    return StrawberryList(type_)
+
+
+class ServedField(StrawberryField):
+    """A field of a derived type: a name, a type, and what it means."""
+
+    def __init__(
+        self,
+        name: str,
+        type_: OutputType,
+        meaning: Meaning,
+        arguments: Sequence[StrawberryArgument] = (),
+        description: str | None = None,
+    ) -> None:
+        super().__init__(
+            python_name=name,
+            graphql_name=name,
+            type_annotation=StrawberryAnnotation(type_),
+            description=description,
+        )
+        self.meaning = meaning
+        self.arguments = list(arguments)
+
+
+def given_arguments(converted: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that a client gave by their GraphQL names, of those that Strawberry has converted."""
+    return {name.removeprefix(_MARK): value for name, value in converted.items()}
+
+
+def argument(
+    name: str, type_: OutputType, description: str | None = None, default: object = UNSET
+) -> StrawberryArgument:
+    """An argument of a field."""
+    return StrawberryArgument(
+        _MARK + name, name, StrawberryAnnotation(type_), description=description, default=default
+    )
+
+
+def object_type(
+    name: str,
+    description: str | None = None,
+    *,
+    interfaces: Sequence[type] = (),
+    is_interface: bool = False,
+    resolve_type: Callable[..., str] | None = None,
+) -> type:
+    """The shell of an object type or an interface; `add_fields` gives it its fields."""
+    return _shell(
+        name,
+        description,
+        is_interface=is_interface,
+        interfaces=[definition_of(interface) for interface in interfaces],
+        # Sources are no instances of these classes: an interface's resolve_type tells them apart.
+        is_type_of=(lambda source, info: True) if interfaces else None,
+        resolve_type=resolve_type,
+    )
+
+
+class UnionType(StrawberryUnion):
+    """A union of object types. Sources are no instances of their classes: `resolve_type` tells them apart."""
+
+    def __init__(self, name: str, members: Sequence[type], resolve_type: Callable[..., str]) -> None:
+        super().__init__(name, tuple(map(StrawberryAnnotation, members)))
+        self._resolve_type = resolve_type
+
+    def get_type_resolver(self, type_map: Any) -> Callable[..., str]:
+        return self._resolve_type
+
+
+def input_type(name: str, description: str | None = None) -> type:
+    """The shell of an input. Its values reach the resolver as mappings, keyed by GraphQL names."""
+    return _shell(name, description, is_input=True, from_input=_as_mapping)
+
+
+def _as_mapping(cls: type, value: Mapping[str, Any], context: InputContext) -> Mapping[str, Any]:
+    return value
+
+
+def _shell(name: str, description: str | None, **options: Any) -> type:
+    cls = type(name, (), {})
+    settings: dict[str, Any] = {
+        "is_input": False,
+        "is_interface": False,
+        "interfaces": [],
+        "is_type_of": None,
+        "resolve_type": None,
+        **options,
+    }
+    definition = StrawberryObjectDefinition(
+        name=name,
+        origin=cls,
+        description=description,
+        extend=False,
+        directives=(),
+        fields=[],
+        **settings,
+    )
+    cls.__strawberry_definition__ = definition  # type: ignore[attr-defined]  # how Strawberry marks a type
+    return cls
+
+
+def definition_of(type_: type) -> StrawberryObjectDefinition:
+    """Strawberry's definition of a type that it, or this module, has made."""
+    return cast(StrawberryObjectDefinition, cast(Any, type_).__strawberry_definition__)
+
+
+def add_fields(type_: type, fields: Sequence[StrawberryField]) -> None:
+    definition_of(type_).fields.extend(fields)
+
+
+def input_field(name: str, type_: OutputType, description: str | None = None) -> StrawberryField:
+    """A field of an input."""
+    return StrawberryField(
+        python_name=name,
+        graphql_name=name,
+        type_annotation=StrawberryAnnotation(type_),
+        description=description,
+        default=UNSET if isinstance(type_, StrawberryOptional) else _NO_DEFAULT,
+    )
+
+
+_NO_DEFAULT = StrawberryField().default
+
+
+def enum_type(
+    enum: type[Enum], description: str | None, member_descriptions: Mapping[str, str]
+) -> StrawberryEnumDefinition:
+    """The GraphQL enum of a Python enum, which stays as it is; its names are the members'."""
+    values = [
+        EnumValue(name, member.value, description=member_descriptions.get(name))
+        for name, member in enum.__members__.items()
+        if member.name == name
+    ]
+    return StrawberryEnumDefinition(enum, enum.__name__, values, description)

@@ -1,0 +1,41 @@
+"""Global ids: opaque texts that name a node of any type."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+
+from keygraph.errors import BadUserInput
+from keygraph.graph import Graph
+from keygraph.model.records import RecordType
+
+
+def global_id(record: RecordType, identity: tuple[str, ...]) -> str:
+    """The id of the node of that type with those key texts."""
+    content = json.dumps([record.name, *identity], ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
+
+
+def read_global_id(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]]:
+    """The node's type and key texts. Raises BadUserInput for what is no id of a node of this graph."""
+    try:
+        content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        name, *parts = content
+        record, identity = graph.types[name], tuple(map(_text, parts))
+        is_one = record.is_node and len(identity) == len(record.identity)
+        if not is_one or global_id(record, identity) != text:
+            raise ValueError("another type's, or written otherwise")
+    except (binascii.Error, ValueError, KeyError, TypeError, RecursionError):
+        raise BadUserInput(_PROBLEM.format(text[:60])) from None
+    graph.check_identity(record, identity)
+    return record, identity
+
+
+_PROBLEM = "{!r} is no id of this schema"
+
+
+def _text(part: object) -> str:
+    if not isinstance(part, str):
+        raise TypeError(f"a {type(part).__name__}")
+    return part

@@ -1,0 +1,287 @@
+"""The inputs of lists, `where` and the ranges on a sort key: their types, and what their values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keygraph.check.naming import Filterable, condition_name, filterable_fields, range_name, where_name
+from keygraph.dynamo.conditions import (
+    And,
+    BeginsWith,
+    Between,
+    Condition,
+    Contains,
+    Eq,
+    Exists,
+    Ge,
+    Gt,
+    In,
+    Le,
+    Lt,
+    Ne,
+    Not,
+    Or,
+    Path,
+)
+from keygraph.dynamo.items import Value
+from keygraph.errors import BadUserInput
+from keygraph.graph import Graph
+from keygraph.keys.template import Slot
+from keygraph.keys.types import FieldType, encode
+from keygraph.keys.union import NodeText
+from keygraph.lists.ranges import Narrowing
+from keygraph.model.paths import AccessPath, Argument
+from keygraph.model.records import RecordType
+from keygraph.names import camel
+from keygraph_resolvers.schema.definitions import (
+    OutputType,
+    add_fields,
+    input_field,
+    input_type,
+    list_of,
+    nullable,
+)
+from keygraph_resolvers.schema.global_ids import read_global_id
+
+_EQUALITY = ("eq", "ne", "in")
+_ORDER = ("lt", "le", "gt", "ge", "between")
+_OPERATORS: dict[str, tuple[str, ...]] = {
+    "id": (*_EQUALITY, *_ORDER, "beginsWith", "contains"),
+    "string": (*_EQUALITY, *_ORDER, "beginsWith", "contains"),
+    "int": (*_EQUALITY, *_ORDER),
+    "long": (*_EQUALITY, *_ORDER),
+    "float": (*_EQUALITY, *_ORDER),
+    "decimal": (*_EQUALITY, *_ORDER),
+    "datetime": (*_EQUALITY, *_ORDER),
+    "date": (*_EQUALITY, *_ORDER),
+    "boolean": ("eq", "ne"),
+    "enum": _EQUALITY,
+    "bytes": (*_EQUALITY, "beginsWith", "contains"),
+    "list": ("contains",),
+    "set": ("contains",),
+    "object": (),
+    "json": (),
+}
+"""The comparisons that an attribute of each kind offers, besides `exists`."""
+
+_MOST_VALUES = 100
+"""How many values `in` may have: DynamoDB's own limit."""
+
+_NODES = "Which node it is, by global ids: the key of a node alone does not say its type."
+
+_DESCRIPTIONS = {
+    "between": "From the first to the second of two values, both included.",
+    "contains": "Has this part, or this member.",
+    "exists": "Whether the item has a value at all.",
+}
+
+
+class InputTypes:
+    """The input types of a schema, each made once."""
+
+    def __init__(self, scalar: Callable[[FieldType], OutputType]) -> None:
+        """`scalar` gives the GraphQL type of a field's type."""
+        self._scalar = scalar
+        self._made: dict[str, type] = {}
+
+    def where(self, path: AccessPath) -> type:
+        """The filter of a list."""
+        name = where_name(path)
+        if name not in self._made:
+            made = self._made[name] = input_type(name)
+            fields = [
+                input_field(camel(compared.name), nullable(self._condition(compared)))
+                for compared in filterable_fields(path)
+            ]
+            taken = {field.python_name for field in fields}
+            several = nullable(list_of(made))
+            joins = [("and", several), ("or", several), ("not", nullable(made))]
+            add_fields(
+                made, [*fields, *(input_field(word, type_) for word, type_ in joins if word not in taken)]
+            )
+        return self._made[name]
+
+    def _condition(self, compared: Filterable) -> type:
+        name, type_ = condition_name(compared), compared.type
+        if name not in self._made:
+            made = self._made[name] = input_type(name, _NODES if compared.node else None)
+            element = type_.of or type_
+            # What has members of its own has no scalar to be compared with.
+            operators = () if element.kind in ("object", "json", "list", "set") else _OPERATORS[type_.kind]
+            if compared.node is not None:
+                operators = _EQUALITY
+            scalar = self._scalar(element) if operators else bool
+            several = nullable(list_of(scalar))
+            fields = [
+                input_field(
+                    operator,
+                    several if operator in ("in", "between") else nullable(scalar),
+                    _DESCRIPTIONS.get(operator),
+                )
+                for operator in operators
+            ]
+            add_fields(made, [*fields, input_field("exists", nullable(bool), _DESCRIPTIONS["exists"])])
+        return self._made[name]
+
+    def range(self, argument: Argument) -> type:
+        """What may be said of an argument of a sort key."""
+        name = range_name(argument)
+        if name not in self._made:
+            made = self._made[name] = input_type(name)
+            scalar = self._scalar(argument.type)
+            operators = ["eq"]
+            if argument.has_range:
+                operators += ["from", "to", *(["beginsWith"] if argument.is_text else [])]
+            add_fields(made, [input_field(operator, nullable(scalar)) for operator in operators])
+        return self._made[name]
+
+
+# --- Values -------------------------------------------------------------------------------------------
+
+
+def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, Narrowing]:
+    """What the arguments say of the sort key, by argument name; those that are null say nothing."""
+    found = {}
+    for argument in path.ranged:
+        said = given.get(camel(argument.name))
+        if not said:
+            continue
+        texts = {
+            operator: key_bound(graph, path.record, argument.slot, value, is_low=operator == "from")
+            if operator in ("from", "to")
+            else key_text(graph, path.record, argument.slot, value)
+            for operator, value in said.items()
+            if value is not None
+        }
+        if texts:
+            found[argument.name] = Narrowing(
+                texts.get("eq"), texts.get("from"), texts.get("to"), texts.get("beginsWith")
+            )
+    return found
+
+
+def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, str | None]:
+    """The texts of the partition's arguments, by argument name."""
+    return {
+        argument.name: None
+        if given.get(camel(argument.name)) is None
+        else key_text(graph, path.record, argument.slot, given[camel(argument.name)])
+        for argument in path.required
+    }
+
+
+def key_text(graph: Graph, record: RecordType, slot: Slot, value: Any) -> str:
+    """The text in a key of what a client says for a slot. Raises BadUserInput where it has none."""
+    return graph.text_of(record, slot, key_value(graph, record, slot, value))
+
+
+def key_bound(graph: Graph, record: RecordType, slot: Slot, value: Any, *, is_low: bool) -> str:
+    """The text of a range's first or last value. Raises BadUserInput where it has none."""
+    return graph.bound_of(record, slot, key_value(graph, record, slot, value), is_low=is_low)
+
+
+def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
+    """What a client's value for a slot means: of a node of one of several types it is the global id."""
+    if value is None or not isinstance(slot.text, NodeText):
+        return value
+    return _node_text(graph, slot.text, camel(record.leaf_name(slot.path)), value)
+
+
+def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
+    """The key of the node with that global id, which says its type too."""
+    record, identity = read_global_id(graph, value)
+    wanted = [member for variant in text.variants for member in variant.members]
+    if record.name not in wanted:
+        raise BadUserInput(f"{name}: an id of {' or '.join(sorted(wanted))} is wanted")
+    return record.partition_text(identity)
+
+
+def condition(graph: Graph, path: AccessPath, where: Mapping[str, Any] | None) -> Condition | None:
+    """The condition that a list's `where` says; None where it says nothing. Raises BadUserInput."""
+    if not where:
+        return None
+    fields = {camel(compared.name): compared for compared in filterable_fields(path)}
+    parts: list[Condition] = []
+    for name, said in where.items():
+        if said is None:
+            continue
+        if name in fields:
+            compared = fields[name]
+            for operator, value in said.items():
+                meant = _compared_value(graph, compared, f"where.{name}.{operator}", value)
+                parts.append(_comparison(name, compared.type, compared.attribute, operator, meant))
+        elif name == "not":
+            inner = condition(graph, path, said)
+            parts += [] if inner is None else [Not(inner)]
+        else:
+            inners = [inner for each in said if each and (inner := condition(graph, path, each)) is not None]
+            if name == "and":
+                parts += inners
+            elif inners:
+                parts.append(Or(tuple(inners)))
+    return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) -> Any:
+    text = compared.node
+    if text is None or value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, list):
+        return [_node_text(graph, text, where, each) for each in value]
+    return _node_text(graph, text, where, value)
+
+
+def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
+    if operator == "exists":
+        present = And((Exists(path), Ne(path, None)))
+        return present if value in (True, None) else Not(present)
+    if value is None:
+        return _null_comparison(name, path, operator)
+    element = type_.of or type_
+
+    def attribute(given: Any) -> Any:
+        try:
+            if isinstance(given, str):
+                given.encode()  # half of a surrogate pair is no text
+            return encode(element, given)
+        except (ValueError, TypeError):
+            raise BadUserInput(f"where.{name}.{operator}: a value that cannot be stored") from None
+
+    match operator:
+        case "in":
+            if len(value) > _MOST_VALUES:
+                raise BadUserInput(f"where.{name}.in: at most {_MOST_VALUES} values")
+            return In(path, tuple(attribute(each) for each in value))
+        case "between":
+            bounds = [attribute(each) for each in value]
+            # DynamoDB refuses crossed bounds; what is decided here would find nothing instead.
+            if len(bounds) != 2 or bounds[0] > bounds[1]:
+                raise BadUserInput(f"where.{name}.between: two values, the lower one first")
+            return Between(path, *bounds)
+    return _SIMPLE[operator](path, attribute(value))
+
+
+_SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
+    "eq": Eq,
+    "ne": Ne,
+    "lt": Lt,
+    "le": Le,
+    "gt": Gt,
+    "ge": Ge,
+    "beginsWith": BeginsWith,
+    "contains": Contains,
+}
+
+
+def _null_comparison(name: str, path: Path, operator: str) -> Condition:
+    """Null is a missing attribute as well as a stored null."""
+    missing: Condition = Or((Not(Exists(path)), Eq(path, _NULL)))
+    if operator == "eq":
+        return missing
+    if operator == "ne":
+        return Not(missing)
+    raise BadUserInput(f"where.{name}.{operator}: null cannot be compared so")
+
+
+_NULL: Value = None

@@ -1,0 +1,345 @@
+"""The GraphQL schema of a graph, derived by rule so that who knows the model can write the query unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import strawberry
+from strawberry.schema.config import StrawberryConfig
+from strawberry.types.arguments import StrawberryArgument
+from strawberry.types.field import StrawberryField
+
+from keygraph.check.naming import connection_prefix, field_name, union_name
+from keygraph.graph import Graph
+from keygraph.keys.types import FieldType
+from keygraph.model.docstrings import docstring, member_docstrings
+from keygraph.model.members import End, Field
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph.names import camel, plural, snake
+from keygraph_resolvers.read.connection import DEFAULT_PAGE_SIZE, SortDirection
+from keygraph_resolvers.read.sources import Source
+from keygraph_resolvers.schema.definitions import (
+    OutputType,
+    ServedField,
+    UnionType,
+    add_fields,
+    argument,
+    definition_of,
+    enum_type,
+    list_of,
+    nullable,
+    object_type,
+)
+from keygraph_resolvers.schema.inputs import InputTypes
+from keygraph_resolvers.schema.meanings import (
+    Attribute,
+    Cursor,
+    Edges,
+    FarNode,
+    GlobalId,
+    ListOf,
+    NodeAt,
+    NodeById,
+    NodeByKey,
+    Nodes,
+    NodesByIds,
+    OnlyOf,
+    PageInfo,
+    Stored,
+    TotalCount,
+)
+from keygraph_resolvers.schema.methods import MethodFields
+from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
+
+
+class GraphSchema(strawberry.Schema):
+    """A Strawberry schema that knows the graph it was derived from."""
+
+    graph: Graph
+
+    def process_errors(self, errors: Any, execution_context: Any = None) -> None:
+        """Nothing: the service answers for errors, and logs those that are nobody's fault but ours."""
+
+
+def build_schema(graph: Graph, query: type | None = None, mutation: type | None = None) -> GraphSchema:
+    """The schema of a graph.
+
+    `query` and `mutation` are Strawberry types whose fields are added to the root's. Raises ModelError where the
+    graph has mistakes.
+    """
+    types = _Types(graph.check())
+    root = object_type("Query", "Everything that can be read.")
+    add_fields(root, types.root_fields())
+    if query is not None:
+        add_fields(root, definition_of(query).fields)
+    schema = GraphSchema(
+        query=root,
+        mutation=mutation,
+        types=[types.object(record) for record in graph.nodes],
+        config=StrawberryConfig(scalar_map=SCALAR_MAP),
+    )
+    schema.graph = graph
+    return schema
+
+
+def _type_of_source(source: Any, info: Any, abstract: Any) -> str:
+    return cast(Source, source).record.name
+
+
+class _Types:
+    """The types of a schema, each made once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._objects: dict[str, type] = {}
+        self._enums: dict[type, OutputType] = {}
+        self._structs: dict[type, type] = {}
+        self._unions: dict[str, UnionType] = {}
+        self._direction = enum_type(SortDirection, docstring(SortDirection.__doc__), {})
+        self._inputs = InputTypes(self.scalar)
+        self._methods = MethodFields(graph, self.output, self.node)
+        self._node = object_type(
+            "Node",
+            "Something with an id of its own, whatever its type.",
+            is_interface=True,
+            resolve_type=_type_of_source,
+        )
+        add_fields(self._node, [self._id_field()])
+        self._page_info = object_type("PageInfo", "Where a page stands in its list.")
+        add_fields(self._page_info, _page_info_fields())
+
+    # --- Values ---------------------------------------------------------------------------------------
+
+    def scalar(self, type_: FieldType) -> OutputType:
+        """The GraphQL scalar or enum of a field's type."""
+        if type_.kind == "enum":
+            enum = cast(Any, type_.python)
+            if enum not in self._enums:
+                self._enums[enum] = enum_type(enum, _own_docstring(enum), member_docstrings(enum))
+            return self._enums[enum]
+        return cast(OutputType, SCALARS[type_.kind])
+
+    def output(self, type_: FieldType) -> OutputType:
+        """The GraphQL type of a field's values."""
+        if type_.of is not None:
+            element = self.output(type_.of)
+            return list_of(nullable(element) if type_.of_optional else element)
+        if type_.kind == "object":
+            return self._struct(type_)
+        return self.scalar(type_)
+
+    def _struct(self, type_: FieldType) -> type:
+        cls = cast(type, type_.python)
+        if cls not in self._structs:
+            made = self._structs[cls] = object_type(cls.__name__, _own_docstring(cls))
+            descriptions = member_docstrings(cls)
+            add_fields(
+                made,
+                [
+                    ServedField(
+                        camel(member.name),
+                        nullable(self.output(member.type)) if member.optional else self.output(member.type),
+                        Attribute(member.name),
+                        description=descriptions.get(member.name),
+                    )
+                    for member in type_.members
+                ],
+            )
+        return self._structs[cls]
+
+    # --- Record types ---------------------------------------------------------------------------------
+
+    def _id_field(self) -> StrawberryField:
+        return ServedField(
+            "id", cast(type, strawberry.ID), GlobalId(), description="An opaque id, unique among all nodes."
+        )
+
+    def object(self, record: RecordType) -> type:
+        """The object type of a node, a record, or an edge that is served as a record."""
+        if record.name not in self._objects:
+            interfaces = [self._node] if record.is_node else []
+            made = object_type(record.name, record.description, interfaces=interfaces)
+            self._objects[record.name] = made
+            fields = [self._id_field()] if record.is_node else []
+            fields += self._member_fields(record, record.order)
+            fields += [self.list_field(self._graph.path(record, name)) for name in record.lists]
+            add_fields(made, fields)
+        return self._objects[record.name]
+
+    def node(self, members: Sequence[RecordType]) -> OutputType:
+        """The type of a node that is of one of these types: the object type, or a union."""
+        if len(members) == 1:
+            return self.object(members[0])
+        ordered = self._graph.unions[frozenset(members)]
+        name = union_name(ordered)
+        if name not in self._unions:
+            self._unions[name] = UnionType(name, [self.object(each) for each in ordered], _type_of_source)
+        return self._unions[name]
+
+    def _stored_field(self, field: Field) -> StrawberryField:
+        type_ = self.output(field.type)
+        shown = nullable(type_) if field.optional else type_
+        return ServedField(camel(field.name), shown, Stored(field), description=field.description)
+
+    def _end_field(self, end: End) -> StrawberryField:
+        type_ = nullable(self.node(end.members))
+        return ServedField(camel(end.name), type_, NodeAt(end), description=end.description)
+
+    def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
+        """The fields of the named fields, ends and methods, in the order of the declaration."""
+        for name in names:
+            if name in record.fields:
+                yield self._stored_field(record.fields[name])
+            elif name in record.ends:
+                yield self._end_field(record.ends[name])
+            elif name in record.methods:
+                yield self._methods.field(record.methods[name])
+
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def list_field(self, path: AccessPath) -> StrawberryField:
+        """The field of an access path: a connection, or the only neighbour."""
+        arguments = [
+            argument(
+                camel(required.name),
+                nullable(self.scalar(required.type)) if required.optional else self.scalar(required.type),
+            )
+            for required in path.required
+        ]
+        description = path.description or _described(path)
+        if path.is_one:
+            type_ = nullable(self._edge(path) if path.far_end else self.object(path.record))
+            return ServedField(camel(path.name), type_, OnlyOf(path), arguments, description)
+        arguments += self._page_arguments(path)
+        return ServedField(camel(path.name), self._connection(path), ListOf(path), arguments, description)
+
+    def _page_arguments(self, path: AccessPath) -> list[StrawberryArgument]:
+        text = nullable(str)
+        arguments = [
+            argument(
+                "first", nullable(int), f"How many from the beginning; {DEFAULT_PAGE_SIZE} unless said."
+            ),
+            argument("after", text, "Only what follows the edge with this cursor."),
+        ]
+        if len(path.keys.attributes) == 2:
+            # Without a sort key there is no order that one could read against.
+            arguments += [
+                argument("last", nullable(int), "How many from the end."),
+                argument("before", text, "Only what precedes this cursor's edge: none if `after` is behind."),
+                argument(
+                    "direction",
+                    nullable(self._direction),
+                    "Along the sort key or against it.",
+                    SortDirection.ASC.value,
+                ),
+            ]
+        arguments += [
+            argument(camel(ranged.name), nullable(self._inputs.range(ranged))) for ranged in path.ranged
+        ]
+        arguments.append(argument("where", nullable(self._inputs.where(path))))
+        if path.finds_by_node or path.keys_of_both_ends:
+            ids = nullable(list_of(cast(type, strawberry.ID)))
+            arguments.append(argument("to", ids, "Only the edges to the nodes with these ids."))
+        return arguments
+
+    def _connection(self, path: AccessPath) -> type:
+        name = f"{connection_prefix(path)}Connection"
+        if name not in self._objects:
+            made = self._objects[name] = object_type(name)
+            edge, node = self._edge(path), self.node(path.nodes)
+            add_fields(
+                made,
+                [
+                    ServedField("edges", list_of(nullable(edge)), Edges()),
+                    ServedField("nodes", list_of(node), Nodes()),
+                    ServedField("pageInfo", self._page_info, PageInfo()),
+                    ServedField(
+                        "totalCount",
+                        nullable(int),
+                        TotalCount(),
+                        description="How many edges there are; null, with a warning, if it costs too much.",
+                    ),
+                ],
+            )
+        return self._objects[name]
+
+    def _edge(self, path: AccessPath) -> type:
+        name = f"{connection_prefix(path)}Edge"
+        if name not in self._objects:
+            record = path.record
+            made = self._objects[name] = object_type(name, record.description if path.far_end else None)
+            node = nullable(self.node(path.nodes))
+            cursor = [] if path.is_one else [ServedField("cursor", str, Cursor())]
+            fields: list[StrawberryField] = [*cursor, ServedField("node", node, FarNode(path))]
+            if path.far_end:
+                attributes = [name for name in record.order if name not in record.key_ends]
+                fields += self._member_fields(record, attributes)
+            add_fields(made, fields)
+        return self._objects[name]
+
+    # --- The root -------------------------------------------------------------------------------------
+
+    def root_fields(self) -> list[StrawberryField]:
+        """Nodes by key, by global id, the lists at the root, and what an index finds."""
+        fields: list[StrawberryField] = [self._node_field(), self._nodes_field()]
+        fields += [self._by_key_field(record) for record in self._graph.nodes]
+        fields += [self.list_field(path) for path in self._graph.root_lists]
+        fields += [self.list_field(path) for path in self._graph.finders]
+        return fields
+
+    def _by_key_field(self, record: RecordType) -> StrawberryField:
+        names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
+        arguments = [argument(name, self.scalar(slot.text.type)) for name, slot in names.items()]
+        described = (
+            f"The {record.name} with this key." if len(names) == 1 else f"The {record.name} with these keys."
+        )
+        return ServedField(
+            field_name(record), nullable(self.object(record)), NodeByKey(record), arguments, described
+        )
+
+    def _node_field(self) -> StrawberryField:
+        id_argument = argument("id", cast(type, strawberry.ID))
+        return ServedField("node", nullable(self._node), NodeById(), [id_argument], "The node with this id.")
+
+    def _nodes_field(self) -> StrawberryField:
+        return ServedField(
+            "nodes",
+            list_of(nullable(self._node)),
+            NodesByIds(),
+            [argument("ids", list_of(cast(type, strawberry.ID)))],
+            "The nodes with these ids, in the same order; null for each that does not exist.",
+        )
+
+
+def _described(path: AccessPath) -> str | None:
+    """What a list, or a finder, at the root is: nobody can write a string under it."""
+    if path.owner is not None:
+        return None
+    if path.is_one:
+        by = " and ".join(camel(argument.name) for argument in path.required)
+        return f"The first {path.record.name} with this {by}."
+    several = plural(snake(path.record.name)).replace("_", " ").capitalize()
+    order = ", then ".join(camel(argument.name) for argument in path.ranged)
+    return f"{several}, in the order of {order}." if order else f"{several}."
+
+
+def _own_docstring(cls: type) -> str | None:
+    """A class's docstring, where a person wrote it: dataclasses and enums have made-up ones."""
+    text = cls.__dict__.get("__doc__")
+    return None if text is None or text.startswith(f"{cls.__name__}(") else docstring(text)
+
+
+def _page_info_fields() -> list[StrawberryField]:
+    text = nullable(str)
+
+    def shown(name: str, type_: OutputType, attribute: str, description: str) -> StrawberryField:
+        return ServedField(name, type_, Attribute(attribute), description=description)
+
+    return [
+        shown("hasNextPage", bool, "has_next_page", "Whether more follows the page."),
+        shown("hasPreviousPage", bool, "has_previous_page", "Whether more precedes the page."),
+        shown("startCursor", text, "start_cursor", "Where the page begins."),
+        shown("endCursor", text, "end_cursor", "Where the page ends, to go on after."),
+    ]

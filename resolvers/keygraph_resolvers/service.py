@@ -1,0 +1,301 @@
+"""The service: one operation in, one GraphQL response out. No HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    GraphQLError,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionSetNode,
+    execute,
+)
+from graphql.execution.values import VariableValues, get_variable_values
+
+from keygraph.dynamo.store import Store
+from keygraph.errors import BadUserInput
+from keygraph.lists.projection import Attributes
+from keygraph.model.records import RecordType
+from keygraph_resolvers.answer.completion import Completion
+from keygraph_resolvers.errors import internal_error, public_error
+from keygraph_resolvers.plan.arguments import Arguments
+from keygraph_resolvers.plan.cost import CostEstimate
+from keygraph_resolvers.plan.cost_limits import depth_error, exceeded_error, refused_error
+from keygraph_resolvers.plan.cost_report import cost_report
+from keygraph_resolvers.plan.documents import Document, Documents, is_query
+from keygraph_resolvers.plan.explain import Explanation, explained_steps
+from keygraph_resolvers.plan.late_estimates import LateEstimates
+from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.plan.stand_ins import stand_ins
+from keygraph_resolvers.plan.statistics import Statistics, is_learned_from
+from keygraph_resolvers.read.context import Limits, Refusal, RequestContext
+from keygraph_resolvers.read.execution import Reading
+from keygraph_resolvers.schema.types import GraphSchema
+
+DOCUMENTS_KEPT = 1000
+
+
+class Service:
+    """Answers operations on a schema from a store.
+
+    `secret` seals the cursors: whoever knows it can make them. `max_page_size` is the largest `first` and `last`,
+    `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
+    `totalCount` may read, `concurrency` how many lists one operation reads at the same time. `cost_limit` is how many
+    read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
+    number. `refusal` says of an object, before it is read, what keeps it from being shown: where access rules have
+    their place.
+    """
+
+    def __init__(
+        self,
+        schema: GraphSchema,
+        store: Store,
+        *,
+        secret: bytes,
+        max_page_size: int = 100,
+        read_budget: int = 10_000,
+        count_pages: int = 20,
+        concurrency: int = 256,
+        cost_limit: float | None = None,
+        depth_limit: int | None = None,
+        refusal: Refusal | None = None,
+    ) -> None:
+        self.schema = schema
+        self.store = store
+        self._secret = secret
+        self._limits = Limits(max_page_size, read_budget, count_pages, concurrency)
+        self._core = schema._schema
+        self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
+        self._cost_limit = cost_limit
+        self._depth_limit = depth_limit
+        self._refusal = refusal
+        self._late: WeakKeyDictionary[Plan, LateEstimates] = WeakKeyDictionary()
+        self._no_attributes = Attributes.of(schema.graph, {})
+        self.statistics = Statistics()
+
+    async def execute(
+        self,
+        document: str,
+        variables: Mapping[str, Any] | None = None,
+        operation_name: str | None = None,
+        *,
+        with_cost: bool = False,
+    ) -> dict[str, Any]:
+        """The response to an operation: `data`, `errors` with their codes, or both.
+
+        One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
+        another reason than an error; `with_cost` asks for `extensions.cost`.
+        """
+        read = self._documents.read(document)
+        try:
+            operation = _operation(read, operation_name)
+            if not is_query(operation):
+                return await self._elsewhere(read, operation, variables, with_cost=with_cost)
+            run = self._planned(read, operation, variables)
+        except _Refused as refused:
+            return {"errors": refused.errors}
+        if self._depth_limit is not None and run.plan.depth > self._depth_limit:
+            return {"errors": [depth_error(run.plan.depth, self._depth_limit)]}
+        if not with_cost and (self._cost_limit is None or self._lately(run) <= self._cost_limit):
+            return await self._run(run, read, variables)
+        estimate = self._estimate(run)
+        if self._cost_limit is not None and estimate.charge.read_units > self._cost_limit:
+            answer: dict[str, Any] = {"errors": [refused_error(estimate, self._cost_limit)]}
+        else:
+            answer = await self._run(run, read, variables)
+        if with_cost:
+            answer.setdefault("extensions", {})["cost"] = cost_report(
+                estimate, run.context.meter.sent, run.plan.elsewhere
+            )
+        return answer
+
+    def explain(
+        self, document: str, variables: Mapping[str, Any] | None = None, operation_name: str | None = None
+    ) -> Explanation:
+        """What a query will read, and its estimate; nothing is read. To be called where an event loop runs.
+
+        Variables that need a value and have none get stand-ins. Raises BadUserInput where there is nothing to explain.
+        """
+        read, given = self._documents.read(document), dict(variables or {})
+        try:
+            operation = _operation(read, operation_name)
+            if not is_query(operation):
+                raise BadUserInput(
+                    f"a {operation.operation.value} has no plan, graphql-core's own execution answers it: explain a query"
+                )
+            taken = stand_ins(self._core, operation, given)
+            run = self._planned(read, operation, given | taken)
+        except _Refused as refused:
+            raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
+        steps = explained_steps(run.plan, run.context, run.arguments, taken)
+        return Explanation(steps, self._estimate(run), taken, run.plan.elsewhere)
+
+    def _planned(
+        self, read: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
+    ) -> _Run:
+        values = get_variable_values(self._core, operation.variable_definitions or (), dict(variables or {}))
+        if not isinstance(values, VariableValues):
+            raise _Refused([public_error(error) for error in values])
+        plan = self._documents.plan(read, operation, values.coerced)
+        return _Run(
+            plan,
+            self._context(plan.attributes, plan.looked_for),
+            Arguments(self.schema.schema_converter, values),
+        )
+
+    def estimate(self, plan: Plan, values: VariableValues) -> CostEstimate:
+        """What an operation with that plan and these variables will cost. To be called where an event loop runs."""
+        arguments = Arguments(self.schema.schema_converter, values)
+        return self._estimate(_Run(plan, self._context(plan.attributes, plan.looked_for), arguments))
+
+    def _estimate(self, run: _Run) -> CostEstimate:
+        return CostEstimate(run.plan, run.context, run.arguments, self.statistics)
+
+    def _lately(self, run: _Run) -> float:
+        """The read units that a run of this plan, of this size, was estimated to cost lately."""
+        late = self._late.get(run.plan)
+        if late is None:
+            late = self._late[run.plan] = LateEstimates(run.plan)
+        return late.read_units(run.arguments, lambda: self._estimate(run).charge.read_units)
+
+    def _context(self, attributes: Attributes, looked_for: frozenset[RecordType]) -> RequestContext:
+        return RequestContext(
+            self.schema.graph,
+            self.store,
+            self._secret,
+            self._limits,
+            attributes,
+            looked_for,
+            self._cost_limit,
+            self._refusal,
+        )
+
+    async def _run(
+        self, run: _Run, document: Document, variables: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        plan, meter = run.plan, run.context.meter
+        reading = Reading(plan, run.context, run.arguments).read()
+        foreign = None
+        errors: list[dict[str, Any]] = []
+        try:
+            if plan.foreign:
+                nodes = tuple(node for each in plan.foreign for node in each.nodes)
+                elsewhere = self._elsewhere(document, _of_fields(plan.operation, nodes), variables)
+                async with asyncio.TaskGroup() as group:
+                    asked, answered = group.create_task(reading), group.create_task(elsewhere)
+                root, answer = asked.result(), answered.result()
+                errors += answer.get("errors", ())
+                foreign = answer.get("data")
+                if foreign is None:
+                    return {"data": None, "errors": errors} if "data" in answer else answer
+            else:
+                root = await reading
+        except Exception as error:
+            return {"data": None, "errors": [*errors, internal_error(error)]}
+        finally:
+            plan.runs += 1
+            if is_learned_from(plan.runs):
+                self.statistics.learn(meter.sent, meter.wanted)
+        if self._cost_limit is not None and meter.is_exceeded:
+            self._late.pop(plan, None)  # they were wrong
+            return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
+        completion = Completion(plan, run.context.limits)
+        response: dict[str, Any] = {"data": completion.root(root, foreign)}
+        errors += [public_error(error) for error in completion.errors]
+        if errors:
+            response["errors"] = errors
+        if completion.warnings:
+            response["extensions"] = {"warnings": completion.warnings}
+        return response
+
+    async def _elsewhere(
+        self,
+        document: Document,
+        operation: OperationDefinitionNode,
+        variables: Mapping[str, Any] | None,
+        *,
+        with_cost: bool = False,
+    ) -> dict[str, Any]:
+        """What graphql-core's own execution answers: introspection, and what somebody added to the root."""
+        if operation.operation == OperationType.SUBSCRIPTION:
+            return _refusal("a subscription is not served here", "BAD_USER_INPUT")
+        if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
+            return _refusal("a mutation is not served here", "BAD_USER_INPUT")
+        context = self._context(self._no_attributes, frozenset())
+        result: Any = execute(
+            self._core,
+            DocumentNode(definitions=(operation, *document.fragments.values())),
+            context_value=context,
+            variable_values=dict(variables or {}),
+            executor_class=self.schema.execution_context_class,
+        )
+        if inspect.isawaitable(result):
+            result = await result
+        if self._cost_limit is not None and context.meter.is_exceeded:
+            return {"data": None, "errors": [exceeded_error(context.meter.sent, self._cost_limit)]}
+        shown = [public_error(error) for error in result.errors or ()]
+        if result.data is None and shown and all("path" not in error for error in shown):
+            return {"errors": shown}  # variables that do not fit: nothing was executed
+        answered: dict[str, Any] = {"data": result.data, **({"errors": shown} if shown else {})}
+        if with_cost:
+            told = cost_report(None, context.meter.sent, result.data or ())
+            answered["extensions"] = {"cost": told}
+        return answered
+
+
+class _Refused(Exception):
+    """An operation that cannot be executed at all."""
+
+    def __init__(self, errors: list[dict[str, Any]]) -> None:
+        self.errors = errors
+        super().__init__()
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of a plan."""
+
+    plan: Plan
+    context: RequestContext
+    arguments: Arguments
+
+
+def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:
+    """The operation with these fields alone."""
+    return OperationDefinitionNode(
+        operation=operation.operation,
+        name=operation.name,
+        variable_definitions=operation.variable_definitions,
+        directives=operation.directives,
+        selection_set=SelectionSetNode(selections=nodes),
+    )
+
+
+def _operation(document: Document, name: str | None) -> OperationDefinitionNode:
+    """The operation of that name. Raises _Refused where the document is wrong or has none."""
+    if document.errors:
+        raise _Refused([public_error(error, code="GRAPHQL_VALIDATION_FAILED") for error in document.errors])
+    operation = document.operation(name)
+    if operation is None:
+        raise _Refused([public_error(GraphQLError(_no_operation(document, name)), code="BAD_USER_INPUT")])
+    return operation
+
+
+def _no_operation(document: Document, name: str | None) -> str:
+    if name is not None:
+        return f"the document has no operation called {name!r}"
+    if document.operations:
+        return "the document has several operations: say the name of one"
+    return "the document has no operation"
+
+
+def _refusal(message: str, code: str) -> dict[str, Any]:
+    return {"errors": [public_error(GraphQLError(message), code=code)]}

@@ -1,0 +1,129 @@
+"""The application: its routes, its middleware, and what it holds while it runs."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn.config import STARTUP_FAILURE
+
+from keygraph import StoreError
+from keygraph.dynamo.differences import table_differences
+from keygraph.dynamo.store import DescribeTable, Store
+from keygraph_server.compression import CompressedFiles
+from keygraph_server.cursor_secret import with_secret
+from keygraph_server.errors import expected_message
+from keygraph_server.graphql_http import GraphQLEndpoint
+from keygraph_server.logs import configure_logging
+from keygraph_server.masking import MaskUnexpectedErrors
+from keygraph_server.models import Model, load_model
+from keygraph_server.playground import playground_routes
+from keygraph_server.process import begin_serving
+from keygraph_server.queries import document_to_try
+from keygraph_server.schema_text import printed
+from keygraph_server.services import configured_service
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.stores import open_configured_store
+
+_log = logging.getLogger(__name__)
+
+
+def create_app(settings: Settings, when_started: Callable[[], None] | None = None) -> Starlette:
+    """The application that serves the settings' model from their store.
+
+    While it runs, its `state` has the `store` and the GraphQL `service`; `when_started` is called when they are open.
+    Raises CommandError and ModelError where the settings cannot be served.
+    """
+    model = load_model(settings.model)
+    settings = with_secret(settings)
+    table = model.graph.table.name
+    compressed = [Middleware(CompressedFiles, settings.compress_above)]
+    return Starlette(
+        routes=[
+            Route(
+                "/graphql",
+                GraphQLEndpoint(settings.max_body_bytes, settings.compress_above),
+                methods=["POST"],
+            ),
+            Route("/healthz", answer_alive),
+            Route("/readyz", answer_ready),
+            Route("/schema.graphql", schema_endpoint(model), middleware=compressed),
+            *playground_routes(table, document_to_try(model), middleware=compressed),
+        ],
+        middleware=[Middleware(MaskUnexpectedErrors)],
+        lifespan=lifespan_of(model, settings, when_started),
+    )
+
+
+def app_from_environment() -> Starlette:
+    """The application by the environment's settings; the factory that a worker of uvicorn calls."""
+    try:
+        settings = read_settings()
+        configure_logging(settings.log_level)
+        return create_app(settings, begin_serving)
+    except Exception as error:
+        message = expected_message(error)
+        if message is None:
+            raise
+        _log.error("%s", message)
+        # By this code uvicorn knows that starting the worker again would end alike.
+        sys.exit(STARTUP_FAILURE)
+
+
+def lifespan_of(
+    model: Model, settings: Settings, when_started: Callable[[], None] | None
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    """Opens the store and the service when the process starts, and closes them when it ends."""
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        async with open_configured_store(settings, model.graph.table) as store:
+            app.state.store = store
+            app.state.service = configured_service(settings, model.schema, store)
+            if when_started is not None:
+                when_started()
+            yield
+
+    return running
+
+
+async def answer_alive(request: Request) -> Response:
+    """Says that the process runs."""
+    return PlainTextResponse("ok")
+
+
+async def answer_ready(request: Request) -> Response:
+    """Says whether the store answers and has the table; 503 with the reason where it does not."""
+    reason = await _hindrance(request.app.state.store)
+    if reason is None:
+        return JSONResponse({"ready": True})
+    return JSONResponse({"ready": False, "reason": reason}, 503)
+
+
+async def _hindrance(store: Store) -> str | None:
+    """What keeps the store from being served; None where nothing does."""
+    try:
+        found = await store.send(DescribeTable())
+    except StoreError as error:
+        return str(error)
+    if found is None:
+        return f"the store has no table {store.table.name}"
+    differing = table_differences(store.table, found)
+    return f"the table {store.table.name}: {'; '.join(differing)}" if differing else None
+
+
+def schema_endpoint(model: Model) -> Callable[[Request], Awaitable[Response]]:
+    """Serves the schema as text."""
+    text = printed(model.schema)
+
+    async def answer_schema(request: Request) -> Response:
+        return PlainTextResponse(text)
+
+    return answer_schema

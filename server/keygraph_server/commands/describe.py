@@ -1,0 +1,113 @@
+"""`keygraph describe`: every type's keys and access paths, and the DynamoDB request that each path becomes.
+
+With a store it says, too, in what the table there differs from the declared one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+
+import typer
+from rich.table import Table
+
+from keygraph.graph import Graph
+from keygraph.lists.describe import (
+    DescribedRequest,
+    key_request,
+    narrowing_arguments,
+    path_request,
+    required_arguments,
+)
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph_server.commands.drawing import grid, out
+from keygraph_server.models import load_model
+from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.settings import read_settings
+from keygraph_server.stores import comparison
+
+_LINE = 70
+"""A longer condition is broken where it has an AND."""
+
+
+def describe(model: ModelOption = None, store: StoreOption = None) -> None:
+    """Show every type: its keys, its access paths, and the DynamoDB request that each becomes.
+
+    With a store, in what the table there differs from the model's is said at the end. No item is read.
+    """
+    settings = read_settings(model=model, store=store)
+    graph = load_model(settings.model).graph
+    console = out()
+    for record in graph.types.values():
+        console.print(f"{record.name} ({_kind(graph, record)})", style="bold")
+        if record.description:
+            console.print(inspect.cleandoc(record.description).partition("\n\n")[0], style="dim")
+        typer.echo()
+        for drawn in _tables(graph, record):
+            console.print(drawn)
+            typer.echo()
+    finds = [path for path in graph.paths if path.owner is None]
+    if finds:
+        console.print("At the root", style="bold")
+        typer.echo()
+        console.print(grid("", ("path", "request"), (_path_row(graph, path) for path in finds)))
+    if settings.store is not None:
+        typer.echo()
+        typer.echo(asyncio.run(comparison(settings, graph.table)))
+
+
+def _kind(graph: Graph, record: RecordType) -> str:
+    if record.is_virtual:
+        return "virtual node"
+    found = graph.correspondences.get(record.name)
+    if found is None:
+        return record.kind
+    return "mirrored edge" if found.is_mirror else f"edge, counterpart of {found.other.name}"
+
+
+def _tables(graph: Graph, record: RecordType) -> Iterator[Table]:
+    yield _keys(record)
+    rows = [_path_row(graph, path) for path in graph.paths if path.owner is record]
+    if not record.is_virtual:
+        rows.insert(0, ("by its key", _shown(key_request(graph, record))))
+    if rows:
+        yield grid("Access paths", ("path", "request"), rows)
+
+
+def _keys(record: RecordType) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for name, keys in record.keys.items():
+        shown = [
+            f"{key.name} = {template}" for key, template in zip(keys.attributes, keys.templates, strict=False)
+        ]
+        shards = f"{keys.shards} shards" if keys.shards else ""
+        rows.append((name or "table", shown[0], shown[1] if len(shown) > 1 else "", shards))
+    return grid("Keys", ("in", "partition key", "sort key", ""), rows)
+
+
+def _path_row(graph: Graph, path: AccessPath) -> tuple[str, str]:
+    request = path_request(graph, path)
+    lines = [_shown(request)]
+    if request.filter:
+        lines.append(f"filter: {request.filter}")
+    if path.required:
+        lines.append(f"needs: {', '.join(required_arguments(path))}")
+    if path.ranged:
+        lines.append(f"narrowed by: {', '.join(narrowing_arguments(path))}")
+    return f"{path.name}\n{_found(path)}", "\n".join(lines)
+
+
+def _found(path: AccessPath) -> str:
+    """What it finds: an edge with the node at its far end, or an item of its own."""
+    nodes = " or ".join(node.name for node in path.nodes)
+    shown = f"{path.record.name} to {nodes}" if path.far_end else path.record.name
+    return f"one {shown}" if path.is_one else shown
+
+
+def _shown(request: DescribedRequest) -> str:
+    where = f" {request.index}" if request.index else ""
+    times = f", {request.times} at once" if request.times > 1 else ""
+    line = f"{request.operation}{where}{times}: {request.keys}"
+    return line if len(line) <= _LINE else line.replace(" AND ", "\n  AND ")

@@ -1,0 +1,207 @@
+"""`keygraph explain`: what an operation reads, in which requests and round trips, and what that costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+
+from keygraph.dynamo.store import Answer, Request, Store
+from keygraph.dynamo.table import Table
+from keygraph_server.commands.drawing import out
+from keygraph_server.commands.serve import check_table
+from keygraph_server.commands.sources import STANDARD_INPUT
+from keygraph_server.commands.waterfall import cost_table, waterfall
+from keygraph_server.cursor_secret import with_secret
+from keygraph_server.errors import CommandError
+from keygraph_server.models import Model, load_model
+from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.stores import open_configured_store
+
+if TYPE_CHECKING:
+    from keygraph_resolvers import Service
+    from keygraph_resolvers.plan.explain import Explanation
+
+
+def explain(
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY", help="A GraphQL document; @FILE reads it from a file, - from standard input."
+        ),
+    ],
+    variables: Annotated[
+        str | None, typer.Option(metavar="JSON", help="The variables as a JSON object, or @FILE.")
+    ] = None,
+    operation: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which of the document's operations is meant.")
+    ] = None,
+    run: Annotated[
+        bool, typer.Option("--run", help="Ask it of the store too, and show what it did cost.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program.")] = False,
+    model: ModelOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Show what an operation will read: its steps, the DynamoDB request of each, and what it will cost.
+
+    Nothing is read. With --run the operation is asked of the store as well, and what it did cost stands beside what
+    was estimated, with every request on a time axis. Variables without a value are shown by their names.
+    """
+    settings = read_settings(model=model, store=store)
+    text, given = _text_of(query), _variables(variables)
+    found = load_model(settings.model)
+    report = asyncio.run(_report(found, settings, text, given, operation, run=run))
+    if as_json:
+        typer.echo(orjson.dumps(_as_json(report), option=orjson.OPT_INDENT_2).decode())
+    else:
+        _draw(*report)
+
+
+_Report = tuple["Explanation", "Mapping[str, Any] | None"]
+"""What was explained, and the answer where it was asked."""
+
+
+class _Unread:
+    """In the place of a store, where nothing is read."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        raise RuntimeError("explaining reads nothing")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def _report(
+    model: Model,
+    settings: Settings,
+    text: str,
+    variables: Mapping[str, Any],
+    operation: str | None,
+    *,
+    run: bool,
+) -> _Report:
+    # An operation that cannot be explained is refused before a store is looked for.
+    explanation = _service(settings, model, _Unread(model.graph.table)).explain(text, variables, operation)
+    if not run:
+        return explanation, None
+    if explanation.stand_ins:
+        missing = ", ".join(f"${name}" for name in explanation.stand_ins)
+        raise CommandError(f"to run it needs a value for {missing}", "Give it with --variables")
+    await check_table(settings, model.graph.table)
+    settings = with_secret(settings)
+    async with open_configured_store(settings, model.graph.table) as store:
+        answer = await _service(settings, model, store).execute(text, variables, operation, with_cost=True)
+    return explanation, answer
+
+
+def _service(settings: Settings, model: Model, store: Store) -> Service:
+    # Imported here, since commands that only read a graph start without GraphQL's libraries.
+    from keygraph_server.services import configured_service
+
+    return configured_service(settings, model.schema, store)
+
+
+# --- What is given ------------------------------------------------------------------------------------
+
+
+def _text_of(given: str) -> str:
+    """A text, the content of the file that follows an @, or what stands on standard input."""
+    if given == STANDARD_INPUT:
+        return sys.stdin.read()
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise CommandError(f"{given[1:]} cannot be read: {reason}", "Name a file with a text") from None
+
+
+def _variables(given: str | None) -> dict[str, Any]:
+    if given is None:
+        return {}
+    try:
+        value = json.loads(_text_of(given))
+    except ValueError as error:
+        raise CommandError(
+            f"--variables is no JSON: {error}", """Write it as '{"first": 10}', or @FILE"""
+        ) from None
+    if not isinstance(value, dict):
+        raise CommandError("--variables is no JSON object", """Write it as '{"first": 10}'""")
+    return value
+
+
+# --- What is shown ------------------------------------------------------------------------------------
+
+
+def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
+    from keygraph_resolvers.plan.steps import steps_text
+
+    console = out()
+    console.print("What is read", style="bold")
+    typer.echo()
+    if explanation.steps:
+        console.print(steps_text(explanation.steps, console.width), end="", soft_wrap=True)
+    elif not explanation.elsewhere:
+        console.print("Nothing of the table.")
+    for name in explanation.elsewhere:
+        console.print(f"{name}: answered by graphql-core's own execution [not estimated]", markup=False)
+    if explanation.stand_ins:
+        taken = ", ".join(
+            f"${name}" if value == f"${name}" else f"${name} (taken to be {json.dumps(value, default=str)})"
+            for name, value in explanation.stand_ins.items()
+        )
+        typer.echo()
+        console.print(f"No value was given for {taken}: name it with --variables.", style="dim")
+    cost = answer.get("extensions", {}).get("cost") if answer else None
+    if explanation.steps or cost:
+        typer.echo()
+        console.print(cost_table(cost or _estimated(explanation), has_run=cost is not None))
+    if cost:
+        typer.echo()
+        for line in waterfall(cost["requests"], console.width):
+            console.print(line, soft_wrap=True)
+    for error in (answer or {}).get("errors", ()):
+        place = ".".join(map(str, error.get("path", ())))
+        typer.echo(
+            f"keygraph: the answer has an error{f' at {place}' if place else ''}: {error['message']}",
+            err=True,
+        )
+
+
+def _estimated(explanation: Explanation) -> dict[str, Any]:
+    """The estimate, as an answer would have it."""
+    from keygraph_resolvers.plan.cost_report import shown_estimate
+
+    estimate = explanation.estimate
+    places = {place: {"estimate": shown_estimate(each)} for place, each in estimate.by_place().items()}
+    return {"estimate": shown_estimate(estimate.total), "byPath": places}
+
+
+def _as_json(report: _Report) -> dict[str, Any]:
+    from keygraph_resolvers.plan.steps import steps_json
+
+    explanation, answer = report
+    found: dict[str, Any] = {
+        "plan": steps_json(explanation.steps),
+        "standIns": explanation.stand_ins,
+        "elsewhere": list(explanation.elsewhere),
+        **_estimated(explanation),
+        "actual": None,
+        "requests": None,
+    }
+    if answer is not None:
+        found |= answer.get("extensions", {}).get("cost", {})
+        found["errors"] = answer.get("errors", [])
+    return found

@@ -1,0 +1,149 @@
+"""`keygraph export`: the whole table as JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, aclosing, contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import DescribeTable
+from keygraph.errors import TableMissing
+from keygraph.graph import Graph
+from keygraph.tables.bulk import whole_table
+from keygraph.tables.interchange import Interchange, LineFormat
+from keygraph_server.commands.progress import counted, progress
+from keygraph_server.commands.sources import STANDARD_INPUT
+from keygraph_server.errors import CommandError
+from keygraph_server.models import load_model
+from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.stores import create_command, open_configured_store
+
+_DEADLINE = 60.0
+"""The seconds that a page may take at least: an export waits while DynamoDB makes room."""
+_INTERRUPTED = 130
+_ADVANCE_ITEMS = 100
+
+
+class ExportFormat(Enum):
+    """How lines are written."""
+
+    PLAIN = "plain"
+    TYPED = "typed"
+
+
+def export(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Where to write, packed if it ends in .gz; - is standard output."
+        ),
+    ] = STANDARD_INPUT,
+    format_: Annotated[
+        ExportFormat,
+        typer.Option("--format", help="plain JSON, or DynamoDB's typed JSON, which can say every item."),
+    ] = ExportFormat.PLAIN,
+    model: ModelOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Write every item of the table as a line of JSON, for `keygraph load`.
+
+    An unchanged table gives the same lines in the same order. A file is there when it is whole, and not before.
+    """
+    settings = read_settings(model=model, store=store)
+    graph = load_model(settings.model).graph
+    started = time.monotonic()
+    try:
+        with _target(file) as target:
+            count = asyncio.run(_write(graph, settings, target, format_.value))
+    except BrokenPipeError:
+        # Whoever read has read enough: typer ends without a word.
+        raise
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written ({error.strerror})", "Name another file") from None
+    except KeyboardInterrupt:
+        typer.echo("keygraph: interrupted. Nothing was written to a file; export again.", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    outcome = counted(count, time.monotonic() - started)
+    typer.echo(f"Exported {outcome} of {graph.table.name}.", err=file == STANDARD_INPUT)
+
+
+async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: LineFormat) -> int:
+    interchange = Interchange(graph)
+    patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
+    count = 0
+    async with open_configured_store(patient, graph.table) as store:
+        if await store.send(DescribeTable()) is None:
+            raise TableMissing(
+                f"there is no table {graph.table.name}: create it with `{create_command(settings)}`"
+            )
+        with progress("Exporting") as advance:
+            async with aclosing(whole_table(store)) as items:
+                async for item in items:
+                    target.write(_line(interchange, graph, item, format_))
+                    count += 1
+                    if count % _ADVANCE_ITEMS == 0:
+                        advance(count, count)
+    return count
+
+
+def _line(interchange: Interchange, graph: Graph, item: Item, format_: LineFormat) -> bytes:
+    try:
+        return interchange.write(item, format_) + b"\n"
+    except ValueError as error:
+        key = ", ".join(f"{key.name} {item[key.name]}" for key in graph.table.keys)
+        raise CommandError(f"the item with {key} cannot be said: {error}", "Give --format typed") from None
+
+
+@contextmanager
+def _target(file: str) -> Generator[IO[bytes], None, None]:
+    """What the lines go to. A file takes its name when all is written; after an error there is none, or the old one."""
+    if file == STANDARD_INPUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(file)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        what = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise CommandError(f"{file} cannot be written: {what}", "Name another file")
+    if path.exists() and not path.is_file():
+        # A device or a pipe is written to, and never replaced.
+        with path.open("wb") as device:
+            yield device
+        return
+    # What a link leads to is replaced, not the link.
+    path = path.resolve()
+    with ExitStack() as undone:
+        part = tempfile.NamedTemporaryFile(  # noqa: SIM115  # closed before it takes its name
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
+        )
+        undone.callback(Path(part.name).unlink, missing_ok=True)
+        with part:
+            if file.endswith(".gz"):
+                # Without a name and a time in it, so that an unchanged table gives an unchanged file.
+                with gzip.GzipFile(filename="", fileobj=part, mode="wb", mtime=0) as packed:
+                    yield packed  # type: ignore[misc]  # a GzipFile takes bytes as a file does
+            else:
+                yield part
+            part.flush()
+            os.fsync(part.fileno())
+        Path(part.name).chmod(0o666 & ~_umask())
+        Path(part.name).replace(path)
+
+
+def _umask() -> int:
+    """The permissions that new files do not get."""
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,188 @@
+"""`keygraph serve`: checks that the model can be served from the store, and serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import ChangeReload, Multiprocess
+
+from keygraph import StoreError
+from keygraph.dynamo.differences import table_differences
+from keygraph.dynamo.table import Table
+from keygraph_server.cursor_secret import with_secret
+from keygraph_server.errors import CommandError
+from keygraph_server.first_start import make_sample_file
+from keygraph_server.listening import address_of, listen
+from keygraph_server.logs import configure_logging
+from keygraph_server.models import Model, load_model
+from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.queries import document_to_try, queries_to_try
+from keygraph_server.settings import LogLevel, Settings, read_settings
+from keygraph_server.stores import create_command, live_table
+
+_GRACE_SECONDS = 8
+"""How long requests under way may go on when the server is stopped; Docker kills after 10 seconds."""
+
+_SIGN_OF_LIFE_SECONDS = 15
+"""How long a worker may give no sign of life before it is replaced: many that start at once share the cores, and uvicorn's
+own 5 seconds would have them killed while they start. One that fails to start is noticed after as long."""
+
+
+def serve(
+    model: ModelOption = None,
+    store: StoreOption = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="The address to listen on. [default: KEYGRAPH_HOST, or 127.0.0.1]", show_default=False
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="The port to listen on; 0 is any free one. [default: KEYGRAPH_PORT, or 8000]",
+            show_default=False,
+        ),
+    ] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start again whenever a Python file in this folder changes.")
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many processes serve. [default: KEYGRAPH_WORKERS, or 1]", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Serve a model as GraphQL, with a playground.
+
+    Without a store it is a SQLite file under .keygraph, made at the first start with the model's sample in it.
+    """
+    settings = read_settings(model=model, store=store, host=host, port=port, workers=workers)
+    if reload and settings.workers > 1:
+        given = f"--workers {workers}" if workers is not None else "KEYGRAPH_WORKERS"
+        raise typer.BadParameter(f"--reload is for one worker: leave {given} away")
+    configure_logging(settings.log_level)
+    found = load_model(settings.model)
+    # Written here, so that what cannot be served is said before anything is made or started.
+    document = document_to_try(found)
+    with _stopping_quietly(), listen(settings.host, settings.port) as listening:
+        if settings.store is None:
+            _make_first_store(found, settings)
+        settings = settings.model_copy(update={"store": settings.store_address})
+        asyncio.run(check_table(settings, found.graph.table))
+        settings = with_secret(settings)
+        typer.echo(_greeting(found, settings, address_of(listening, settings.host), document))
+        _run(settings, listening, reload=reload)
+
+
+def _make_first_store(model: Model, settings: Settings) -> None:
+    file = settings.sqlite_file
+    if file is not None and (count := make_sample_file(model, file)) is not None:
+        sample = f"with the sample of {model.module.__name__}: {count:,} items" if count else "without items"
+        typer.echo(f"Made {file} {sample}.")
+
+
+async def check_table(settings: Settings, table: Table) -> None:
+    """Raises CommandError unless the store answers and has the table with the declared keys and indexes."""
+    address = settings.shown_store
+    try:
+        live = await live_table(settings, table)
+    except StoreError as error:
+        problem = f"the store {address} does not answer: {error}"
+        raise CommandError(problem, "Mend that, or name another store: --store ADDRESS") from None
+    if live is None:
+        raise CommandError(
+            f"there is no table {table.name} in {address}",
+            f"Create it with `{create_command(settings)}`",
+        )
+    differing = table_differences(table, live)
+    if differing:
+        raise CommandError(
+            f"the table {table.name} in {address} is not as declared: {'; '.join(differing)}",
+            "Change the model or the table; `keygraph table describe` shows both",
+        )
+
+
+def _greeting(model: Model, settings: Settings, address: str, document: str) -> str:
+    """What is served, where, and what to ask it."""
+    lines = [
+        f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.shown_store}",
+        "",
+        f"  playground  {address}/",
+        f"  GraphQL     {address}/graphql",
+    ]
+    queries = queries_to_try(document)
+    if queries:
+        lines += ["", "To try, in the playground's editor:", ""]
+        width = max(len(query.name) for query in queries)
+        for query in queries:
+            lines.append(f"  {query.name:{width}}  {query.first_field}")
+            if query.description:
+                lines.append(f"  {'':{width}}  {query.description}")
+    return "\n".join([*lines, ""])
+
+
+def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
+    """Serves on the socket until the process is told to stop."""
+    # Every process that serves reads its settings from the environment, also those that uvicorn starts.
+    os.environ.update(settings.environment())
+    config = uvicorn.Config(
+        "keygraph_server.app:app_from_environment",
+        factory=True,
+        reload=reload,
+        workers=settings.workers,
+        timeout_keep_alive=settings.keep_alive,
+        log_config=None,
+        access_log=settings.log_level is LogLevel.DEBUG,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_worker_healthcheck=_SIGN_OF_LIFE_SECONDS,
+    )
+    if reload:
+        ChangeReload(config, target=uvicorn.Server(config).run, sockets=[listening]).run()
+    elif settings.workers > 1:
+        supervisor = _Workers(config, sockets=[listening])
+        supervisor.run()
+        if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+            # The worker itself has said why.
+            raise typer.Exit(1)
+    else:
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+class _Workers(Multiprocess):
+    """Processes that serve on one socket."""
+
+    def terminate_all(self) -> None:
+        """Tells all to end what is under way; whoever connects from now on is refused at once, and can go elsewhere."""
+        super().terminate_all()
+        for listening in self.sockets:
+            listening.close()
+
+
+@contextmanager
+def _stopping_quietly() -> Iterator[None]:
+    """To be terminated is a good end: uvicorn raises the signal again when it has shut down."""
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)

@@ -1,0 +1,186 @@
+"""Where the items of a load come from: files of JSON lines, standard input, or a model's own `sample`."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import sys
+import zlib
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol
+
+from keygraph_server.errors import CommandError
+from keygraph_server.models import Model, load_model
+
+STANDARD_INPUT = "-"
+_BUFFER_BYTES = 1024 * 1024
+"""Each time a file is read the thread that writes gets its turn, which may take milliseconds: not for 8 KB."""
+
+
+class Entry(NamedTuple):
+    """One thing to load: where it stands, its bytes (what tells whether it has changed), and what it says."""
+
+    where: str
+    content: bytes
+    item: Mapping[str, Any] | None
+    """None where the content is a line that has to be read."""
+
+
+class Source(Protocol):
+    """Entries, in an order that does not change."""
+
+    @property
+    def name(self) -> str:
+        """What tells this source from others, the same in every run."""
+        ...
+
+    @property
+    def total(self) -> int | None:
+        """Up to which position it goes; None where nobody knows."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """How far it has been read."""
+        ...
+
+    def entries(self) -> Generator[Entry, None, None]:
+        """Every entry. Raises CommandError where the source cannot be read further."""
+        ...
+
+
+class Lines:
+    """The lines of files, one after the other; `-` is standard input, and `.gz` is unpacked."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        """Raises CommandError for a file that there is not."""
+        for file in files:
+            if file != STANDARD_INPUT and not Path(file).is_file():
+                what = "a folder" if Path(file).is_dir() else "no file"
+                raise CommandError(
+                    f"{file} is {what}",
+                    "Name files of JSON lines, .jsonl or .jsonl.gz, or - for standard input",
+                )
+        self._files = files
+        self._before = 0
+        self._reading: IO[bytes] | None = None
+
+    @property
+    def name(self) -> str:
+        return "\n".join(
+            file if file == STANDARD_INPUT else str(Path(file).resolve()) for file in self._files
+        )
+
+    @property
+    def total(self) -> int | None:
+        if STANDARD_INPUT in self._files:
+            return None
+        return sum(Path(file).stat().st_size for file in self._files)
+
+    @property
+    def position(self) -> int:
+        return self._before + (0 if self._reading is None else self._reading.tell())
+
+    def entries(self) -> Generator[Entry, None, None]:
+        for file in self._files:
+            if file == STANDARD_INPUT:
+                yield from _numbered("standard input", sys.stdin.buffer)
+                continue
+            with Path(file).open("rb", buffering=_BUFFER_BYTES) as self._reading:
+                unpacked = gzip.GzipFile(fileobj=self._reading) if file.endswith(".gz") else self._reading
+                try:
+                    yield from _numbered(file, unpacked)
+                finally:
+                    self._before, self._reading = self.position, None
+
+
+def _numbered(name: str, lines: IO[bytes] | gzip.GzipFile) -> Generator[Entry, None, None]:
+    number = 0
+    try:
+        for number, line in enumerate(lines, 1):
+            content = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            yield Entry(f"{name}:{number}", content, None)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = " ".join(str(error).split())
+        raise CommandError(f"{name} cannot be read after line {number} ({reason})", "Mend the file") from None
+
+
+class Sample:
+    """What the `sample` function of a model makes with the options given on the command line."""
+
+    def __init__(self, name: str, model: Model, options: Sequence[str]) -> None:
+        """`options` are the words of the command line. Raises CommandError for one that the function does not take."""
+        found = _sample_model(name, model)
+        if found.sample is None:
+            raise CommandError(
+                f"the module {found.module.__name__} has no function sample",
+                "Name a module that has one: --sample module.name",
+            )
+        self._sample = found.sample
+        self._shown = f"sample {name}"
+        self._options = _read_options(self._shown, _offered(self._sample), options)
+        self._made = 0
+        self._module = found.module.__name__
+
+    @property
+    def name(self) -> str:
+        options = " ".join(f"{name}={value}" for name, value in sorted(self._options.items()))
+        return f"sample {self._module} {options}"
+
+    @property
+    def total(self) -> None:
+        return None
+
+    @property
+    def position(self) -> int:
+        return self._made
+
+    def entries(self) -> Generator[Entry, None, None]:
+        try:
+            for item in self._sample(**self._options):
+                self._made += 1
+                yield Entry(f"{self._shown}, item {self._made}", repr(item).encode(), item)
+        except ValueError as error:
+            raise CommandError(f"{self._shown}: {error}", "Give other numbers") from None
+
+
+def _sample_model(name: str, model: Model) -> Model:
+    """The model's own module where it has that name, else the module, else the example of that name."""
+    if name in (model.module.__name__, model.module.__name__.rpartition(".")[2]):
+        return model
+    return load_model(name if "." in name else f"keygraph_examples.{name}")
+
+
+def _offered(sample: Any) -> dict[str, bool]:
+    """The integer options that the function takes, and whether each must be given."""
+    return {
+        name: parameter.default is parameter.empty
+        for name, parameter in inspect.signature(sample).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and (parameter.annotation in (int, "int") or type(parameter.default) is int)
+    }
+
+
+def _read_options(shown: str, offered: Mapping[str, bool], words: Sequence[str]) -> dict[str, int]:
+    takes = ", ".join(f"--{name.replace('_', '-')}" for name in offered) or "no options"
+    options: dict[str, int] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        option, has_value, value = word.partition("=")
+        name = option.removeprefix("--").replace("-", "_")
+        if not option.startswith("--") or name not in offered:
+            raise CommandError(f"{shown} does not take {option}", f"It takes {takes}")
+        if not has_value:
+            value = rest.pop(0) if rest else ""
+        try:
+            options[name] = int(value)
+        except ValueError:
+            raise CommandError(
+                f"{option} {value}".rstrip() + " is no number", f"Write {option} 1000"
+            ) from None
+    missing = [name for name, is_required in offered.items() if is_required and name not in options]
+    if missing:
+        raise CommandError(f"{shown} needs --{missing[0].replace('_', '-')}", f"It takes {takes}")
+    return options

@@ -1,0 +1,313 @@
+"""`keygraph verify`: the whole table held against the model."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from keygraph.dynamo.items import number_text
+from keygraph.dynamo.store import DescribeTable
+from keygraph.dynamo.table import Key, KeyValue, Table
+from keygraph.errors import KeygraphError, TableMissing
+from keygraph.graph import Graph
+from keygraph.tables.findings import Example, Findings, Kind, Problem, Report
+from keygraph.tables.verify import Verification
+from keygraph_server.commands.checkpoint import StateFile
+from keygraph_server.commands.drawing import grid, out
+from keygraph_server.commands.progress import counted, progress
+from keygraph_server.errors import CommandError
+from keygraph_server.models import load_model
+from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.stores import open_configured_store
+
+FOUND = 3
+"""The exit code where something was found; 0 is that nothing was, 1 that the table could not be read to its end."""
+
+_DEADLINE = 60.0
+"""The seconds that a request may take at least: a verification waits while DynamoDB makes room."""
+_SAVE_SECONDS = 1.0
+_INTERRUPTED = 130
+_NO_TYPE = "no type"
+
+_TITLES: dict[Problem, str] = {
+    "unknown": "Items that no type accepts",
+    "unfit": "Items that do not fit their declaration",
+    "key": "Keys that are not rendered from their item's attributes",
+    "dangling": "Ends whose node is missing",
+    "one-sided": "Edges whose mirror or counterpart is missing",
+    "differing": "Edges whose mirror or counterpart is not alike",
+}
+
+
+class ReportFormat(Enum):
+    """How the report is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def verify(
+    segments: Annotated[
+        int, typer.Option(min=1, max=1000, help="How many parts of the table are read at once.")
+    ] = 4,
+    examples: Annotated[
+        int, typer.Option(min=0, max=1000, help="How many items of each kind are named.")
+    ] = 5,
+    format_: Annotated[
+        ReportFormat, typer.Option("--format", help="table for a person, json for a program.")
+    ] = ReportFormat.TABLE,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the same verification was interrupted.")
+    ] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where an interrupted verification keeps how far it came. [default: a file under .keygraph]",
+            show_default=False,
+        ),
+    ] = None,
+    model: ModelOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Read the whole table and report what is not as the model says. Nothing is changed.
+
+    It names items that no type accepts or that do not fit theirs, keys that their own attributes do not make, ends
+    whose node is missing, and edges whose mirror or counterpart is missing or not alike. Of items only keys are shown.
+
+    The exit code is 0 where nothing was found, 3 where something was, 1 where the table could not be read.
+    """
+    settings = read_settings(model=model, store=store)
+    graph = load_model(settings.model).graph
+    job = _Job(graph, settings, segments, examples, state)
+    started = time.monotonic()
+    try:
+        report = asyncio.run(job.run(resume=resume))
+    except KeyboardInterrupt:
+        typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    count = sum(found.count for found in report.found.values())
+    outcome = counted(report.total - job.before, time.monotonic() - started)
+    notes = f", {job.before:,} were verified before" if job.before else ""
+    noun = "problem" if count == 1 else "problems"
+    typer.echo(
+        f"Verified {outcome} of {graph.table.name}{notes}: {f'{count:,}' if count else 'no'} {noun}.",
+        err=True,
+    )
+    if format_ is ReportFormat.JSON:
+        typer.echo(orjson.dumps(_as_json(graph, report), option=orjson.OPT_INDENT_2).decode())
+    else:
+        _draw(graph, report)
+    if count:
+        raise typer.Exit(FOUND)
+
+
+class _Job:
+    """A verification under way, and the file that keeps how far it has come."""
+
+    def __init__(
+        self, graph: Graph, settings: Settings, segments: int, examples: int, state: Path | None
+    ) -> None:
+        self._graph = graph
+        self._settings = settings
+        self._segments = segments
+        self._examples = examples
+        # What is verified: a state of anything else is not gone on from.
+        self._what = [
+            settings.store_address,
+            graph.table.name,
+            str(segments),
+            str(examples),
+            _declared(graph),
+        ]
+        self._file = StateFile(state) if state else StateFile.named("verifications", *self._what)
+        self._saved = time.monotonic()
+        self._is_kept = True
+        self._verified = 0
+        self.before = 0
+
+    @property
+    def so_far(self) -> str:
+        """How many items were verified, and how to go on."""
+        if not self._verified:
+            return "Nothing was verified."
+        noun = "item was" if self._verified == 1 else "items were"
+        if not self._is_kept:
+            return f"{self._verified:,} {noun} verified; verify again from the beginning."
+        return f"{self._verified:,} {noun} verified; verify again with --resume to go on."
+
+    async def run(self, *, resume: bool) -> Report:
+        """Verifies everything. Raises CommandError, which says how far it came where that is a part."""
+        deadline = max(self._settings.deadline, _DEADLINE)
+        patient = self._settings.model_copy(update={"deadline": deadline})
+        async with open_configured_store(patient, self._graph.table) as store:
+            _refuse_other_keys(self._graph.table, await store.send(DescribeTable()))
+            verification = Verification(self._graph, store, segments=self._segments, examples=self._examples)
+            if resume:
+                self._take_up(verification)
+            with progress("Verifying") as advance:
+
+                def verified(items: int) -> None:
+                    self._verified = items
+                    advance(items, items)
+                    if time.monotonic() - self._saved >= _SAVE_SECONDS:
+                        self._save(verification)
+
+                try:
+                    await verification.run(verified)
+                except KeygraphError as error:
+                    self._save(verification)
+                    problem = str(error).removesuffix(".")
+                    raise CommandError(problem, self.so_far.removesuffix(".")) from None
+                except BaseException:
+                    self._save(verification)
+                    raise
+        self._file.clear()
+        return verification.report
+
+    def _take_up(self, verification: Verification) -> None:
+        """Goes back to where it was interrupted. Raises CommandError for a file that says something else."""
+        kept = self._file.read()
+        if kept is None:
+            typer.echo("No such verification was interrupted: verifying from the beginning.", err=True)
+            return
+        try:
+            if kept["what"] != self._what:
+                raise ValueError("of another verification")
+            verification.take_up(kept)
+        except (KeyError, TypeError, ValueError):
+            raise CommandError(
+                f"{self._file.path} is not of a verification of this table, with this model and these options",
+                "Verify without --resume",
+            ) from None
+        self.before = self._verified = verification.report.total
+
+    def _save(self, verification: Verification) -> None:
+        self._saved = time.monotonic()
+        if not self._verified:
+            return
+        try:
+            self._file.save({"what": self._what, **verification.kept()})
+        except OSError:
+            # Whoever may not write here can still verify, and begins anew after an interruption.
+            self._is_kept = False
+
+
+def _refuse_other_keys(declared: Table, found: Table | None) -> None:
+    if found is None:
+        raise TableMissing(f"there is no table {declared.name}: create it with `keygraph table create`")
+    if found.keys != declared.keys:
+        shown = [
+            " and ".join(f"{key.name} ({key.type})" for key in table.keys) for table in (found, declared)
+        ]
+        raise CommandError(
+            f"the keys of the table {declared.name} are {shown[0]}, the model declares {shown[1]}",
+            "Mend the model, or name another store",
+        )
+
+
+def _declared(graph: Graph) -> str:
+    """What the model says of items: another model finds other things."""
+    said: list[str] = [str(graph.type_attribute)]
+    for record in graph.types.values():
+        said.append(
+            f"{record.kind} {record.name} {record.type_value} {record.is_virtual} {record.is_mirrored}"
+        )
+        said += [f"{name} {keys} {keys.shards}" for name, keys in record.keys.items()]
+        said += [
+            f"{field.name} {field.type} {field.optional} {field.has_default} {field.attribute}"
+            for field in record.fields.values()
+        ]
+        said += [
+            f"{end.name} {end.type_name} {end.optional} {end.attributes}" for end in record.ends.values()
+        ]
+        said.append(str(record.counterpart))
+    return StateFile.named("", *said).path.stem
+
+
+# --- The report ---------------------------------------------------------------------------------------
+
+
+def _types(graph: Graph, report: Report) -> Iterator[tuple[str | None, int, int]]:
+    """Each type of which there are items, with how many, and how many problems they have."""
+    problems = dict.fromkeys(report.items, 0)
+    for kind, found in report.found.items():
+        problems[kind.type] = problems.get(kind.type, 0) + found.count
+    for name in (*graph.types, None):
+        if name in report.items:
+            yield name, report.items[name], problems[name]
+
+
+def _as_json(graph: Graph, report: Report) -> dict[str, Any]:
+    def key(of: Key) -> dict[str, str]:
+        return {each.name: _text(value) for each, value in zip(graph.table.keys, of, strict=True)}
+
+    def example(of: Example) -> dict[str, Any]:
+        return {"key": key(of.key)} if of.other is None else {"key": key(of.key), "other": key(of.other)}
+
+    return {
+        "table": graph.table.name,
+        "items": report.total,
+        "types": [
+            {"type": name, "items": items, "problems": problems}
+            for name, items, problems in _types(graph, report)
+        ],
+        "problems": [
+            {
+                "problem": kind.problem,
+                "type": kind.type,
+                "what": kind.what,
+                "count": found.count,
+                "examples": [example(each) for each in found.examples],
+            }
+            for kind, found in report.ordered()
+        ],
+    }
+
+
+def _draw(graph: Graph, report: Report) -> None:
+    console = out()
+    rows = [
+        (name or _NO_TYPE, f"{items:,}", f"{problems:,}" if problems else "")
+        for name, items, problems in _types(graph, report)
+    ]
+    console.print(grid(f"Table {graph.table.name}", ("type", "items", "problems"), rows))
+    for problem, title in _TITLES.items():
+        found = [pair for pair in report.ordered() if pair[0].problem == problem]
+        if found:
+            typer.echo()
+            console.print(grid(title, ("type", "items", "what, and where"), map(_row, found)))
+
+
+def _row(pair: tuple[Kind, Findings]) -> tuple[str, str, str]:
+    kind, found = pair
+    lines = [kind.what]
+    for key, other in found.examples:
+        lines.append(f"  {_shown(key)}" + (f" → {_shown(other)}" if other else ""))
+    if found.count > len(found.examples) > 0:
+        lines.append(f"  and {found.count - len(found.examples):,} more")
+    return kind.type or _NO_TYPE, f"{found.count:,}", "\n".join(lines)
+
+
+def _shown(key: Key) -> str:
+    return " / ".join(
+        # A terminal obeys what is no character to be seen.
+        "".join(char if char.isprintable() else ascii(char)[1:-1] for char in _text(value))
+        for value in key
+    )
+
+
+def _text(value: KeyValue) -> str:
+    """A key's value as text: the digits of a number, bytes in base64."""
+    if isinstance(value, str):
+        return value
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else number_text(value)

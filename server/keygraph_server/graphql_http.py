@@ -1,0 +1,245 @@
+"""GraphQL over HTTP: what a request must be, and how an answer is sent.
+
+The rules are those of the GraphQL over HTTP specification (https://graphql.github.io/graphql-over-http/draft/).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+
+import orjson
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from keygraph_server.compression import compressed, takes_gzip
+from keygraph_server.disconnect import unless_gone
+from keygraph_server.header_values import HeaderFields, header_fields, parse_media_type, quality
+
+_T = TypeVar("_T")
+
+JSON = "application/json"
+GRAPHQL_RESPONSE = "application/graphql-response+json"
+COST_HEADER = "x-keygraph-cost"
+"""By this header, as `true`, a client asks what its operation costs."""
+_COST_FIELD = COST_HEADER.encode()
+_LONG_INTEGER = re.compile(rb"[0-9]{19}")
+"""What an integer of more than 64 bits has at least."""
+_OFFERED = (GRAPHQL_RESPONSE, JSON)
+"""What answers are written as, the preferred one first."""
+
+_CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in _OFFERED}
+# A cache between client and server must not give one form of an answer to who asked for another.
+_VARY = (b"vary", b"accept, accept-encoding")
+_HEADERS_KEPT = 256
+"""Clients write the same few values in these headers with every request."""
+
+
+class Executes(Protocol):
+    """What answers a GraphQL request."""
+
+    async def execute(
+        self,
+        document: str,
+        variables: dict[str, Any] | None,
+        operation_name: str | None,
+        *,
+        with_cost: bool,
+    ) -> dict[str, Any]:
+        """The GraphQL response; one without `data` is a request error. `with_cost` asks for `extensions.cost`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLRequest:
+    """The parameters of one request."""
+
+    query: str
+    variables: dict[str, Any] | None
+    operation_name: str | None
+
+
+class RequestRefusedError(Exception):
+    """A request that is no GraphQL request: the HTTP status and what is wrong."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class GraphQLEndpoint:
+    """The endpoint: an ASGI application that asks the `state.service` of the one it stands in.
+
+    It reads and writes ASGI's own messages, since requests and responses as objects cost more than all the rest here.
+    """
+
+    def __init__(self, max_body_bytes: int, compress_above: int = 0) -> None:
+        """Answers of more than `compress_above` bytes are compressed where the client takes that; 0 is none."""
+        self._max_body_bytes = max_body_bytes
+        self._compress_above = compress_above
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = header_fields(scope)
+        # An answer that nobody accepts is JSON.
+        media_type = JSON
+        try:
+            media_type = negotiated(headers.get(b"accept", b""))
+            check_headers(headers)
+            asked = parse_request(await read_body(headers, receive, self._max_body_bytes))
+        except RequestRefusedError as refused:
+            error = {"message": str(refused), "extensions": {"code": "BAD_USER_INPUT"}}
+            await self._answer(headers, send, {"errors": [error]}, media_type, refused.status)
+            return
+        except ClientDisconnect:
+            return
+        service: Executes = scope["app"].state.service
+        with_cost = headers.get(_COST_FIELD, b"").strip().lower() == b"true"
+        response = await unless_gone(
+            receive,
+            service.execute(asked.query, asked.variables, asked.operation_name, with_cost=with_cost),
+        )
+        if response is not None:
+            await self._answer(headers, send, response, media_type, status_of(response, media_type))
+
+    async def _answer(
+        self, asked: HeaderFields, send: Send, response: dict[str, Any], media_type: str, status: int
+    ) -> None:
+        body = written(response)
+        headers = [(b"content-type", _CONTENT_TYPES[media_type]), _VARY]
+        if 0 < self._compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):
+            body = await compressed(body)
+            headers.append((b"content-encoding", b"gzip"))
+        headers.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def check_headers(headers: HeaderFields) -> None:
+    """Raises RequestRefusedError unless the body is said to be JSON in UTF-8."""
+    problem = _problem_of_type(headers.get(b"content-type", b""))
+    if problem is not None:
+        raise RequestRefusedError(415, problem)
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise RequestRefusedError(415, "a request with a Content-Encoding is not understood")
+
+
+@lru_cache(maxsize=_HEADERS_KEPT)
+def _problem_of_type(content_type: bytes) -> str | None:
+    """What is wrong with the type of a body; None where nothing is."""
+    media_type, parameters = parse_media_type(content_type.decode("latin-1"))
+    if media_type != JSON:
+        return f"the Content-Type of a request must be {JSON}"
+    if parameters.get("charset", "utf-8").lower() not in {"utf-8", "utf8"}:
+        return "the charset of a request must be utf-8"
+    return None
+
+
+async def read_body(headers: HeaderFields, receive: Receive, limit: int) -> bytes:
+    """The body. Raises RequestRefusedError as soon as it is known to have more bytes than the limit.
+
+    Raises ClientDisconnect where the client goes before its end.
+    """
+    too_large = f"the body of a request may have at most {limit} bytes"
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > limit:
+        raise RequestRefusedError(413, too_large)
+    parts: list[bytes] = []
+    count, has_more = 0, True
+    while has_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
+        count += len(part)
+        if count > limit:
+            raise RequestRefusedError(413, too_large)
+        parts.append(part)
+        has_more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def parse_request(body: bytes) -> GraphQLRequest:
+    """The request in the body. Raises RequestRefusedError where there is none."""
+    try:
+        content = _read_json(body)
+    except (ValueError, RecursionError):
+        raise RequestRefusedError(400, "the body is no JSON") from None
+    if isinstance(content, list):
+        raise RequestRefusedError(400, "batches are not supported: send one request at a time")
+    if not isinstance(content, dict):
+        raise RequestRefusedError(400, "the body must be a JSON object")
+    query = content.get("query")
+    if not isinstance(query, str):
+        raise RequestRefusedError(400, "query must be a string with a GraphQL document")
+    variables = _optional(content, "variables", dict, "an object")
+    operation_name = _optional(content, "operationName", str, "a string")
+    _optional(content, "extensions", dict, "an object")
+    return GraphQLRequest(query, variables, operation_name)
+
+
+def _read_json(body: bytes) -> Any:
+    content = orjson.loads(body)
+    # orjson reads an integer of more than 64 bits as a float, which would be another number.
+    return json.loads(body) if _LONG_INTEGER.search(body) else content
+
+
+def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> _T | None:
+    value = content.get(name)
+    if value is not None and not isinstance(value, kind):
+        raise RequestRefusedError(400, f"{name} must be {what}, or null")
+    return value
+
+
+def negotiated(accept: bytes) -> str:
+    """The media type of the answer, by the request's Accept header.
+
+    Raises RequestRefusedError where the client accepts none that there is.
+    """
+    found = _best(accept)
+    if found is None:
+        raise RequestRefusedError(406, f"answers are {GRAPHQL_RESPONSE} or {JSON}")
+    return found
+
+
+@lru_cache(maxsize=_HEADERS_KEPT)
+def _best(accept: bytes) -> str | None:
+    ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",") if part.strip()]
+    if not ranges:
+        return _OFFERED[0]
+    # The greatest weight wins; of equal ones the first that is offered, which is what `max` takes.
+    best = max(_OFFERED, key=lambda offered: _weight(offered, ranges))
+    return best if _weight(best, ranges) > 0 else None
+
+
+def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:
+    """The weight that a client gives a media type: that of the most specific range (RFC 9110, 12.5.1)."""
+    for wanted in (offered, f"{offered.partition('/')[0]}/*", "*/*"):
+        weights = [quality(parameters) for name, parameters in ranges if name == wanted]
+        if weights:
+            return max(weights)
+    return 0.0
+
+
+def status_of(response: dict[str, Any], media_type: str) -> int:
+    """The HTTP status of a GraphQL response.
+
+    A request error is 400, except that as `application/json` every well-formed request is answered 200, since a
+    client of that media type takes any other status for an intermediary's.
+    """
+    if "data" in response:
+        return 200
+    codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
+    if "INTERNAL" in codes:
+        return 500
+    return 200 if media_type == JSON else 400
+
+
+def written(response: dict[str, Any]) -> bytes:
+    """The GraphQL response as JSON."""
+    try:
+        return orjson.dumps(response)
+    except orjson.JSONEncodeError:
+        # orjson refuses integers of more than 64 bits, of which a table can hold longer ones.
+        return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,51 @@
+"""The socket that the server listens on, bound before anything else is done."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from keygraph_server.errors import CommandError
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; whoever connects before the server runs waits for it.
+
+    Port 0 is any free one. Raises CommandError where the address cannot be had.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (socket.gaierror, UnicodeError):
+        problem = f"{host} is no address of this machine"
+        raise CommandError(problem, "Choose another: --host 127.0.0.1") from None
+    listening = socket.socket(family, kind, protocol)
+    try:
+        # A port whose last connections are still closing is free (TIME_WAIT); one that is listened on is not.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)
+        listening.set_inheritable(True)
+    except OSError as error:
+        listening.close()
+        raise _refused(error, host, port) from None
+    return listening
+
+
+def address_of(listening: socket.socket, host: str) -> str:
+    """The URL under which the socket is reached from this machine."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    port: int = listening.getsockname()[1]
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+def _refused(error: OSError, host: str, port: int) -> CommandError:
+    if error.errno == errno.EADDRINUSE:
+        mend = f"End what listens there, or choose another: --port {port + 1 if port < 65535 else 8000}"
+        return CommandError(f"port {port} on {host} is in use", mend)
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return CommandError(f"port {port} may not be used", "Choose one above 1023: --port 8000")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return CommandError(f"{host} is no address of this machine", "Choose another: --host 127.0.0.1")
+    return CommandError(f"{host}:{port} cannot be listened on: {error.strerror}", "Choose another --port")

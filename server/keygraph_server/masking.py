@@ -1,0 +1,36 @@
+"""Unexpected errors: logged with an id, and answered with that id and nothing else."""
+
+from __future__ import annotations
+
+import orjson
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keygraph_resolvers.errors import internal_error
+
+
+class MaskUnexpectedErrors:
+    """ASGI middleware that answers 500, with a GraphQL error as its body, where an endpoint has failed."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        is_started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal is_started
+            is_started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sending)
+        except Exception as error:
+            # Half of an answer cannot be taken back: the connection is broken off instead.
+            if is_started:
+                raise
+            body = orjson.dumps({"errors": [internal_error(error)]})
+            await Response(body, 500, media_type="application/json")(scope, receive, send)

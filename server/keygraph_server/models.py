@@ -1,0 +1,183 @@
+"""Models by their import strings, and the files that stand beside them.
+
+A model is `module:attribute`, or `module` alone for its `graph`. Beside `shop.py` stand, by convention,
+`shop.graphql` (queries to try), `shop.jsonl` and `shop.*.jsonl` (its sample), and in the module a function `sample`
+may make a sample of any size.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from keygraph import Graph, ModelError
+from keygraph_server.errors import ModelNotLoadedError
+
+if TYPE_CHECKING:
+    from keygraph_resolvers import GraphSchema
+
+_DEFAULT_ATTRIBUTE = "graph"
+_PACKAGES = map(importlib.util.find_spec, ("keygraph", "keygraph_resolvers", "keygraph_server"))
+_LIBRARIES = (
+    *(Path(spec.origin).parent for spec in _PACKAGES if spec and spec.origin),
+    Path(importlib.__file__).parents[1],
+)
+"""Where code stands that is nobody's model."""
+_WANTED = "Name a Graph, a schema made by build_schema, or a function without arguments that returns one"
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is served: the graph of a module, and what stands beside it."""
+
+    name: str
+    """Its import string."""
+    module: ModuleType
+    graph: Graph
+    own_schema: GraphSchema | None = None
+    """The schema, where the import string leads to one and not to a graph."""
+
+    @cached_property
+    def schema(self) -> GraphSchema:
+        """The GraphQL schema, derived from the graph where the model brings none."""
+        if self.own_schema is not None:
+            return self.own_schema
+        # Imported here, since commands that only read a graph start without GraphQL's libraries.
+        from keygraph_resolvers import build_schema
+
+        return build_schema(self.graph)
+
+    @property
+    def sample_files(self) -> list[Path]:
+        """`<module>.jsonl` and `<module>.*.jsonl`, in this order; empty where there is none."""
+        folder, name = self._place
+        files = [folder / f"{name}.jsonl", *sorted(folder.glob(f"{name}.*.jsonl"))]
+        return [file for file in files if file.is_file()]
+
+    @property
+    def queries(self) -> str | None:
+        """What `<module>.graphql` says; None where there is no such file."""
+        folder, name = self._place
+        file = folder / f"{name}.graphql"
+        return file.read_text("utf-8") if file.is_file() else None
+
+    @property
+    def sample(self) -> Callable[..., Iterable[dict[str, Any]]] | None:
+        """The function `sample` of the module; None where it has none."""
+        found = getattr(self.module, "sample", None)
+        return found if callable(found) else None
+
+    @property
+    def _place(self) -> tuple[Path, str]:
+        file = Path(self.module.__file__ or self.module.__name__)
+        # A package's files stand inside it and have its name.
+        return file.parent, self.module.__name__.rpartition(".")[2]
+
+
+def load_model(name: str) -> Model:
+    """The model with that import string, checked.
+
+    The working directory is looked through first. Raises ModelNotLoadedError where the string leads to no model, and
+    ModelError with every mistake of the graph.
+    """
+    module_name, _, attribute = name.partition(":")
+    attribute = attribute or _DEFAULT_ATTRIBUTE
+    if not all(part.isidentifier() for part in [*module_name.split("."), attribute]):
+        raise ModelNotLoadedError(f"{name!r} is no import string", "Write --model module:name")
+    module = _import(module_name)
+    try:
+        found = getattr(module, attribute)
+    except AttributeError:
+        raise ModelNotLoadedError(f"the module {module_name} has no {attribute}", _choices(module)) from None
+    if inspect.isroutine(found):
+        found = _call(found, f"{module_name}:{attribute}")
+    if isinstance(found, Graph):
+        return Model(name, module, found.check())
+    if _is_schema(found):
+        return Model(name, module, found.graph.check(), found)
+    raise ModelNotLoadedError(
+        f"{module_name}:{attribute} is {_kind(found)}",
+        _WANTED,
+    )
+
+
+def _is_schema(value: object) -> TypeGuard[GraphSchema]:
+    # A module that made a schema has imported this already; for others it need not be imported.
+    resolvers = sys.modules.get("keygraph_resolvers")
+    return resolvers is not None and isinstance(value, resolvers.GraphSchema)
+
+
+def _import(name: str) -> ModuleType:
+    # The entry of a started script is the script's own folder, so the working directory is put before it.
+    here = str(Path.cwd())
+    if sys.path[:1] != [here]:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            problem = f"there is no module {error.name} in {here} or on Python's path"
+            raise ModelNotLoadedError(
+                problem, "Write --model module:name, as in keygraph_examples.commerce:graph"
+            ) from None
+        raise _broken(name, error) from error
+    except ModelError:
+        raise
+    except Exception as error:
+        raise _broken(name, error) from error
+
+
+def _call(function: Callable[[], object], name: str) -> object:
+    try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError):
+        raise ModelNotLoadedError(f"the function {name} needs arguments", _WANTED) from None
+    try:
+        return function()
+    except ModelError:
+        raise
+    except Exception as error:
+        raise _broken(name, error) from error
+
+
+def _broken(name: str, error: Exception) -> ModelNotLoadedError:
+    """What went wrong in somebody's module, and on which of its lines."""
+    if isinstance(error, SyntaxError) and error.filename:
+        file, line, reason = error.filename, error.lineno, error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if not _is_library(frame.filename)]
+        last = (own or list(frames))[-1]
+        file, line, reason = last.filename, last.lineno, " ".join(str(error).split())
+    what = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+    return ModelNotLoadedError(f"{name} cannot be loaded: {file}:{line}: {what}", "Mend that line")
+
+
+def _is_library(file: str) -> bool:
+    """Whether the file is none of somebody's model: this server's, Python's, an installed package's."""
+    if file.startswith("<") or "site-packages" in file:
+        return True
+    return any(Path(file).is_relative_to(folder) for folder in _LIBRARIES)
+
+
+def _choices(module: ModuleType) -> str:
+    graphs = [name for name, value in vars(module).items() if isinstance(value, Graph)]
+    if graphs:
+        return "Write " + " or ".join(f"--model {module.__name__}:{name}" for name in graphs)
+    return "Give it one: graph = Graph(Table(…), …)"
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "None"
+    return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"

@@ -1,0 +1,29 @@
+"""The options that every command takes. One that is not given is None, and the settings say it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODULE:NAME",
+        help="What is served: an import string of a graph, a schema, or a function that returns one. "
+        "[default: KEYGRAPH_MODEL, or keygraph_examples.commerce:graph]",
+        show_default=False,
+    ),
+]
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="ADDRESS",
+        help="Where the table is: sqlite:PATH, aws, or http://HOST:PORT. "
+        "[default: KEYGRAPH_STORE, or a SQLite file under .keygraph]",
+        show_default=False,
+    ),
+]

@@ -1,0 +1,98 @@
+"""The playground's page and the routes that serve it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from keygraph_server.playground.assets import ASSETS_FOLDER, Asset, holds_all_assets, read_manifest
+
+_HERE = Path(__file__).parent
+CDN = "https://cdn.jsdelivr.net/npm"
+# Relative, as every address of the page is, so that the page also works behind a proxy that adds a path.
+LOCAL = "playground/npm"
+
+
+def playground_routes(
+    title: str, default_queries: str, assets: Path | None = None, middleware: Sequence[Middleware] = ()
+) -> list[BaseRoute]:
+    """GraphiQL on `/`, and under `/playground` what it needs.
+
+    Args:
+        title: what the page is called.
+        default_queries: the GraphQL document that stands in the editor when somebody comes for the first time.
+        assets: the folder of installed browser files, by default where `make install` puts them. If it does not
+            hold every pinned file, the page takes the same files from a CDN.
+        middleware: what the page and the files go through.
+    """
+    folder = ASSETS_FOLDER if assets is None else assets
+    manifest = read_manifest()
+    is_local = holds_all_assets(folder, manifest)
+    content = render_page(title, default_queries, manifest, LOCAL if is_local else CDN)
+    headers = {"content-security-policy": _content_security_policy(is_local)}
+
+    async def show_page(request: Request) -> Response:
+        return HTMLResponse(content, headers=headers)
+
+    routes: list[BaseRoute] = [
+        Route("/", show_page, name="playground", middleware=middleware),
+        _folder("page", _HERE / "static", middleware),
+    ]
+    if is_local:
+        routes.append(_folder("npm", folder, middleware))
+    return routes
+
+
+def _folder(name: str, files: Path, middleware: Sequence[Middleware]) -> Mount:
+    app = StaticFiles(directory=files)
+    return Mount(f"/playground/{name}", app, name=f"playground-{name}", middleware=middleware)
+
+
+def render_page(title: str, default_queries: str, manifest: Sequence[Asset], base: str) -> str:
+    """The page's HTML, which takes the pinned files from under the address `base`."""
+    return Template((_HERE / "page.html").read_text("utf-8")).substitute(
+        title=escape(title),
+        stylesheets="\n".join(_element(asset, base) for asset in manifest if asset.is_stylesheet),
+        settings=_json_for_script({"title": title, "queries": default_queries}),
+        scripts="\n".join(_element(asset, base) for asset in manifest if not asset.is_stylesheet),
+    )
+
+
+def _element(asset: Asset, base: str) -> str:
+    # `crossorigin` because the integrity of another origin's file is checked only where CORS lets it be read.
+    checked = f'integrity="{asset.integrity}" crossorigin="anonymous"'
+    address = escape(f"{base}/{asset.address}")
+    if asset.is_stylesheet:
+        return f'<link rel="stylesheet" href="{address}" {checked}>'
+    return f'<script src="{address}" {checked}></script>'
+
+
+def _json_for_script(value: dict[str, str]) -> str:
+    # Inside a script element nothing but `<` can end it or begin a comment (HTML, 4.12.1.3).
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def _content_security_policy(is_local: bool) -> str:
+    cdn = "" if is_local else f" {CDN}/"
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src 'self'{cdn}",
+            f"style-src 'self'{cdn}",
+            f"font-src 'self' data:{cdn}",
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'self'",
+        ]
+    )

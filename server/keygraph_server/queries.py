@@ -1,0 +1,119 @@
+"""Queries to try: those that stand beside the model, or ones that are made from its schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphql import (
+    FieldNode,
+    GraphQLError,
+    GraphQLField,
+    GraphQLObjectType,
+    GraphQLOutputType,
+    OperationDefinitionNode,
+    build_schema,
+    get_named_type,
+    is_leaf_type,
+    is_object_type,
+    parse,
+    print_ast,
+)
+from graphql.type import is_required_argument
+
+from keygraph_server.models import Model
+
+_SHOWN = 3
+_MACHINERY = frozenset({"node", "nodes"})
+"""The fields at the root that every Relay schema has: they want ids, which nobody knows by heart."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryToTry:
+    """A named query: what it begins with and what is said of it."""
+
+    name: str
+    first_field: str
+    """Its first field with its arguments."""
+    description: str
+    """The comment above it; empty where there is none."""
+
+
+def document_to_try(model: Model) -> str:
+    """The GraphQL document with the queries to try."""
+    return model.queries or made_document(model)
+
+
+def queries_to_try(document: str) -> list[QueryToTry]:
+    """The first three named queries of a document; empty for one that is no GraphQL."""
+    try:
+        definitions = parse(document).definitions
+    except GraphQLError:
+        return []
+    found: list[QueryToTry] = []
+    for definition in definitions:
+        if not isinstance(definition, OperationDefinitionNode) or definition.name is None:
+            continue
+        fields = [node for node in definition.selection_set.selections if isinstance(node, FieldNode)]
+        if fields and definition.loc is not None:
+            description = _comment_above(document, definition.loc.start)
+            found.append(QueryToTry(definition.name.value, _head(fields[0]), description))
+    return found[:_SHOWN]
+
+
+def _head(field: FieldNode) -> str:
+    """A field with its arguments, without what it selects, on one line."""
+    arguments = ", ".join(" ".join(print_ast(argument).split()) for argument in field.arguments or ())
+    return f"{field.name.value}({arguments})" if arguments else field.name.value
+
+
+def _comment_above(document: str, start: int) -> str:
+    """The last comment before a position, if nothing stands between them."""
+    lines = document[:start].rstrip().splitlines()
+    comment: list[str] = []
+    while lines and lines[-1].lstrip().startswith("#"):
+        comment.insert(0, lines.pop().lstrip().lstrip("#").strip())
+    return " ".join(comment)
+
+
+def made_document(model: Model) -> str:
+    """Three queries made from the schema: lists that need nothing, before fields that need a key."""
+    schema = build_schema(model.schema.as_str())
+    if schema.query_type is None:
+        return ""
+    fields = {name: field for name, field in schema.query_type.fields.items() if name not in _MACHINERY}
+    # Python's sort is stable: fields stay in the schema's order where they need as much.
+    easiest = sorted(fields.items(), key=lambda entry: len(_required(entry[1])))
+    return "\n".join(_query(name, field) for name, field in easiest[:_SHOWN])
+
+
+def _query(name: str, field: GraphQLField) -> str:
+    required = _required(field)
+    variables = ", ".join(f"${argument}: {field.args[argument].type}" for argument in required)
+    given = [f"{argument}: ${argument}" for argument in required]
+    if "first" in field.args and "first" not in required:
+        given.append("first: 5")
+    head = f"query {name[0].upper()}{name[1:]}" + (f"({variables})" if variables else "")
+    arguments = f"({', '.join(given)})" if given else ""
+    return print_ast(parse(f"{head} {{ {name}{arguments}{_selection(field.type)} }}")) + "\n"
+
+
+def _required(field: GraphQLField) -> list[str]:
+    return [name for name, argument in field.args.items() if is_required_argument(argument)]
+
+
+def _selection(type_: GraphQLOutputType) -> str:
+    """What to select of a type: the nodes of a connection, else the first fields that are plain values."""
+    named = get_named_type(type_)
+    if is_leaf_type(named):
+        return ""
+    if not isinstance(named, GraphQLObjectType):
+        return " { __typename }"
+    nodes = named.fields.get("nodes")
+    if nodes is not None and is_object_type(get_named_type(nodes.type)):
+        return f" {{ nodes{_selection(nodes.type)} }}"
+    plain = [
+        name
+        for name, field in named.fields.items()
+        if name != "id" and is_leaf_type(get_named_type(field.type)) and not _required(field)
+    ]
+    return f" {{ {' '.join(plain[:4]) or '__typename'} }}"

@@ -1,0 +1,23 @@
+"""The service that answers operations, as the settings say."""
+
+from __future__ import annotations
+
+from keygraph.dynamo.store import Store
+from keygraph_resolvers import GraphSchema, Service
+from keygraph_server.settings import Settings
+
+
+def configured_service(settings: Settings, schema: GraphSchema, store: Store) -> Service:
+    """A service of the schema over the store."""
+    secret = settings.secret.get_secret_value() if settings.secret else ""
+    return Service(
+        schema,
+        store,
+        secret=secret.encode(),
+        max_page_size=settings.max_page_size,
+        read_budget=settings.read_budget,
+        count_pages=settings.count_pages,
+        concurrency=settings.concurrency,
+        cost_limit=settings.cost_limit or None,
+        depth_limit=settings.depth_limit or None,
+    )
