@@ -71,6 +71,7 @@ class Declaration:
     mirror: bool
     counterpart: str | None
     gather: bool
+    item_bytes: int | None
     docstring: str | None
     own: Mapping[str, StoredAs | ListOptions]
     """What stands on the right of the class's own fields."""
@@ -156,15 +157,17 @@ def node(
     gather: bool = False,
     mirror: Literal[False] = False,
     counterpart: None = None,
+    item_bytes: int | None = None,
 ) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template where it differs, then indexes.
 
     `type` is the value of the type attribute (None: its items have none), `item=False` says that the table
     holds no item for it, `shards` over how many partitions its table key is spread, `lists` how the list of the
     table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
-    node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone.
+    node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
+    item size that the cost bound of an operation is computed with.
     """
-    options = _Options(item, shards, lists, mirror, counterpart, gather)
+    options = _Options(item, shards, lists, mirror, counterpart, item_bytes, gather)
     return _decorator("node", keys, type, options)
 
 
@@ -176,6 +179,7 @@ def edge(
     lists: str | Literal[False] | None = None,
     mirror: bool = False,
     counterpart: str | None = None,
+    item_bytes: int | None = None,
 ) -> Callable[[_Class], _Class]:
     """What joins two nodes, which are the two ends in its table key. The options are those of `node`, and two more.
 
@@ -183,7 +187,7 @@ def edge(
     is the other. `counterpart="Other"` names another edge type with the same two nodes, of which each edge has an item
     too; it is enough that one of the two names the other.
     """
-    return _decorator("edge", keys, type, _Options(True, shards, lists, mirror, counterpart))
+    return _decorator("edge", keys, type, _Options(True, shards, lists, mirror, counterpart, item_bytes))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
@@ -194,15 +198,16 @@ def record(
     lists: str | Literal[False] | None = None,
     mirror: Literal[False] = False,
     counterpart: None = None,
+    item_bytes: int | None = None,
 ) -> Callable[[_Class], _Class]:
     """An item that belongs to a node and is no node itself. The options are those of `node`."""
-    return _decorator("record", keys, type, _Options(True, shards, lists, mirror, counterpart))
+    return _decorator("record", keys, type, _Options(True, shards, lists, mirror, counterpart, item_bytes))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
 def fields(cls: _Class) -> _Class:
     """A base class whose fields are those of every type that inherits it."""
-    return _declare(cls, "fields", (), None, _Options(True, None, None, False, None), sys._getframe(1))
+    return _declare(cls, "fields", (), None, _Options(True, None, None, False, None, None), sys._getframe(1))
 
 
 class _Options(NamedTuple):
@@ -213,6 +218,7 @@ class _Options(NamedTuple):
     lists: str | Literal[False] | None
     mirror: bool
     counterpart: str | None
+    item_bytes: int | None
     gather: bool = False
 
 
@@ -267,6 +273,7 @@ def _declare(
         mirror=options.mirror,
         counterpart=options.counterpart,
         gather=options.gather,
+        item_bytes=options.item_bytes,
         docstring=cls.__dict__.get("__doc__"),
         own=own,
         # A class in a function sees that function's names, which its annotations may use.

@@ -30,7 +30,10 @@ from keygraph.model.readers import (
 )
 from keygraph.model.record_keys import Keys
 
-__all__ = ["Keys", "RecordType"]
+__all__ = ["ITEM_BYTES", "Keys", "RecordType"]
+
+ITEM_BYTES = 1024
+"""The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
 
 
 @dataclass(eq=False)
@@ -50,6 +53,8 @@ class RecordType:
     """The other edge type of which each edge has an item too, as it was declared."""
     gathers: bool = False
     """Whether a node's partition is small, so that the node is read together with its lists there."""
+    item_bytes: int = ITEM_BYTES
+    """The size of an item, in bytes, that the cost bound of an operation is computed with."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)

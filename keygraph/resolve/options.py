@@ -25,6 +25,7 @@ def refuse_wrong_options(name: str, declaration: Declaration, mistakes: Mistakes
         *_wrong_keys(name, declaration),
         *_wrong_names(name, declaration),
         *_wrong_fields(name, declaration),
+        *_wrong_item_bytes(name, declaration.item_bytes),
     ):
         mistakes.add(kind, where, problem, mend, breaks=name)
 
@@ -74,6 +75,17 @@ def _wrong_shards(where: str, given: object) -> Iterator[_Wrong]:
             f"shards={given}: a list asks all of them at once.",
             f"Say {_MOST_SHARDS:,} or fewer.",
         )
+
+
+def _wrong_item_bytes(name: str, given: object) -> Iterator[_Wrong]:
+    if given is None or (type(given) is int and given > 0):
+        return
+    yield (
+        "item-bytes",
+        name,
+        f"item_bytes={given!r} is not a positive number of bytes.",
+        "Say item_bytes=2048.",
+    )
 
 
 def _wrong_names(name: str, declaration: Declaration) -> Iterator[_Wrong]:

@@ -53,6 +53,18 @@ def thing(*keys: Any, **options: Any) -> type:
             "Thing in ByDate: shards=1001: a list asks all of them at once. Say 1,000 or fewer.",
         ),
         (
+            lambda: thing("T#{thing_id}", item_bytes=0),
+            "Thing: item_bytes=0 is not a positive number of bytes. Say item_bytes=2048.",
+        ),
+        (
+            lambda: thing("T#{thing_id}", item_bytes=True),
+            "Thing: item_bytes=True is not a positive number of bytes. Say item_bytes=2048.",
+        ),
+        (
+            lambda: thing("T#{thing_id}", item_bytes="2 KB"),
+            "Thing: item_bytes='2 KB' is not a positive number of bytes. Say item_bytes=2048.",
+        ),
+        (
             lambda: thing("T#{thing_id}", type=7),
             "Thing: type=7 is no value of a type attribute. "
             'Say type="Order", or type=None where its items have none.',

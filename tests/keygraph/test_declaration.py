@@ -231,3 +231,25 @@ def test_the_options_of_decorators() -> None:
     other = declaration_of(Bike)
     assert other is not None
     assert (other.type_value, other.is_virtual) == ("Bike", False)
+
+
+def test_item_bytes() -> None:
+    """The cost of an operation would be bounded with a size that items do not have."""
+
+    @node("PLANE#{plane_id}", item_bytes=300_000)
+    class Plane:
+        plane_id: ID
+
+    @edge("{plane}", "{car}", item_bytes=100)
+    class Load:
+        plane: Plane
+        car: Car
+
+    @record("{plane}", "FLIGHT#{number}", item_bytes=4096)
+    class Flight:
+        plane: Plane
+        number: int
+
+    made = types(Plane, Car, Wheel, Load, Flight)
+    sizes = {name: record_type.item_bytes for name, record_type in made.items()}
+    assert sizes == {"Plane": 300_000, "Car": 1024, "Wheel": 1024, "Load": 100, "Flight": 4096}
