@@ -54,9 +54,15 @@ from keygraph.model.members import End
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.read.connection import DEFAULT_PAGE_SIZE, SortDirection
 from keygraph_resolvers.schema.global_ids import read_global_id
-from keygraph_resolvers.schema.inputs import condition, key_value, narrowings, required_texts
+from keygraph_resolvers.schema.inputs import (
+    DEFAULT_PAGE_SIZE,
+    SortDirection,
+    condition,
+    key_value,
+    narrowings,
+    required_texts,
+)
 from keygraph_resolvers.schema.meanings import (
     Called,
     Edges,

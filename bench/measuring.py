@@ -14,12 +14,13 @@ from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.engines.open import open_store
 from keygraph.graph import Graph
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
+from keygraph_resolvers.answer.columns import write_data
 from keygraph_resolvers.answer.completion import Completion
 from keygraph_resolvers.plan.arguments import Arguments
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.read.context import Limits, RequestContext
-from keygraph_resolvers.read.execution import Reading
 from keygraph_resolvers.read.meter import Sent
 from keygraph_resolvers.schema.types import GraphSchema
 
@@ -87,9 +88,10 @@ async def measured(
         schema.graph, store, b"of a measurement", Limits(), plan.attributes, plan.looked_for
     )
     arguments = Arguments(schema.schema_converter, found.values)
-    root = await Reading(found.plan, context, arguments).read()
-    completion = Completion(found.plan, context.limits)
-    completion.root(root, None)
-    if completion.errors:
-        raise ValueError(f"the answer has errors: {completion.errors[:3]}")
+    root = await plan.read(Run(context, arguments, plan.list_arguments))
+    completion = Completion(plan, context.limits)
+    write_data(completion, plan.root, root)
+    errors, _ = completion.errors_and_warnings()
+    if errors:
+        raise ValueError(f"the answer has errors: {errors[:3]}")
     return Measured(tuple(context.meter.sent))

@@ -62,20 +62,21 @@ def node_part(key: Key) -> Part:
 def list_part(neighbours: NeighbourList, extent: Extent, key: Key) -> Part | None:
     """A page of a list that stands in the partition of a node; None where it has to be read apart.
 
-    That is where a cursor or a filter is given, where it is read backward, and where siblings are in its range.
+    That is where a cursor or a filter is given, and where siblings are in its range. Of a list that is read backward a
+    full page is read: its end is known when all of it was read.
     """
     reading = neighbours.reading
     if neighbours.index_name is not None or neighbours.partitions != key[:1] or len(key) < 2:
         return None
-    if not extent.forward or extent.after is not None or extent.until is not None:
+    if extent.after is not None or extent.until is not None:
         return None
     if neighbours.condition is not None or neighbours.filter is not None or reading.others:
         return None
     if len(reading.pieces) != 1 or reading.pieces[0].is_empty or extent.count == 0:
         return None
-    return Part(
-        reading.pieces[0], extent.count + extent.look_ahead + len(reading.singles), neighbours, extent
-    )
+    count = extent.count + extent.look_ahead
+    most = count if extent.forward else max(count, FULL_PAGE)
+    return Part(reading.pieces[0], most + len(reading.singles), neighbours, extent)
 
 
 def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: bool = False) -> list[Together]:
@@ -98,7 +99,7 @@ def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: boo
 
 def _is_whole(part: Part) -> bool:
     """Whether what is read of a part is likely all that there is of it."""
-    return part.extent is None or part.extent.count >= FULL_PAGE
+    return part.extent is None or not part.extent.forward or part.extent.count >= FULL_PAGE
 
 
 def _is_apart(graph: Graph, key: Key, before: Span, after: Span, *, is_shown: bool) -> bool:
@@ -130,7 +131,9 @@ async def read_together(
             continue
         count = part.extent.count
         own = part.neighbours.included(items)
-        if is_whole or len(own) >= count + part.extent.look_ahead:
+        if not part.extent.forward:
+            own.reverse()
+        if is_whole or (part.extent.forward and len(own) >= count + part.extent.look_ahead):
             found[part] = Found(own[:count], part.extent.look_ahead and len(own) > count, None)
     return found
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from keygraph.dynamo.conditions import And, Condition, holds, paths_of
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.table import KeyValue, Position
+from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
 from keygraph.lists.ranges import Narrowing, Span, said, sort_span, undecided
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
@@ -240,6 +240,16 @@ class NeighbourList:
     def reads(self, sort: KeyValue) -> bool:
         """Whether items with that sort key are looked at."""
         return any(piece.contains(sort) for piece in self.reading.pieces)
+
+    @property
+    def whole_keys(self) -> list[Key] | None:
+        """The table keys of all that it can hold, one for each shard, where its range is one key of the table."""
+        if self.path.keys.index is not None:
+            return None
+        if not self.has_sort_key:
+            return [(partition,) for partition in self.partitions]
+        value = self.span.only
+        return None if value is None else [(partition, value) for partition in self.partitions]
 
     def _fixes(self, item: Item) -> bool:
         """Whether the item's keys hold what the list fixes, which its range alone does not say."""

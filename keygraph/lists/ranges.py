@@ -79,6 +79,11 @@ class Span:
         return self.low is not None and self.high is not None and bool(self.low > self._last)
 
     @property
+    def only(self) -> Any:
+        """The one value that it contains; None where there may be several, or none."""
+        return self.low if self.low is not None and self.high is not None and self.low == self._last else None
+
+    @property
     def _last(self) -> Any:
         return last_below(self.high) if self.below else self.high
 
@@ -93,7 +98,7 @@ class Span:
             # The smallest text above another one is that with NUL behind it.
             is_next = isinstance(self.low, str) and len(self.low) > 1 and self.low.endswith("\0")
             return Above(self.low[:-1]) if is_next else AtLeast(self.low)
-        if self.low == self._last:
+        if self.only is not None:
             return Equals(self.low)
         if isinstance(self.low, str) and self._last == self.low + LAST:
             return Prefix(self.low)

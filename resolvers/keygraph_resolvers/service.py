@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from graphql import (
     DocumentNode,
@@ -24,20 +22,17 @@ from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
+from keygraph_resolvers.answer.columns import write_data
 from keygraph_resolvers.answer.completion import Completion
 from keygraph_resolvers.errors import internal_error, public_error
 from keygraph_resolvers.plan.arguments import Arguments
-from keygraph_resolvers.plan.cost import CostEstimate
-from keygraph_resolvers.plan.cost_limits import depth_error, exceeded_error, refused_error
-from keygraph_resolvers.plan.cost_report import cost_report
+from keygraph_resolvers.plan.bound import Bound
+from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_error, refused_error
 from keygraph_resolvers.plan.documents import Document, Documents, is_query
-from keygraph_resolvers.plan.explain import Explanation, explained_steps
-from keygraph_resolvers.plan.late_estimates import LateEstimates
+from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.stand_ins import stand_ins
-from keygraph_resolvers.plan.statistics import Statistics, is_learned_from
+from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.read.context import Limits, Refusal, RequestContext
-from keygraph_resolvers.read.execution import Reading
 from keygraph_resolvers.schema.types import GraphSchema
 
 DOCUMENTS_KEPT = 1000
@@ -77,9 +72,7 @@ class Service:
         self._cost_limit = cost_limit
         self._depth_limit = depth_limit
         self._refusal = refusal
-        self._late: WeakKeyDictionary[Plan, LateEstimates] = WeakKeyDictionary()
         self._no_attributes = Attributes.of(schema.graph, {})
-        self.statistics = Statistics()
 
     async def execute(
         self,
@@ -99,28 +92,25 @@ class Service:
             operation = _operation(read, operation_name)
             if not is_query(operation):
                 return await self._elsewhere(read, operation, variables, with_cost=with_cost)
-            run = self._planned(read, operation, variables)
+            plan, run = self._planned(read, operation, variables)
         except _Refused as refused:
             return {"errors": refused.errors}
-        if self._depth_limit is not None and run.plan.depth > self._depth_limit:
-            return {"errors": [depth_error(run.plan.depth, self._depth_limit)]}
-        if not with_cost and (self._cost_limit is None or self._lately(run) <= self._cost_limit):
-            return await self._run(run, read, variables)
-        estimate = self._estimate(run)
-        if self._cost_limit is not None and estimate.charge.read_units > self._cost_limit:
-            answer: dict[str, Any] = {"errors": [refused_error(estimate, self._cost_limit)]}
+        if self._depth_limit is not None and plan.depth > self._depth_limit:
+            return {"errors": [depth_error(plan.depth, self._depth_limit)]}
+        bound = Bound(plan, run)
+        if self._cost_limit is not None and bound.total.read_units > self._cost_limit:
+            answer: dict[str, Any] = {"errors": [refused_error(bound, self._cost_limit)]}
         else:
-            answer = await self._run(run, read, variables)
+            answer = await self._run(plan, run, read, variables)
         if with_cost:
-            answer.setdefault("extensions", {})["cost"] = cost_report(
-                estimate, run.context.meter.sent, run.plan.elsewhere
-            )
+            report = cost_report(bound, run.context.meter.sent, plan.elsewhere)
+            answer.setdefault("extensions", {})["cost"] = report
         return answer
 
     def explain(
         self, document: str, variables: Mapping[str, Any] | None = None, operation_name: str | None = None
     ) -> Explanation:
-        """What a query will read, and its estimate; nothing is read. To be called where an event loop runs.
+        """What a query will read, and what it may cost; nothing is read. To be called where an event loop runs.
 
         Variables that need a value and have none get stand-ins. Raises BadUserInput where there is nothing to explain.
         """
@@ -132,39 +122,25 @@ class Service:
                     f"a {operation.operation.value} has no plan, graphql-core's own execution answers it: explain a query"
                 )
             taken = stand_ins(self._core, operation, given)
-            run = self._planned(read, operation, given | taken)
+            plan, run = self._planned(read, operation, given | taken)
         except _Refused as refused:
             raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
-        steps = explained_steps(run.plan, run.context, run.arguments, taken)
-        return Explanation(steps, self._estimate(run), taken, run.plan.elsewhere)
+        return explain_plan(plan, run, taken)
 
     def _planned(
         self, read: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
-    ) -> _Run:
+    ) -> tuple[Plan, Run]:
+        """The plan of a query, and a run of it."""
         values = get_variable_values(self._core, operation.variable_definitions or (), dict(variables or {}))
         if not isinstance(values, VariableValues):
             raise _Refused([public_error(error) for error in values])
-        plan = self._documents.plan(read, operation, values.coerced)
-        return _Run(
-            plan,
-            self._context(plan.attributes, plan.looked_for),
-            Arguments(self.schema.schema_converter, values),
-        )
-
-    def estimate(self, plan: Plan, values: VariableValues) -> CostEstimate:
-        """What an operation with that plan and these variables will cost. To be called where an event loop runs."""
+        try:
+            plan = self._documents.plan(read, operation, values.coerced)
+        except GraphQLError as error:
+            raise _Refused([public_error(error, code="DOCUMENT_LIMIT")]) from None
+        context = self._context(plan.attributes, plan.looked_for)
         arguments = Arguments(self.schema.schema_converter, values)
-        return self._estimate(_Run(plan, self._context(plan.attributes, plan.looked_for), arguments))
-
-    def _estimate(self, run: _Run) -> CostEstimate:
-        return CostEstimate(run.plan, run.context, run.arguments, self.statistics)
-
-    def _lately(self, run: _Run) -> float:
-        """The read units that a run of this plan, of this size, was estimated to cost lately."""
-        late = self._late.get(run.plan)
-        if late is None:
-            late = self._late[run.plan] = LateEstimates(run.plan)
-        return late.read_units(run.arguments, lambda: self._estimate(run).charge.read_units)
+        return plan, Run(context, arguments, plan.list_arguments)
 
     def _context(self, attributes: Attributes, looked_for: frozenset[RecordType]) -> RequestContext:
         return RequestContext(
@@ -179,10 +155,9 @@ class Service:
         )
 
     async def _run(
-        self, run: _Run, document: Document, variables: Mapping[str, Any] | None
+        self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        plan, meter = run.plan, run.context.meter
-        reading = Reading(plan, run.context, run.arguments).read()
+        meter = run.context.meter
         foreign = None
         errors: list[dict[str, Any]] = []
         try:
@@ -190,30 +165,26 @@ class Service:
                 nodes = tuple(node for each in plan.foreign for node in each.nodes)
                 elsewhere = self._elsewhere(document, _of_fields(plan.operation, nodes), variables)
                 async with asyncio.TaskGroup() as group:
-                    asked, answered = group.create_task(reading), group.create_task(elsewhere)
+                    asked, answered = group.create_task(plan.read(run)), group.create_task(elsewhere)
                 root, answer = asked.result(), answered.result()
                 errors += answer.get("errors", ())
                 foreign = answer.get("data")
                 if foreign is None:
                     return {"data": None, "errors": errors} if "data" in answer else answer
             else:
-                root = await reading
+                root = await plan.read(run)
         except Exception as error:
             return {"data": None, "errors": [*errors, internal_error(error)]}
-        finally:
-            plan.runs += 1
-            if is_learned_from(plan.runs):
-                self.statistics.learn(meter.sent, meter.wanted)
         if self._cost_limit is not None and meter.is_exceeded:
-            self._late.pop(plan, None)  # they were wrong
             return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
-        completion = Completion(plan, run.context.limits)
-        response: dict[str, Any] = {"data": completion.root(root, foreign)}
-        errors += [public_error(error) for error in completion.errors]
+        completion = Completion(plan, run.context.limits, foreign)
+        response: dict[str, Any] = {"data": write_data(completion, plan.root, root)}
+        own_errors, warnings = completion.errors_and_warnings()
+        errors += [public_error(error) for error in own_errors]
         if errors:
             response["errors"] = errors
-        if completion.warnings:
-            response["extensions"] = {"warnings": completion.warnings}
+        if warnings:
+            response["extensions"] = {"warnings": warnings}
         return response
 
     async def _elsewhere(
@@ -257,15 +228,6 @@ class _Refused(Exception):
     def __init__(self, errors: list[dict[str, Any]]) -> None:
         self.errors = errors
         super().__init__()
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One run of a plan."""
-
-    plan: Plan
-    context: RequestContext
-    arguments: Arguments
 
 
 def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:

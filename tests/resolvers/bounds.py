@@ -1,7 +1,7 @@
-"""Whether the estimate is a bound: random operations on random tables, what each may cost at most and what it did cost.
+"""Whether the bound is one: random operations on random tables, what each may cost at most and what it did cost.
 
 `python -m tests.resolvers.bounds 5000` asks so many operations of each model's random tables and names those that
-took more requests or round trips than estimated; `--seed` begins with another one, `--model` takes one model alone.
+took more requests or round trips than their bound; `--seed` begins with another one, `--model` takes one model alone.
 
 The models of `tests.resolvers.differential`, but for the one whose methods read by themselves, which nobody can foresee;
 and with items that are declared, since others may stand in any range.
@@ -25,7 +25,7 @@ _TOLD = ("requests", "roundTrips")
 
 
 async def exceeded(world: Served, choose: Choose) -> list[str]:
-    """In what a random operation, and the same with cursors of its own answer, cost more than estimated."""
+    """In what a random operation, and the same with cursors of its own answer, cost more than their bound."""
     operation = Maker(world.schema, world.words, choose).operation()
     variables: Mapping[str, Any] | None = operation.variables
     found: list[str] = []
@@ -37,14 +37,14 @@ async def exceeded(world: Served, choose: Choose) -> list[str]:
         if cost is None:
             break  # it was not executed
         for place, told in {"": cost, **cost["byPath"]}.items():
-            if told["actual"] and told["estimate"] is None:
+            if told["actual"] and told["bound"] is None:
                 if told["actual"]["requests"]:
                     found.append(f"{place or 'in all'}: {told['actual']} was not foreseen")
             elif told["actual"]:
                 found += [
-                    f"{place or 'in all'}: {told['actual'][name]} {name}, at most {told['estimate'][name]}"
+                    f"{place or 'in all'}: {told['actual'][name]} {name}, at most {told['bound'][name]}"
                     for name in _TOLD
-                    if told["actual"][name] > told["estimate"][name]
+                    if told["actual"][name] > told["bound"][name]
                 ]
         if found:
             asked = f"{operation.document}\nvariables {json.dumps(variables)}"
@@ -69,7 +69,7 @@ async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str]
                         tell(found[-1])
                     asked += 1
             seed += 1
-    tell(f"{asked} operations, {len(found)} above their estimate")
+    tell(f"{asked} operations, {len(found)} above their bound")
     return found
 
 

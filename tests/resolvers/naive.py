@@ -39,7 +39,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import public_error
-from keygraph_resolvers.read.sources import source_of_instance
+from keygraph_resolvers.read.objects import object_of_instance
 from keygraph_resolvers.schema import meanings
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
 from keygraph_resolvers.schema.global_ids import global_id, read_global_id
@@ -166,7 +166,7 @@ class Naive:
         def node(found: Any) -> Any:
             if not method.nodes or found is None:
                 return found
-            source = source_of_instance(self.graph, method.nodes, found)
+            source = object_of_instance(self.graph, method.nodes, found)
             return self._node(Thing(source.record, source.identity, others=source.others), info)
 
         async def awaited() -> Any:

@@ -15,10 +15,9 @@ from keygraph.lists.listing import NeighbourList, Place, bind
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import Keys, RecordType
 from keygraph.names import camel
-from keygraph_resolvers.read.connection import SortDirection
 from keygraph_resolvers.read.cursors import cursor, read_cursor
 from keygraph_resolvers.schema.global_ids import read_global_id
-from keygraph_resolvers.schema.inputs import condition, narrowings, required_texts
+from keygraph_resolvers.schema.inputs import SortDirection, condition, narrowings, required_texts
 
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100

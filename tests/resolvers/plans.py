@@ -1,6 +1,6 @@
 """The printed plans of operations over four models, as `keygraph explain` shows them: `tests/resolvers/plans/*.txt`.
 
-The operations are those of which the estimates are measured, and those that each model offers to try. After a change,
+The operations are those that are measured, and those that each model offers to try. After a change,
 
     python -m tests.resolvers.plans
 
@@ -18,8 +18,8 @@ from graphql import OperationDefinitionNode, parse, print_ast
 from keygraph.dynamo.store import Answer, Request
 from keygraph.dynamo.table import Table
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.plan.steps import steps_text
-from tests.resolvers.estimated import GRAPHS, OPERATIONS
+from keygraph_resolvers.plan.explained import steps_text
+from tests.resolvers.operations import GRAPHS, OPERATIONS
 
 FOLDER = Path(__file__).with_name("plans")
 EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
@@ -56,13 +56,12 @@ async def printed(model: str) -> str:
     parts = []
     for title, document, name in operations_of(model):
         explanation = service.explain(document, None, name)
-        total = explanation.estimate.total
+        total = explanation.bound.total
         shown = "" if name else f"{document}\n\n"
         parts.append(
             f"=== {title}{f', of examples/{model}.graphql' if name else ''}\n\n{shown}{steps_text(explanation.steps)}\n"
-            f"requests {total.likely_requests} ≤ {total.requests}, "
-            f"round trips {total.likely_round_trips} ≤ {total.round_trips}, "
-            f"items {total.items:g}, read units {total.read_units:g}\n"
+            f"at most: requests {total.requests}, round trips {total.round_trips}, "
+            f"items {total.items}, read units {total.read_units:g}\n"
         )
     return "\n".join(parts)
 

@@ -1,4 +1,4 @@
-"""The estimate is a bound of requests and round trips. `tests.resolvers.bounds` asks more operations."""
+"""No operation takes more requests or round trips than its bound. `tests.resolvers.bounds` asks more operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.resolvers.differential import served
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-async def test_no_operation_takes_more_than_was_estimated(
+async def test_no_operation_takes_more_than_its_bound(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody would pay for more requests than they were told, in all or at one place of their query."""

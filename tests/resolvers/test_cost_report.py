@@ -9,7 +9,7 @@ import strawberry
 
 from keygraph.errors import BadUserInput
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.plan.cost_report import Spent
+from keygraph_resolvers.plan.cost import Spent
 from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import SECRET, World
@@ -63,7 +63,7 @@ async def test_what_is_told(shop: World) -> None:
         # Nothing is counted twice, and nothing is left out.
         assert sum(each["actual"][name] for each in told["byPath"].values()) == pytest.approx(actual[name])
     for each in told["byPath"].values():
-        assert each["actual"]["requests"] <= each["estimate"]["requests"]
+        assert each["actual"]["requests"] <= each["bound"]["requests"]
 
 
 @on_exact_engines
@@ -89,7 +89,7 @@ async def test_a_place_where_nothing_was_read_says_so(shop: World) -> None:
     document = '{ user(userId: "nobody") { name orders { nodes { items { nodes { productId } } } } } }'
     told = (await shop.service.execute(document, with_cost=True))["extensions"]["cost"]
     assert told["byPath"]["user.orders.items"]["actual"] is None
-    assert told["byPath"]["user.orders.items"]["estimate"]["requests"] == 20
+    assert told["byPath"]["user.orders.items"]["bound"]["requests"] == 20
 
 
 def test_waiting_is_counted_once_for_requests_at_one_time() -> None:
@@ -128,7 +128,7 @@ async def test_what_graphql_core_answers_is_said(shop: World) -> None:
     assert (cost["elsewhere"], list(cost["byPath"])) == (["b", "__type", "a"], ["user"])
     assert (await told('{ user(userId: "12345") { __typename name } __typename }'))["elsewhere"] == []
     cost = await told("mutation { x: write(number: 1) y: write(number: -1) }")
-    assert (cost["elsewhere"], cost["estimate"], cost["byPath"]) == (["x", "y"], None, {})
+    assert (cost["elsewhere"], cost["bound"], cost["byPath"]) == (["x", "y"], None, {})
     assert (cost["actual"]["requests"], cost["requests"]) == (0, [])
     with pytest.raises(BadUserInput, match="a mutation has no plan, graphql-core's own execution answers it"):
         service.explain("mutation { write(number: 1) }")

@@ -17,7 +17,7 @@ from keygraph.lists.listing import NeighbourList, bind
 from keygraph.lists.reading import Extent
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader, PageOf
+from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NodeLoader, PageOf
 from tests.resolvers.worlds import SECRET, World, shop_items
 
 Handler = Callable[[Request[Any]], Awaitable[Any]]
@@ -64,7 +64,7 @@ def keys_of(store: HandledStore) -> list[Sequence[Key]]:
 
 async def get(nodes: NodeLoader, *names: str) -> list[Any]:
     """The items of these nodes, or what getting them gave, as an execution waits for them."""
-    futures = nodes.load_together([key(name) for name in names])
+    futures = nodes.load_batch([key(name) for name in names])
     await asyncio.wait(futures)
     return [future.exception() or future.result() for future in futures]
 
@@ -182,6 +182,12 @@ def orders_of(user: str) -> NeighbourList:
     return bind(commerce, commerce.path(commerce.types["User"], "orders"), (user,))
 
 
+async def page(lists: NeighbourLoader, user: str) -> Any:
+    """A page of a user's orders, as whoever may be cancelled alone waits for it."""
+    found = lists.ask(PageOf(orders_of(user), Extent(5)))
+    return found.answer if isinstance(found, Arrived) else (await asyncio.shield(found)).answer
+
+
 @pytest.mark.parametrize("concurrency", [1, 64])
 async def test_lists_fail_and_are_cancelled_alone(concurrency: int) -> None:
     """One list that fails would fail all lists of its level, or keep its turn, and those behind it would never be read."""
@@ -199,7 +205,7 @@ async def test_lists_fail_and_are_cancelled_alone(concurrency: int) -> None:
     store = HandledStore(answer)
     lists = NeighbourLoader(store, concurrency)
     names = ["a", "bad", "gone", "b", "a"]
-    waiters = [asyncio.ensure_future(lists.page(PageOf(orders_of(name), Extent(5)))) for name in names]
+    waiters = [asyncio.ensure_future(page(lists, name)) for name in names]
     for _ in range(6):
         await asyncio.sleep(0)
     waiters[0].cancel()
@@ -228,7 +234,7 @@ async def test_no_more_lists_at_once_than_allowed(concurrency: int) -> None:
         return Page([], 0, None, Cost())
 
     lists = NeighbourLoader(HandledStore(answer), concurrency)
-    await asyncio.gather(*(lists.page(PageOf(orders_of(str(n)), Extent(5))) for n in range(12)))
+    await asyncio.gather(*(page(lists, str(n)) for n in range(12)))
     assert most == concurrency
 
 

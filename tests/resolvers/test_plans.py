@@ -14,12 +14,12 @@ from keygraph.dynamo.table import Table
 from keygraph.errors import BadUserInput
 from keygraph.lists.describe import described_requests
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.plan.steps import Step, steps_json, steps_text
+from keygraph_resolvers.plan.explained import Explained, steps_json, steps_text
 from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
-from tests.resolvers.estimated import GRAPHS, OPERATIONS, served
+from tests.resolvers.bombs import bomb
+from tests.resolvers.operations import GRAPHS, OPERATIONS, served
 from tests.resolvers.plans import SECRET, Unread, file_of, operations_of, printed
-from tests.resolvers.test_cost import bomb
 from tests.resolvers.worlds import library
 
 
@@ -48,7 +48,7 @@ def explained(graph: Any, document: str, **variables: Any) -> Any:
     return asyncio.run(explain())
 
 
-def all_of(steps: Any) -> list[Step]:
+def all_of(steps: Any) -> list[Explained]:
     return [each for step in steps for each in (step, *all_of(step.steps))]
 
 

@@ -257,47 +257,49 @@ async def test_a_node_in_two_places_is_read_once(travel: World) -> None:
     assert len(sent(travel)) == 1
 
 
-# --- What it is estimated to cost -----------------------------------------------------------------------
+# --- What it costs at most ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("letters", [0, 3, 30])
 @pytest.mark.parametrize("days", [0, 30])
 @pytest.mark.parametrize(
-    ("selected", "likely", "at_most"),
+    ("selected", "at_most"),
     [
         # The node and what stands behind it: nothing can be missed.
-        ("title guests(first: 5) { nodes { personId } }", 1, (2, 1)),
-        # A list before the node: where it is longer than its page, the node is got apart.
-        ("title letters { nodes { text } }", 1, (2, 2)),
-        ("title letters { nodes { text } } days { nodes { what } }", 1, (3, 2)),
+        ("title guests(first: 5) { nodes { personId } }", (1, 1)),
+        # A list before the node: where it is longer than its page, the node is read apart.
+        ("title letters { nodes { text } }", (2, 2)),
+        ("title letters { nodes { text } } days { nodes { what } }", (3, 2)),
         # The people of the guests may be known a round trip later, if the guests are read apart.
-        ("title letters { nodes { text } } guests { nodes { name } }", 2, (5, 3)),
+        ("title letters { nodes { text } } guests { nodes { name } }", (4, 3)),
         # What else may stand between them is not read: letters.
-        ("title days(first: 2) { nodes { what } }", 2, (2, 1)),
+        ("title days(first: 2) { nodes { what } }", (2, 1)),
+        # The end of a list is known when all of it was read.
+        ("title guests(last: 5) { nodes { personId } }", (2, 2)),
     ],
 )
-async def test_the_estimate_of_what_is_read_together(
-    travel: World, selected: str, likely: int, at_most: tuple[int, int], days: int, letters: int
+async def test_the_bound_of_what_is_read_together(
+    travel: World, selected: str, at_most: tuple[int, int], days: int, letters: int
 ) -> None:
     """A node with its lists would be priced as if each were read apart, or would cost more than was told."""
     await travel.put(*trip_items("a", days=days, letters=letters))
     answer = await travel.service.execute(f'{{ trip(tripId: "a") {{ {selected} }} }}', with_cost=True)
     cost = answer["extensions"]["cost"]
-    estimate, actual = cost["estimate"], cost["actual"]
-    assert (estimate["likelyRequests"], (estimate["requests"], estimate["roundTrips"])) == (likely, at_most)
+    assert (cost["bound"]["requests"], cost["bound"]["roundTrips"]) == at_most
     for told in (cost, *cost["byPath"].values()):
         for name in ("requests", "roundTrips"):
-            assert told["actual"] is None or told["actual"][name] <= told["estimate"][name], told
-    assert actual["requests"] <= estimate["requests"]
+            assert told["actual"] is None or told["actual"][name] <= told["bound"][name], told
 
 
-async def test_lists_that_are_read_together_are_remembered(travel: World) -> None:
-    """Pages would be taken to be full for ever, and their nodes to be read anew each time."""
-    await travel.put(*trip_items("a", guests=2))
-    document = '{ trip(tripId: "a") { title guests { nodes { personId } } } }'
-    estimates = [
-        (await travel.service.execute(document, with_cost=True))["extensions"]["cost"]["estimate"]
-        for _ in range(2)
-    ]
-    # A page of twenty and the trip; then the two guests that there were.
-    assert [estimate["items"] for estimate in estimates] == [21, 3]
+@pytest.mark.parametrize(("guests", "requests"), [(3, 1), (25, 2)])
+async def test_the_last_ones_are_read_with_the_node(travel: World, guests: int, requests: int) -> None:
+    """An order with its latest items would be two requests, where a small partition is one; or the wrong end be shown."""
+    await travel.put(*trip_items("a", guests=guests))
+    document = (
+        '{ trip(tripId: "a") { title guests(last: 2) { nodes { personId } pageInfo { hasPreviousPage } } } }'
+    )
+    found = (await travel.ask(document))["trip"]
+    wanted = sorted(f"p{number}" for number in range(guests))[-2:]
+    assert [node["personId"] for node in found["guests"]["nodes"]] == wanted
+    assert found["guests"]["pageInfo"] == {"hasPreviousPage": True}
+    assert len(sent(travel)) == requests

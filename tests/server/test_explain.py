@@ -49,7 +49,7 @@ def test_the_plan_of_an_operation() -> None:
 
 
 def test_what_it_did_cost_stands_beside(store: str) -> None:
-    """Nobody could hold the estimate against what the table answers."""
+    """Nobody could hold the bound against what the table answers."""
     words = ("explain", ORDERS, "--variables", '{"user": "12345"}', "--run", "--store", store)
     result = run(*words)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -69,7 +69,7 @@ def test_as_json(store: str) -> None:
     assert planned["plan"][0]["steps"][0]["requests"][0]["keys"] == (
         "GSI1PK = USER#12345 AND begins_with(GSI1SK, ORDER#)"
     )
-    assert (planned["estimate"]["requests"], planned["actual"], planned["standIns"]) == (2, None, {})
+    assert (planned["bound"]["requests"], planned["actual"], planned["standIns"]) == (2, None, {})
     ran = json.loads(run(*words, "--run").stdout)
     assert ran["plan"] == planned["plan"]
     assert (ran["actual"]["requests"], len(ran["requests"]), ran["errors"]) == (2, 2, [])
@@ -133,8 +133,8 @@ def test_what_graphql_core_answers_is_said(store: str) -> None:
     lines = [line.rstrip() for line in run(*words).stdout.splitlines()]
     assert lines[2].startswith("user: get node User")
     assert lines[5:7] == [
-        "t: answered by graphql-core's own execution [not estimated]",
-        "__schema: answered by graphql-core's own execution [not estimated]",
+        "t: answered by graphql-core's own execution [no bound]",
+        "__schema: answered by graphql-core's own execution [no bound]",
     ]
     assert not any(line.startswith("__typename") for line in lines)
     planned = json.loads(run(*words, "--json").stdout)
@@ -145,6 +145,6 @@ def test_what_graphql_core_answers_is_said(store: str) -> None:
     ran = json.loads(run(*words, "--json", "--run").stdout)
     assert (ran["elsewhere"], ran["errors"]) == (["t", "__schema"], [])
     alone = run("explain", "{ now }", "--model", "shop_with_time:schema").stdout
-    assert "now: answered by graphql-core's own execution [not estimated]" in alone
+    assert "now: answered by graphql-core's own execution [no bound]" in alone
     assert "Nothing of the table." not in alone
     assert "Nothing of the table." in run("explain", "{ __typename }").stdout

@@ -1,211 +1,265 @@
-"""The answer written field by field, each for all objects at once: as most answers are, which have nothing to report.
+"""Columns: the fields of objects, each written for all objects of one selection at once.
 
-A column writes one field of many objects; below a list or an object, those of all of them are one column again. What is no
-plain value — an error, a null where none may be — raises `Irregular` or what was wrong, and the answer is
-written object by object (`keygraph_resolvers.answer.writers`), which knows where each stands and what becomes of it.
+Below an object or a list, the objects of all of them are one column again. So the work for each value is a turn of a
+loop, and an answer is written in as many steps as its document has fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias, cast
 
-from keygraph.model.members import Field
+from graphql import (
+    GraphQLBoolean,
+    GraphQLID,
+    GraphQLInt,
+    GraphQLOutputType,
+    GraphQLString,
+    is_enum_type,
+    is_leaf_type,
+    is_list_type,
+    is_non_null_type,
+)
+
+from keygraph.keys.types import Kind
 from keygraph.model.readers import plain_attribute
-from keygraph_resolvers.answer.writers import LEADS_ON, is_leaf, is_written_as_read, serializer, writer
-from keygraph_resolvers.plan.field_plans import Below, FieldPlan
-from keygraph_resolvers.plan.plan import ObjectPlan
-from keygraph_resolvers.read.visits import ListVisit, Visit
-from keygraph_resolvers.schema.meanings import Called, Edges, Nodes, NodesByIds, PageInfo, Stored
+from keygraph_resolvers.answer.completion import (
+    FAILED,
+    Complete,
+    Completion,
+    PathOf,
+    Position,
+    Read,
+    Step,
+    among,
+    below_field,
+    composites,
+    leaves,
+    lists,
+    root_path,
+)
+from keygraph_resolvers.plan.selection import SelectedField, Selection
+from keygraph_resolvers.read.objects import ListObject, Object
+from keygraph_resolvers.schema.meanings import (
+    Attribute,
+    Cursor,
+    Edges,
+    FarNode,
+    GlobalId,
+    Nodes,
+    PageInfo,
+    Stored,
+    TotalCount,
+)
 
-if TYPE_CHECKING:
-    from keygraph_resolvers.answer.completion import Completion
-
-Column: TypeAlias = "Callable[[Completion, Sequence[Any], Sequence[Any]], Sequence[Any]]"
-"""Takes the run, objects, and the items of those that have any."""
+Take: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""Gives the sources of a field's values, of objects and of their items."""
 
 
-class Irregular(Exception):
-    """Something is to be reported."""
+class Column(NamedTuple):
+    """How one field of objects is written."""
+
+    step: Step
+    take: Take
+    complete: Complete
 
 
 class Columns(NamedTuple):
-    """How objects of one plan are written."""
+    """How objects of one selection are written."""
 
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
     has_items: bool
+    """Whether any of the fields is read from the objects' items."""
 
 
-def columns(plan: ObjectPlan) -> Columns:
-    """How the fields of objects are written, in the order of the answer."""
+def write_data(run: Completion, selection: Selection, root: Object) -> dict[str, Any] | None:
+    """The data of the answer; None where a null went up to the root. The rest of the answer is left in `run`."""
+    [data] = rows(selection, run, [root], root_path)
+    return None if data is FAILED else data
+
+
+def rows(selection: Selection, run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
+    """What was selected of objects; FAILED for those of which a field is null that may not be."""
+    if not objects:
+        return []
+    found = run.columns.get(selection)
+    if found is None:
+        found = run.columns[selection] = _columns(selection)
+    keys, columns, has_items = found
+    if not keys:
+        return [{} for _ in objects]
+    items = [each.item for each in objects] if has_items else ()
+    made = [
+        complete(run, take(objects, items), below_field(path_of, step)) for step, take, complete in columns
+    ]
+    written = [dict(zip(keys, row, strict=True)) for row in zip(*made, strict=True)]
+    if run.reports:
+        return [FAILED if any(each is FAILED for each in row.values()) else row for row in written]
+    return written
+
+
+def _rows_by_type(
+    below: Mapping[str, Selection], run: Completion, objects: Sequence[Object], path_of: PathOf
+) -> Sequence[Any]:
+    """What was selected of objects of several types, in their order."""
+    by_type: dict[str, list[int]] = {}
+    for number, each in enumerate(objects):
+        by_type.setdefault(each.record.name, []).append(number)
+    written: list[Any] = [None] * len(objects)
+    for name, numbers in by_type.items():
+        own = rows(below[name], run, [objects[number] for number in numbers], among(path_of, numbers))
+        for number, row in zip(numbers, own, strict=True):
+            written[number] = row
+    return written
+
+
+def _columns(selection: Selection) -> Columns:
+    """How the fields are written, in the order of the answer."""
+    made = [_column(selection, field) for field in selection.fields]
     return Columns(
-        tuple(field.key for field in plan.fields),
-        tuple(_column(plan, field) for field in plan.fields),
-        any(is_leaf(field) for field in plan.fields),
+        tuple(field.key for field in selection.fields),
+        tuple(
+            Column(Step(field.key, order, field.is_nullable), *each)
+            for order, (field, each) in enumerate(zip(selection.fields, made, strict=True))
+        ),
+        any(take is _items for take, _ in made),
     )
 
 
-def rows(run: Completion, plan: ObjectPlan, objects: Sequence[Any]) -> list[dict[str, Any]]:
-    """What was selected of objects of one plan."""
-    if not objects:
-        return []
-    keys, made_by, has_items = run.columns_of(plan)
-    if not keys:
-        return [{} for _ in objects]
-    items = [visit.source.item for visit in objects] if has_items else ()
-    made = [column(run, objects, items) for column in made_by]
-    return [dict(zip(keys, row, strict=True)) for row in zip(*made, strict=True)]
+def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
+    key = field.key
+    if field.definition is None:
+        name = selection.of.name
+        return _objects, lambda run, objects, path_of: [name] * len(objects)
+    match field.meaning:
+        case None:
+            return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
+        case Stored() if is_leaf_type(field.nullable_type):
+            return _stored_column(selection, field, field.meaning)
+    read = _reader(field)
+    complete = _completer(field, field.type, read)
+    is_itself = isinstance(field.meaning, FarNode) and field.meaning.path.far_end is None
+    if read is not None or is_itself:
+        return _objects, complete
+    unread = LookupError(f"{field.name} was not read")
+    return lambda objects, items: [each.found.get(field, unread) for each in objects], complete
 
 
-def _column(plan: ObjectPlan, field: FieldPlan) -> Column:
-    if field.definition is not None:
-        if is_leaf(field):
-            return _leaf_column(plan, field, cast(Stored, field.meaning).field)
-        match field.meaning:
-            case Edges() | Nodes():
-                return _list_column(field)
-            case NodesByIds():
-                return _named_column(field)
-            case PageInfo():
-                return _info_column(field)
-            case Called(method) if method.nodes:
-                return _object_column(field)
-            case meaning if isinstance(meaning, LEADS_ON):
-                return _object_column(field)
-    write = writer(plan, field)
-    return lambda run, objects, items: [write(run, each, None) for each in objects]
+def _objects(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
+    return objects
 
 
-# --- Leaves -------------------------------------------------------------------------------------------
+def _items(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
+    return items
 
 
-def _leaf_column(plan: ObjectPlan, field: FieldPlan, stored: Field) -> Column:
-    record, is_nullable, type_ = plan.record, field.is_nullable, field.nullable_type
+# --- Stored scalars and enums -------------------------------------------------------------------------
+
+_WRITTEN_AS_READ: Mapping[Kind, object] = {
+    "id": GraphQLID,
+    "string": GraphQLString,
+    "int": GraphQLInt,
+    "boolean": GraphQLBoolean,
+}
+"""The kinds of fields whose values, once read, are what the scalar writes."""
+
+
+def _stored_column(selection: Selection, field: SelectedField, meaning: Stored) -> tuple[Take, Complete]:
+    record, stored, type_ = selection.record, meaning.field, field.nullable_type
     if record is None:
-        raise LookupError(f"{plan.of.name} has no items")
-    serialize = None if is_written_as_read(stored, type_) else serializer(type_)
-
-    def completed(values: Sequence[Any]) -> Sequence[Any]:
-        if None in values:
-            if not is_nullable:
-                raise Irregular
-            if serialize is not None:
-                return [None if value is None else serialize(value) for value in values]
-        return values if serialize is None else [serialize(value) for value in values]
-
+        raise LookupError(f"{selection.of.name} has no items")
+    serialize = None if _WRITTEN_AS_READ.get(stored.type.kind) is type_ else type_.serialize
+    if is_enum_type(type_):
+        serialize = cache(type_.serialize)
+    position = Position(field, field.is_nullable)
     if stored.name in record.key_fields:
-        number, value_of = record.place_in_identity(stored.name)
-        return lambda run, objects, items: completed(
-            [value_of(visit.source.identity[number]) for visit in objects]
-        )
-    read = record.reader(stored)
+        number, value_of_text = record.place_in_identity(stored.name)
+        of_texts = leaves(position, value_of_text, serialize)
+        return lambda objects, items: [each.identity[number] for each in objects], of_texts
+    of_items = leaves(position, record.reader(stored), serialize)
     attribute = plain_attribute(record, stored)
     if attribute is None or serialize is not None:
-        return lambda run, objects, items: completed([read(item) for item in items])
+        return _items, of_items
     name, expected = attribute
     only = {expected}
 
-    def plain(run: Completion, objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
+    def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
+        # Mostly every item has the attribute, and the scalar writes it as it is.
         values = [item.get(name) for item in items]
-        return values if set(map(type, values)) == only else completed([read(item) for item in items])
+        return values if set(map(type, values)) == only else of_items(run, items, path_of)
 
-    return plain
-
-
-# --- What leads on ------------------------------------------------------------------------------------
+    return _items, complete
 
 
-def _object_column(field: FieldPlan) -> Column:
-    """What writes the object that a field gives."""
-    is_nullable = field.is_nullable
-    plan = field.below.only if field.below and len(field.below.types) == 1 else None
-
-    def write(run: Completion, objects: Sequence[Visit], items: Sequence[Any]) -> Sequence[Any]:
-        found = [visit.found[field] for visit in objects]
-        kinds = set(map(type, found))
-        if plan is not None and kinds == {ListVisit}:
-            return rows(run, plan, found)
-        if not kinds <= {Visit, NoneType}:
-            raise Irregular
-        return _rows_or_nulls(run, found, is_nullable=is_nullable)
-
-    return write
+# --- Everything else, by its type ---------------------------------------------------------------------
 
 
-def _named_column(field: FieldPlan) -> Column:
-    """What writes nodes that were asked for by their ids, of which some may not exist."""
-    return lambda run, objects, items: [
-        _rows_or_nulls(run, visit.found[field], is_nullable=True) for visit in objects
-    ]
+def _completer(field: SelectedField, type_: GraphQLOutputType, read: Read | None) -> Complete:
+    """What completes values of the type, which are read from their sources; without `read`, as they were found."""
+    is_nullable = not is_non_null_type(type_)
+    position = Position(field, is_nullable, warns=isinstance(field.meaning, TotalCount))
+    own: Any = type_ if is_nullable else cast(Any, type_).of_type
+    if is_list_type(own):
+        elements = _completer(field, own.of_type, None)
+        return lists(position, read or _found, elements, has_nullable=not is_non_null_type(own.of_type))
+    if is_leaf_type(own):
+        return leaves(position, read or _found, own.serialize)
+    below = field.below
+    write = partial(rows, field.only) if len(below) == 1 else partial(_rows_by_type, below)
+    return composites(position, read or _found, write, None if read else _are_found)
 
 
-def _info_column(field: FieldPlan) -> Column:
-    plan = cast(Below, field.below).only
-
-    def write(run: Completion, objects: Sequence[ListVisit], items: Sequence[Any]) -> Sequence[Any]:
-        infos = [visit.info for visit in objects]
-        if None in infos:
-            raise Irregular
-        return rows(run, plan, infos)
-
-    return write
-
-
-def _list_column(field: FieldPlan) -> Column:
-    """What writes the edges or the nodes of lists."""
-    is_nodes = isinstance(field.meaning, Nodes)
-
-    def write(run: Completion, objects: Sequence[ListVisit], items: Sequence[Any]) -> Sequence[Any]:
-        if {type(visit.page) for visit in objects} != {list}:
-            raise Irregular
-        found = [visit.found[field] for visit in objects]
-        if is_nodes:
-            found = [[node for node in each if not node.is_missing] for each in found]
-        written = _rows_of_visits(run, [*chain.from_iterable(found)])
-        if len(found) == 1:
-            return [written]
-        lists, start = [], 0
-        for each in found:
-            end = start + len(each)
-            lists.append(written[start:end])
-            start = end
-        return lists
-
-    return write
+def _reader(field: SelectedField) -> Read | None:
+    """What reads a field of an object; None where it is among what was found for the object."""
+    match field.meaning:
+        case Stored(stored):
+            return lambda each: each.shown(stored)
+        case GlobalId():
+            return lambda each: each.id
+        case Cursor():
+            return lambda each: each.cursor
+        case Attribute(name):
+            return attrgetter(name)
+        case TotalCount():
+            return lambda connection: _found(connection.total)
+        case PageInfo():
+            return lambda connection: _with_page(connection).info
+        case Edges():
+            return lambda connection: _with_page(connection).found[field]
+        case Nodes():
+            # Those that do not exist are left out.
+            return lambda connection: [
+                node for node in _with_page(connection).found[field] if not node.is_missing
+            ]
+    return None
 
 
-def _rows_or_nulls(
-    run: Completion, visits: Sequence[Visit | None], *, is_nullable: bool
-) -> Sequence[dict[str, Any] | None]:
-    """What was selected of objects that may not be there."""
-    there = [visit for visit in visits if visit is not None and not visit.is_missing]
-    if len(there) == len(visits):
-        return _rows_of_visits(run, there)
-    if not is_nullable:
-        raise Irregular
-    written = iter(_rows_of_visits(run, there))
-    return [None if visit is None or visit.is_missing else next(written) for visit in visits]
+def _with_page(connection: ListObject) -> ListObject:
+    """The connection. Raises what reading gave instead of its page."""
+    _found(connection.page)
+    return connection
 
 
-def _rows_of_visits(run: Completion, visits: Sequence[Visit]) -> list[dict[str, Any]]:
-    """What was selected of objects that were found, of whatever types."""
-    if not visits:
-        return []
-    plan = visits[0].plan
-    for visit in visits:
-        if visit.error is not None:
-            raise Irregular
-        if visit.plan is not plan:
-            break
-    else:
-        return rows(run, plan, visits)
-    groups: dict[ObjectPlan, list[Visit]] = {}
-    for visit in visits:
-        if visit.error is not None:
-            raise Irregular
-        groups.setdefault(visit.plan, []).append(visit)
-    written = {plan: iter(rows(run, plan, group)) for plan, group in groups.items()}
-    return [next(written[visit.plan]) for visit in visits]
+def _found(value: Any) -> Any:
+    """What was found; None for a node that does not exist. Raises what reading gave instead."""
+    if isinstance(value, Object):
+        if value.error is not None:
+            raise value.error
+        return None if value.is_missing else value
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+def _are_found(values: Sequence[Any]) -> bool:
+    """Whether all are objects that exist; False for what is no such object, too."""
+    try:
+        for each in values:
+            if each.error is not None or each.is_missing:
+                return False
+    except AttributeError:
+        return False
+    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from graphql import GraphQLError
@@ -11,7 +11,7 @@ from strawberry.schema.schema_converter import GraphQLCoreConverter
 from strawberry.types.arguments import convert_arguments
 
 from keygraph.errors import BadUserInput
-from keygraph_resolvers.plan.field_plans import FieldPlan
+from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
 
 
@@ -21,9 +21,9 @@ class Arguments:
     def __init__(self, converter: GraphQLCoreConverter, variables: VariableValues) -> None:
         self._converter = converter
         self._variables = variables
-        self._given: dict[FieldPlan, Mapping[str, Any] | Exception] = {}
+        self._given: dict[SelectedField, Mapping[str, Any] | Exception] = {}
 
-    def of(self, field: FieldPlan) -> Mapping[str, Any]:
+    def of(self, field: SelectedField) -> Mapping[str, Any]:
         """The arguments by their GraphQL names. Raises BadUserInput where a variable does not fit."""
         given = self._given.get(field)
         if given is None:
@@ -38,12 +38,7 @@ class Arguments:
             raise given
         return given
 
-    def texts_of(self, variables: Sequence[str]) -> tuple[str, ...]:
-        """The values of these variables, as texts that differ where they do."""
-        values = self._variables.coerced
-        return tuple([repr(values[name]) if name in values else "" for name in variables])
-
-    def _converted(self, field: FieldPlan) -> Mapping[str, Any]:
+    def _converted(self, field: SelectedField) -> Mapping[str, Any]:
         definition = cast(Any, field.definition)
         if not definition.args:
             return {}

@@ -1,19 +1,22 @@
-"""Planning: the plan of an operation from its document.
+"""Compiling: the plan of an operation from its document.
 
 A plan is made of a validated document once for each combination of the variables that `@skip` and `@include` ask.
 Fields that the specification merges are one field of it; a selection that several places share, through fragments, is
-one object, so that planning takes time in proportion to the document.
+one object with one set of steps, so that compiling takes time in proportion to the document. Where fragments are
+spread in ever other combinations it would not: the number of fields has a limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from graphql import (
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
+    GraphQLError,
     GraphQLObjectType,
     GraphQLSchema,
     InlineFragmentNode,
@@ -28,15 +31,50 @@ from graphql import (
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
 from keygraph.graph import Graph
+from keygraph.model.members import End as DeclaredEnd
+from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
-from keygraph_resolvers.plan.field_plans import Below, FieldPlan
-from keygraph_resolvers.plan.plan import NeighbourNeeds, ObjectPlan, Plan
+from keygraph_resolvers.plan.call import Call
+from keygraph_resolvers.plan.get import End, Get, Items, Nodes
+from keygraph_resolvers.plan.lists import ListStep, Page
+from keygraph_resolvers.plan.named import Named
+from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.plan.selection import SelectedField, Selection
+from keygraph_resolvers.plan.step import Step
+from keygraph_resolvers.read.objects import Object, check_key, end_reader
+from keygraph_resolvers.schema import meanings
 from keygraph_resolvers.schema.definitions import ServedField
-from keygraph_resolvers.schema.meanings import FarNode
+from keygraph_resolvers.schema.meanings import Called, FarNode, ListOf, NodeAt, OnlyOf
+
+MOST_FIELDS = 5_000
+"""How many fields a plan may have, each counted in every selection that it is in."""
 
 
-class Planner:
-    """Makes the objects of one plan, each once."""
+def compile_plan(
+    schema: GraphQLSchema,
+    graph: Graph,
+    operation: OperationDefinitionNode,
+    fragments: Mapping[str, FragmentDefinitionNode],
+    booleans: Mapping[str, bool],
+) -> Plan:
+    """The plan of a query of a validated document, where the variables of its directives have these values.
+
+    Raises GraphQLError where it has too many fields.
+    """
+    selections = _Selections(schema, graph, fragments, booleans)
+    root = selections.of(cast(Any, schema.query_type).name, [operation.selection_set])
+    steps = _Steps(graph, selections.made)
+    lists = [steps.list(each) for each in root.lists]
+    by_name = (meanings.NodeByKey, meanings.NodeById, meanings.NodesByIds)
+    named = [steps.named(each) for each in root.having(*by_name)]
+    by_field = {step.name: step for step in (*lists, *named)}
+    roots = [by_field[each.key] for each in root.fields if each.key in by_field]
+    start = Items(root, lists, named, ())
+    return Plan(operation, graph, root, selections.made, start, roots, steps.lists)
+
+
+class _Selections:
+    """Makes the selections of one plan, each once."""
 
     def __init__(
         self,
@@ -45,27 +83,33 @@ class Planner:
         fragments: Mapping[str, FragmentDefinitionNode],
         booleans: Mapping[str, bool],
     ) -> None:
+        self.made: list[Selection] = []
+        """Those that were made so far, each behind those that are selected below it."""
         self._schema = schema
         self._graph = graph
         self._fragments = fragments
         self._booleans = booleans
-        self._objects: dict[tuple[Any, ...], ObjectPlan] = {}
-        self.needs: dict[ObjectPlan, NeighbourNeeds] = {}
+        self._by_nodes: dict[tuple[Any, ...], Selection] = {}
+        self._fields = 0
 
-    def object(self, type_name: str, nodes: Sequence[FieldNode]) -> ObjectPlan:
-        """What the selection sets of these fields select of an object of the type."""
-        return self.selected(type_name, [node.selection_set for node in nodes if node.selection_set])
-
-    def selected(self, type_name: str, selection_sets: Sequence[Any]) -> ObjectPlan:
+    def of(self, type_name: str, selection_sets: Sequence[Any]) -> Selection:
         """What the selection sets select of an object of the type."""
         type_ = cast(GraphQLObjectType, self._schema.get_type(type_name))
         grouped = self._collected(type_, selection_sets)
-        # What is collected decides the object, whatever fragments it came through.
-        key = (type_name, *(tuple(map(id, nodes)) for nodes in grouped.values()))
-        if key not in self._objects:
-            fields = tuple(self._field(type_, key, tuple(nodes)) for key, nodes in grouped.items())
-            self._objects[key] = ObjectPlan(type_, self._record_of(type_, fields), fields)
-        return self._objects[key]
+        # What is collected decides the selection, whatever fragments it came through.
+        key = (type_name, *(tuple(map(_place_in_text, nodes)) for nodes in grouped.values()))
+        found = self._by_nodes.get(key)
+        if found is None:
+            self._fields += len(grouped)
+            if self._fields > MOST_FIELDS:
+                raise GraphQLError(
+                    f"This operation selects more than {MOST_FIELDS:,} fields when its fragments are spread: "
+                    "ask for it in several operations."
+                )
+            fields = tuple(self._field(type_, name, tuple(nodes)) for name, nodes in grouped.items())
+            found = self._by_nodes[key] = Selection(type_, self._record_of(type_), fields)
+            self.made.append(found)
+        return found
 
     def _collected(
         self, type_: GraphQLObjectType, selection_sets: Sequence[Any]
@@ -116,45 +160,153 @@ class Planner:
                 return False
         return True
 
-    def _field(self, owner: GraphQLObjectType, key: str, nodes: tuple[FieldNode, ...]) -> FieldPlan:
+    def _field(self, owner: GraphQLObjectType, key: str, nodes: tuple[FieldNode, ...]) -> SelectedField:
         name = nodes[0].name.value
         definition = None if name == "__typename" else self._schema.get_field(owner, name)
         if definition is None:
-            return FieldPlan(key, nodes, owner, None, None, None)
+            return SelectedField(key, nodes, owner, None, None, {})
         served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
         meaning = served.meaning if isinstance(served, ServedField) else None
         named = get_named_type(definition.type)
-        below = None
+        below: dict[str, Selection] = {}
         if meaning is not None and is_composite_type(named):
-            types = (named,) if is_object_type(named) else self._schema.get_possible_types(cast(Any, named))
-            below = Below(self, nodes, tuple(cast("Sequence[GraphQLObjectType]", types)))
-        return FieldPlan(key, nodes, owner, definition, meaning, below)
+            types = [named] if is_object_type(named) else self._schema.get_possible_types(cast(Any, named))
+            sets = [node.selection_set for node in nodes if node.selection_set]
+            below = {type_.name: self.of(type_.name, sets) for type_ in types}
+        return SelectedField(key, nodes, owner, definition, meaning, below)
 
-    def _record_of(self, type_: GraphQLObjectType, fields: Sequence[FieldPlan]) -> RecordType | None:
+    def _record_of(self, type_: GraphQLObjectType) -> RecordType | None:
         """The record type of an object, or of the item behind an edge."""
         record = self._graph.types.get(type_.name)
         if record is not None:
             return record
-        return served_record(type_)
+        for definition in type_.fields.values():
+            served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
+            if isinstance(served, ServedField) and isinstance(served.meaning, FarNode):
+                return served.meaning.path.record
+        return None
 
 
-def served_record(type_: GraphQLObjectType) -> RecordType | None:
-    """The record type whose items stand behind the edges of a connection."""
-    for definition in type_.fields.values():
-        served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
-        if isinstance(served, ServedField) and isinstance(served.meaning, FarNode):
-            return served.meaning.path.record
-    return None
+def _place_in_text(node: FieldNode) -> int:
+    """Where a field stands in the document, which tells it from all others."""
+    if node.loc is None:
+        raise LookupError("the document was parsed without locations")
+    return node.loc.start
 
 
-def make_plan(
-    schema: GraphQLSchema,
-    graph: Graph,
-    operation: OperationDefinitionNode,
-    fragments: Mapping[str, FragmentDefinitionNode],
-    booleans: Mapping[str, bool],
-) -> Plan:
-    """The plan of a query of a validated document, where the variables of its directives have these values."""
-    planner = Planner(schema, graph, fragments, booleans)
-    root = planner.selected(cast(Any, schema.query_type).name, [operation.selection_set])
-    return Plan(operation, root, fragments, graph)
+class _Steps:
+    """Makes the steps of one plan: one set for each selection."""
+
+    def __init__(self, graph: Graph, selections: Sequence[Selection]) -> None:
+        self.lists: list[ListStep] = []
+        self._graph = graph
+        self._items: dict[Selection, Items] = {}
+        self._gets: dict[tuple[Selection, bool], Get] = {}
+        self._met = Counter(below.record for selection in selections for below in selection.inner)
+        for selection in selections:  # inner ones first
+            self._items[selection] = self._made_items(selection)
+
+    def _made_items(self, selection: Selection) -> Items:
+        record = selection.record
+        if record is None:
+            return Items(selection, (), (), ())
+        calls = [self._call(record, each) for each in selection.having(Called)]
+        return Items(
+            selection,
+            [self.list(each) for each in selection.lists],
+            [self._end(record, each) for each in selection.key_ends],
+            [*(self._end(record, each) for each in selection.item_ends), *calls],
+        )
+
+    def get(self, selection: Selection, *, must_exist: bool = False) -> Get:
+        """The step that reads the nodes of a selection."""
+        found = self._gets.get((selection, must_exist))
+        if found is None:
+            record = cast(RecordType, selection.record)
+            found = Get(self._items[selection], record, must_exist=must_exist)
+            found.may_be_known = self._met[record] > 1
+            self._gets[selection, must_exist] = found
+        return found
+
+    def named(self, selected: SelectedField) -> Named:
+        """The step of a field of the root that names nodes."""
+        gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
+        return Named(selected, gets)
+
+    def _nodes(self, selected: SelectedField) -> Step:
+        """The step of the nodes that a field gives."""
+        gets = {name: self.get(below) for name, below in selected.below.items()}
+        is_type_unknown = selected.is_type_unknown
+        if len(gets) == 1 and not is_type_unknown:
+            return next(iter(gets.values()))
+        return Nodes(gets, is_type_unknown=is_type_unknown)
+
+    def _end(self, record: RecordType, selected: SelectedField) -> Step:
+        match selected.meaning:
+            case FarNode(path) if path.far_end is None:
+                return self._items[selected.only]  # the node is the item itself
+            case FarNode(path) if path.far_end is not None:
+                end = record.ends[path.far_end]
+                read = end_reader(record, end)
+                return End(selected, record, end.name, read, self._nodes(selected), name="")
+            case NodeAt(end):
+                read = self._checked(record, end)
+                return End(selected, record, end.name, read, self._nodes(selected), name=selected.key)
+        raise LookupError(f"{selected.name} is no end")
+
+    def _checked(self, record: RecordType, end: DeclaredEnd) -> Callable[[Object], Object | None]:
+        """What gives the node at an end, of which the key is checked."""
+        graph, read = self._graph, end_reader(record, end)
+
+        def read_checked(owner: Object) -> Object | None:
+            found = read(owner)
+            if found is not None:
+                check_key(graph, found, record, end.name)
+            return found
+
+        return read_checked
+
+    def _call(self, record: RecordType, selected: SelectedField) -> Call:
+        method = cast(Called, selected.meaning).method
+        return Call(selected, record, method, self._nodes(selected) if method.nodes else None)
+
+    def list(self, selected: SelectedField) -> ListStep:
+        """The step of a list, or of an only neighbour."""
+        path = cast("ListOf | OnlyOf", selected.meaning).path
+        if path.is_one:
+            page = Page(path, (), (), self._items[selected.only], is_partial=_lacks(path, [selected.only]))
+            step = ListStep(selected, path, page, has_total=False, looks=frozenset())
+        else:
+            step = self._connection(selected, path, selected.only)
+        self.lists.append(step)
+        return step
+
+    def _connection(self, selected: SelectedField, path: AccessPath, below: Selection) -> ListStep:
+        edges, nodes = below.having(meanings.Edges), below.having(meanings.Nodes)
+        infos = below.having(meanings.PageInfo)
+        items = [each.only for each in edges]
+        if path.far_end is None:
+            far = [node for edge in edges for node in edge.only.having(FarNode)]
+            items += [each.only for each in (*nodes, *far)]
+        looks = frozenset(
+            look.name for info in infos for look in info.only.fields if look.meaning is not None
+        )
+        page = None
+        if edges or nodes or infos:
+            page = Page(
+                path,
+                [(each, self._items[each.only]) for each in edges],
+                [
+                    (each, self._items[each.only] if path.far_end is None else self._nodes(each))
+                    for each in nodes
+                ],
+                None,
+                is_partial=_lacks(path, items),
+            )
+        has_total = bool(below.having(meanings.TotalCount))
+        return ListStep(selected, path, page, has_total=has_total, looks=looks)
+
+
+def _lacks(path: AccessPath, items: Sequence[Selection]) -> bool:
+    """Whether something is selected of the items that the index which is read lacks."""
+    return not path.tells_all and any(not each.named <= path.told for each in items)

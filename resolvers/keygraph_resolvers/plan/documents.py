@@ -23,7 +23,7 @@ from graphql import (
 from strawberry.schema.schema import validate_document
 
 from keygraph.graph import Graph
-from keygraph_resolvers.plan.compile import make_plan
+from keygraph_resolvers.plan.compile import compile_plan
 from keygraph_resolvers.plan.plan import Plan
 
 LONGEST_KEPT = 64 * 1024
@@ -124,7 +124,7 @@ class Documents:
         if found is None:
             if len(document.plans) >= _MOST_PLANS:
                 document.plans.pop(next(iter(document.plans)))
-            found = document.plans[key] = make_plan(
+            found = document.plans[key] = compile_plan(
                 self._schema, self._graph, operation, document.fragments, booleans
             )
         return found

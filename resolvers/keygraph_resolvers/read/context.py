@@ -1,10 +1,10 @@
-"""What the resolvers of one request share: the graph, the loaders, the secret of the cursors, the limits."""
+"""What the steps of one request share: the graph, the loaders, the secret of the cursors, the limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from keygraph.dynamo.store import Store
 from keygraph.graph import Graph
@@ -12,12 +12,9 @@ from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
 from keygraph_resolvers.read.meter import MeteredStore
+from keygraph_resolvers.read.objects import Object
 
-if TYPE_CHECKING:
-    from keygraph_resolvers.read.sources import Source
-
-
-Refusal: TypeAlias = "Callable[[Source], Exception | None]"
+Refusal: TypeAlias = Callable[[Object], Exception | None]
 """What keeps an object from being shown, decided by its type and key; None for nothing."""
 
 
@@ -47,7 +44,7 @@ class RequestContext:
     attributes: Attributes
     """The attributes of the items that the operation asks for."""
     looked_for: frozenset[RecordType]
-    """The types of the nodes that it may get by key."""
+    """The types of the items that it may read by key."""
     budget: float | None = None
     """The read units that it may cost."""
     refusal: Refusal | None = None
@@ -66,7 +63,7 @@ class RequestContext:
         return self.attributes.of_items.get(record, frozenset())
 
     def is_needed(self, record: RecordType) -> bool:
-        """Whether the operation asks anything of items of that type, so that what is got by key tells what they are."""
+        """Whether the operation asks anything of items of that type, so that what is read by key tells what they are."""
         return record in self.attributes.of_items
 
     def give_up(self) -> None:

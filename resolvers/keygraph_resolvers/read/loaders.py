@@ -1,18 +1,19 @@
-"""The dataloaders of one request: nodes by key, and lists of neighbours.
+"""The dataloaders of one request: items by their keys, and lists of neighbours.
 
-What is asked for twice is read once. When a batch of nodes leaves is not decided here but by the plan
-(`keygraph_resolvers.read.gathering`): keys that are loaded together are one batch. A list is read as soon as it is asked for. A key
-that fails fails alone, and a waiter that is cancelled leaves the shared answer to the others.
+They are used as aiodataloader's makers mean them to be: what is asked for twice is read once, and a key that fails
+fails alone. When a batch of keys leaves is decided by `keygraph_resolvers.read.scheduler`, which calls
+`NodeLoader.load_batch`; that dispatches the queue with the library's own `dispatch_queue`, a public function. A list is
+read as soon as it is asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
-from aiodataloader import DataLoader, Loader, dispatch_queue_batch
+from aiodataloader import DataLoader, dispatch_queue
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item
@@ -23,67 +24,46 @@ from keygraph.errors import StoreError, TimedOut
 from keygraph.lists.counting import count
 from keygraph.lists.listing import Located, NeighbourList
 from keygraph.lists.named_edges import read_to
+from keygraph.lists.ranges import Span
 from keygraph.lists.reading import Extent, Found, read
-from keygraph_resolvers.read.meter import pass_round_trip, round_trip_now
-from keygraph_resolvers.read.whole_lists import WholeLists
+from keygraph_resolvers.read.meter import READ
 
-KeyT = TypeVar("KeyT")
+KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
 
 class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
-    """A dataloader whose waiters cannot harm each other."""
+    """A dataloader whose waiters cannot harm each other. The loaders below say how several keys are read."""
 
-    def __init__(self) -> None:
-        # As aiodataloader's own, without looking at what is the same for every loader here.
-        self.loop = asyncio.get_running_loop()
-        self._cache = {}
-        self._queue = []
-        self._tasks: list[asyncio.Task[None]] = []
+    def __init__(self, *, batch: bool) -> None:
+        self.futures: dict[KeyT, asyncio.Future[ValueT]] = {}
+        """The answers that were asked for, by key."""
+        self._tasks: list[asyncio.Task[Any]] = []
+        super().__init__(batch=batch, cache_map=self.futures, loop=asyncio.get_running_loop())
 
-    def get_cache_key(self, key: KeyT) -> KeyT:
-        """The key itself."""
-        return key
-
-    def load(self, key: KeyT) -> asyncio.Future[ValueT]:
-        """The future of a value, one for each key."""
-        # As aiodataloader's own, with as little.
-        future = self._cache.get(key)
-        if future is None:
-            future = self._cache[key] = self.loop.create_future()
-            self.do_resolve_reject(key, future)
-        return future
-
-    async def load_all(self, keys: Sequence[KeyT]) -> Sequence[ValueT | Exception]:
+    async def read(self, keys: list[KeyT]) -> Sequence[ValueT | Exception]:
         """The value of each key, or the exception that it fails with."""
         raise NotImplementedError
 
     async def batch_load_fn(self, keys: list[KeyT]) -> list[ValueT]:
+        """The values for the library. An exception in the place of a value is the key's own."""
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._tasks.append(task)
         try:
-            values = await self.load_all(keys)
+            values = await self.read(keys) if keys else []
         except asyncio.CancelledError:
-            # aiodataloader would leave the waiters hanging and the keys' futures in the cache.
-            values = [self._gave_up(key) for key in keys]
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            # The library would leave the waiters hanging, and the keys in its cache.
+            values = [TimedOut("the request to the store was given up") for _ in keys]
+            for key, value in zip(keys, values, strict=True):
+                future = self.futures.pop(key, None)
+                if future is not None:
+                    _fail(future, cast(Exception, value))
+            if task.cancelling():
                 raise
         for key, value in zip(keys, values, strict=True):
-            future = self._cache.get(key) if isinstance(value, Exception) else None
-            if future is not None and not future.done():
-                _fail(future, cast(Exception, value))
+            if isinstance(value, Exception) and key in self.futures:
+                _fail(self.futures[key], value)
         return cast("list[ValueT]", values)
-
-    def _gave_up(self, key: KeyT) -> Exception:
-        """Fails whoever waits for a key, and forgets it."""
-        error = TimedOut("the request to the store was given up")
-        future = self._cache.pop(key, None)
-        if future is not None and not future.done():
-            _fail(future, error)
-        return error
-
-    def dispatch(self, batch: list[Loader]) -> None:
-        """Loads a batch in a task of its own, so that whoever waits for it can be cancelled alone."""
-        self._tasks.append(self.loop.create_task(dispatch_queue_batch(self, batch)))
 
     def give_up(self) -> None:
         """Ends what is under way: nobody waits for it any more."""
@@ -92,57 +72,41 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
 
 
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
-    """Fails a future that maybe nobody waits for any more, which the event loop would complain of."""
-    future.set_exception(error)
-    future.exception()
+    """Fails a future that maybe nobody waits for any more, of which the event loop would complain."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()
 
 
-class NodeLoader(SharedLoader[Key, Item | None]):
-    """Items by their table key: one BatchGet for the keys that are loaded together, without duplicates."""
+class NodeLoader(SharedLoader[Key, "Item | None"]):
+    """Items by their table keys: one BatchGet for the keys that are loaded together."""
 
     def __init__(self, store: Store, projection: tuple[Path, ...] | None = None) -> None:
         """`projection` is that of every item; None for whole ones."""
-        super().__init__()
+        super().__init__(batch=True)
         self._store = store
         self._projection = projection
 
-    def do_resolve_reject(self, key: Key, future: asyncio.Future[Item | None]) -> None:
-        """Takes the key into the next batch, which leaves when `load_together` says so."""
-        self._queue.append(Loader(key=key, future=future))
-
-    def load_together(self, keys: Sequence[Key]) -> list[asyncio.Future[Item | None]]:
-        """The answers for these keys; those that were not asked for before are one batch."""
+    def load_batch(self, keys: Sequence[Key]) -> list[asyncio.Future[Item | None]]:
+        """The answers for these keys; those that were not asked for before leave as one batch, now."""
         futures = [self.load(key) for key in keys]
-        if self._queue:
-            batch, self._queue = self._queue, []
-            self.dispatch(batch)
+        dispatch_queue(self)
         return futures
 
-    def is_read(self, key: Key) -> bool:
-        """Whether the answer for a key is there."""
-        future = self._cache.get(key)
-        return future is not None and future.done()
-
-    def answer(self, key: Key) -> Item | Exception | None:
-        """The answer for a key that was read: the item, None, or what reading it gave instead."""
-        future = self._cache.get(key)
-        if future is None:
-            return TimedOut("the request to the store was given up")
-        error = future.exception()
-        return cast(Exception, error) if error is not None else future.result()
-
-    async def load_all(self, keys: Sequence[Key]) -> list[Item | Exception | None]:
+    async def read(self, keys: list[Key]) -> Sequence[Item | Exception | None]:
         try:
-            batch = await self._store.send(BatchGet(tuple(keys), self._projection))
+            return (await self._store.send(BatchGet(tuple(keys), self._projection))).items
         except StoreError as error:
             return [error for _ in keys]
         except Exception as error:
             if len(keys) == 1:
                 return [error]
             # One key that the store refuses must not fail the others.
-            alone = await asyncio.gather(*(self.load_all([key]) for key in keys))
+            alone = await asyncio.gather(*(self.read([key]) for key in keys))
             return [value for [value] in alone]
-        return [*batch.items]
+
+
+# --- Lists --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +120,13 @@ class PageOf:
         # Most lists of an operation are asked for one part each.
         return hash(self.neighbours)
 
+    def has(self, other: Extent) -> bool:
+        """Whether a part that begins at the same place, in the same direction, is in this one."""
+        mine = self.extent
+        if other.count > mine.count or not _has_attributes(mine, other):
+            return False
+        return not other.look_ahead or other.count < mine.count or mine.look_ahead
+
 
 @dataclass(frozen=True)
 class CountOf:
@@ -167,118 +138,162 @@ class CountOf:
 
 @dataclass(frozen=True)
 class EdgesTo:
-    """The edges of a list from its owner to these nodes, in the order of the list."""
+    """The edges of a list from its owner to a node."""
 
     neighbours: NeighbourList
     owner: tuple[str, ...]
-    nodes: tuple[tuple[str, ...], ...]
+    node: tuple[str, ...]
 
 
 NeighbourRequest: TypeAlias = PageOf | CountOf | EdgesTo
 
 
-class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
-    """Lists of neighbours: equal requests run once, parts of what was read whole not at all, the others at the same
-    time under a limit."""
+class Arrived(NamedTuple):
+    """What a read has given, and the first round trip in which something can be asked for that it tells."""
+
+    answer: Any
+    round_trip: int
+
+
+class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
+    """Lists of neighbours: each is read at once and on its own, under a limit of how many are at one time.
+
+    A part of a list of which more is read from the same place, or which was read whole, is not read again.
+    """
 
     def __init__(self, store: Store, concurrency: int) -> None:
-        super().__init__()
+        super().__init__(batch=False)
         self._store = store
         self._turns = Turns(concurrency)
-        self._whole = WholeLists()
-        self._came: dict[PageOf, int] = {}
+        self._longest: dict[Hashable, PageOf] = {}
+        self._whole: dict[Hashable, list[tuple[Span, Extent, list[Located]]]] = {}
 
-    def do_resolve_reject(self, key: NeighbourRequest, future: asyncio.Future[Any]) -> None:
-        """Each list is read at once, and on its own, unless what was read before tells it."""
-        known = self._known(key)
-        if known is not None:
-            future.set_result(known)
-            return
-        self._tasks.append(self.loop.create_task(self._read(key, future)))
+    def ask(self, request: NeighbourRequest) -> asyncio.Future[Arrived] | Arrived:
+        """The answer, where it is known already; else its future.
 
-    async def _read(self, request: NeighbourRequest, future: asyncio.Future[Any]) -> None:
+        The answer for a page may be a longer one that begins at the same place.
+        """
+        if isinstance(request, PageOf):
+            neighbours, extent = request.neighbours, request.extent
+            start = (neighbours, extent.forward, extent.after, extent.until)
+            longest = self._longest.get(start)
+            if longest is not None and longest.has(extent):
+                request = longest
+            else:
+                self._longest[start] = request
+        future = self.futures.get(request)
+        if future is None and self._whole:
+            known = self._known(request)
+            if known is not None:
+                return known
+        return self.load(request) if future is None else future
+
+    async def read(self, keys: list[NeighbourRequest]) -> Sequence[Arrived | Exception]:
+        [request] = keys
+        if not self._turns.take():
+            await self._turns.wait()
         try:
-            if not self._turns.take():
-                await self._turns.wait()
-            try:
-                found = await self._answer(request)
-            finally:
-                self._turns.give_back()
-        except asyncio.CancelledError:
-            self._gave_up(request)
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
+            answer = await self._answer(request)
         except Exception as error:
-            if not future.done():
-                _fail(future, error)
-        else:
-            if not future.done():
-                future.set_result(found)
+            return [error]
+        finally:
+            self._turns.give_back()
+        under_way = READ.get()
+        return [Arrived(answer, under_way.round_trip if under_way else 0)]
 
-    async def page(self, request: PageOf) -> Found:
-        """A page. Whoever waits for it may be cancelled alone."""
-        sooner = round_trip_now()
-        found = await self._get(request)
-        if found is None:
-            # It was promised, and not come to.
-            pass_round_trip()
-            found = await self._get(request)
-        self.came_in(request, max(round_trip_now(), sooner + 1))
-        return cast(Found, found)
-
-    def came(self, request: PageOf) -> int | None:
-        """The first round trip in which the page was there, if it is."""
-        return self._came.get(request)
-
-    def came_in(self, request: PageOf, round_trip: int) -> None:
-        """Takes note of the round trip in which a page was there."""
-        self._came.setdefault(request, round_trip)
+    async def _answer(self, request: NeighbourRequest) -> Any:
+        match request:
+            case PageOf(neighbours, extent):
+                found = await read(self._store, neighbours, extent)
+                self._keep_whole(request, found)
+                return found
+            case CountOf(neighbours, most_pages):
+                return await count(self._store, neighbours, most_pages)
+            case EdgesTo(neighbours, owner, node):
+                return await read_to(self._store, neighbours, owner, [node])
 
     # --- Pages that somebody else reads ---------------------------------------------------------------
 
-    def is_asked(self, request: PageOf) -> bool:
+    def is_known(self, request: PageOf) -> bool:
         """Whether a page was read, or is about to be."""
-        return request in self._cache
+        return request in self.futures
 
     def promise(self, request: PageOf) -> None:
-        """Somebody reads the page with others: whoever asks for it waits for that."""
-        self._cache[request] = self.loop.create_future()
+        """Somebody reads the page with other things: who asks for it waits for that."""
+        self.futures[request] = self.loop.create_future()
 
-    def keep(self, request: PageOf, found: Found | Exception | None) -> None:
-        """Keeps the promise of a page. None: it was not come to, and is read like any other."""
-        future = self._cache.pop(request) if found is None else self._cache[request]
-        if isinstance(found, Exception):
-            _fail(future, found)
+    def keep_promise(self, request: PageOf, arrived: Arrived | Exception | None) -> None:
+        """Gives a promised page. None: it was not come to, and is read like any other."""
+        promised = self.futures[request]
+        if arrived is None:
+            del self.futures[request]
+            self.load(request).add_done_callback(lambda done: _copy(done, promised))
+        elif isinstance(arrived, Exception):
+            _fail(promised, arrived)
+        else:
+            self._keep_whole(request, arrived.answer)
+            promised.set_result(arrived)
+
+    # --- Lists that were read whole -------------------------------------------------------------------
+
+    def _keep_whole(self, request: PageOf, found: Found) -> None:
+        """Takes note of a page, if it is all that there is of its list."""
+        neighbours, extent = request.neighbours, request.extent
+        is_open = extent.after is not None or extent.until is not None or found.resume is not None
+        is_ended = len(found.items) < extent.count or (extent.look_ahead and not found.more)
+        if is_open or not is_ended or neighbours.narrowed:
             return
-        if found is not None:
-            self._whole.add(request.neighbours, request.extent, found)
-        future.set_result(found)
+        items = found.items if extent.forward else found.items[::-1]
+        self._whole.setdefault(_kind(neighbours), []).append((neighbours.span, extent, items))
 
-    # --------------------------------------------------------------------------------------------------
-
-    async def count(self, neighbours: NeighbourList, most_pages: int) -> int | None:
-        return cast("int | None", await self._get(CountOf(neighbours, most_pages)))
-
-    async def edges_to(self, edges: EdgesTo) -> list[Located]:
-        return cast("list[Located]", await self._get(edges))
-
-    async def _get(self, request: NeighbourRequest) -> Any:
-        return await asyncio.shield(self.load(request))
-
-    def _known(self, request: NeighbourRequest) -> Any:
+    def _known(self, request: NeighbourRequest) -> Arrived | None:
         """What lists that were read whole tell."""
-        if isinstance(request, PageOf):
-            return self._whole.page(request.neighbours, request.extent)
         if isinstance(request, CountOf):
-            return self._whole.count(request.neighbours)
+            items = self._items(request.neighbours, Extent(0, attributes=frozenset()))
+            return None if items is None else Arrived(len(items), 0)
+        if not isinstance(request, PageOf):
+            return None
+        extent = request.extent
+        if extent.after is not None or extent.until is not None:
+            return None
+        items = self._items(request.neighbours, extent)
+        if items is None:
+            return None
+        if not extent.forward:
+            items.reverse()
+        more = extent.look_ahead and len(items) > extent.count
+        return Arrived(Found(items[: extent.count], more, None), 0)
+
+    def _items(self, neighbours: NeighbourList, wanted: Extent) -> list[Located] | None:
+        for span, extent, items in self._whole.get(_kind(neighbours), ()):
+            if _has_attributes(extent, wanted) and neighbours.span.within(span) == neighbours.span:
+                # Its filter need not be about the attributes that were read: all of these items have passed it.
+                return [
+                    each
+                    for each in items
+                    if neighbours.reads(neighbours.sort_of(each.item))
+                    and neighbours.identified(each.item) is not None
+                ]
         return None
 
-    async def _answer(self, request: NeighbourRequest) -> Any:
-        if isinstance(request, PageOf):
-            page = await read(self._store, request.neighbours, request.extent)
-            self._whole.add(request.neighbours, request.extent, page)
-            return page
-        if isinstance(request, CountOf):
-            return await count(self._store, request.neighbours, request.most_pages)
-        return await read_to(self._store, request.neighbours, request.owner, request.nodes)
+
+def _has_attributes(one: Extent, wanted: Extent) -> bool:
+    """Whether what was read has the attributes that are wanted."""
+    if one.attributes is None or one.attributes is wanted.attributes:
+        return True
+    return wanted.attributes is not None and wanted.attributes <= one.attributes
+
+
+def _kind(neighbours: NeighbourList) -> Hashable:
+    """What lists have in common of which one can be a part of the other."""
+    return neighbours.path, neighbours.partitions, neighbours.filter, neighbours.condition
+
+
+def _copy(done: asyncio.Future[Arrived], to: asyncio.Future[Arrived]) -> None:
+    if to.done() or done.cancelled():
+        return
+    error = done.exception()
+    if error is not None:
+        _fail(to, cast(Exception, error))
+    else:
+        to.set_result(done.result())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 from keygraph.check.naming import Filterable, condition_name, filterable_fields, range_name, where_name
@@ -43,6 +44,16 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
 )
 from keygraph_resolvers.schema.global_ids import read_global_id
+
+DEFAULT_PAGE_SIZE = 20
+
+
+class SortDirection(Enum):
+    """Along the sort key, or against it."""
+
+    ASC = "ASC"
+    DESC = "DESC"
+
 
 _EQUALITY = ("eq", "ne", "in")
 _ORDER = ("lt", "le", "gt", "ge", "between")

@@ -18,8 +18,6 @@ from keygraph.model.members import End, Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel, plural, snake
-from keygraph_resolvers.read.connection import DEFAULT_PAGE_SIZE, SortDirection
-from keygraph_resolvers.read.sources import Source
 from keygraph_resolvers.schema.definitions import (
     OutputType,
     ServedField,
@@ -32,7 +30,7 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
     object_type,
 )
-from keygraph_resolvers.schema.inputs import InputTypes
+from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
 from keygraph_resolvers.schema.meanings import (
     Attribute,
     Cursor,
@@ -85,7 +83,8 @@ def build_schema(graph: Graph, query: type | None = None, mutation: type | None 
 
 
 def _type_of_source(source: Any, info: Any, abstract: Any) -> str:
-    return cast(Source, source).record.name
+    name: str = source.record.name
+    return name
 
 
 class _Types:

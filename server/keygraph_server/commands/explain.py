@@ -146,7 +146,7 @@ def _variables(given: str | None) -> dict[str, Any]:
 
 
 def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
-    from keygraph_resolvers.plan.steps import steps_text
+    from keygraph_resolvers.plan.explained import steps_text
 
     console = out()
     console.print("What is read", style="bold")
@@ -156,7 +156,7 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
     elif not explanation.elsewhere:
         console.print("Nothing of the table.")
     for name in explanation.elsewhere:
-        console.print(f"{name}: answered by graphql-core's own execution [not estimated]", markup=False)
+        console.print(f"{name}: answered by graphql-core's own execution [no bound]", markup=False)
     if explanation.stand_ins:
         taken = ", ".join(
             f"${name}" if value == f"${name}" else f"${name} (taken to be {json.dumps(value, default=str)})"
@@ -167,7 +167,7 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
     cost = answer.get("extensions", {}).get("cost") if answer else None
     if explanation.steps or cost:
         typer.echo()
-        console.print(cost_table(cost or _estimated(explanation), has_run=cost is not None))
+        console.print(cost_table(cost or _bound_of(explanation), has_run=cost is not None))
     if cost:
         typer.echo()
         for line in waterfall(cost["requests"], console.width):
@@ -180,24 +180,24 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
         )
 
 
-def _estimated(explanation: Explanation) -> dict[str, Any]:
-    """The estimate, as an answer would have it."""
-    from keygraph_resolvers.plan.cost_report import shown_estimate
+def _bound_of(explanation: Explanation) -> dict[str, Any]:
+    """The bound, as an answer would have it."""
+    from keygraph_resolvers.plan.cost import shown_figures
 
-    estimate = explanation.estimate
-    places = {place: {"estimate": shown_estimate(each)} for place, each in estimate.by_place().items()}
-    return {"estimate": shown_estimate(estimate.total), "byPath": places}
+    bound = explanation.bound
+    places = {place: {"bound": shown_figures(each)} for place, each in bound.by_place.items()}
+    return {"bound": shown_figures(bound.total), "byPath": places, "open": bound.open_places}
 
 
 def _as_json(report: _Report) -> dict[str, Any]:
-    from keygraph_resolvers.plan.steps import steps_json
+    from keygraph_resolvers.plan.explained import steps_json
 
     explanation, answer = report
     found: dict[str, Any] = {
         "plan": steps_json(explanation.steps),
         "standIns": explanation.stand_ins,
         "elsewhere": list(explanation.elsewhere),
-        **_estimated(explanation),
+        **_bound_of(explanation),
         "actual": None,
         "requests": None,
     }

@@ -16,20 +16,17 @@ _PLACE = 24
 """How many characters of a place in the query are on one line at least."""
 
 _COLUMNS = (
-    ("requests", "requests", "likelyRequests"),
-    ("round trips", "roundTrips", "likelyRoundTrips"),
-    ("items", None, "items"),
-    ("read units", None, "readUnits"),
+    ("requests", "requests"),
+    ("round trips", "roundTrips"),
+    ("items", "items"),
+    ("read units", "readUnits"),
 )
-"""Titles, with what there can be at most and what is likely."""
+"""Titles, with the names of the figures."""
 
 
 def cost_table(cost: Mapping[str, Any], *, has_run: bool) -> Table:
-    """What each place of a query costs, and all of them: estimated, and, where it has run, what it was.
-
-    Of requests and round trips the estimate says how many are likely and how many there can be: `4 ≤ 23`.
-    """
-    title = "What it costs" if has_run else "What it will cost"
+    """What each place of a query costs at most, and all of them, and, where it has run, what they did cost."""
+    title = "What it costs" if has_run else "What it costs at most"
     drawn = Table(
         title=Text(title),
         title_justify="left",
@@ -37,16 +34,12 @@ def cost_table(cost: Mapping[str, Any], *, has_run: bool) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         show_edge=False,
-        caption=Text(
-            "“2 ≤ 5” is likely 2, and at most 5. Items and read units are what is likely.", style="dim"
-        ),
-        caption_justify="left",
         padding=0,
         collapse_padding=True,
     )
     drawn.add_column("\nplace in the query", overflow="fold", min_width=_PLACE)
-    for name, _, _ in _COLUMNS:
-        drawn.add_column(f"{name}\nestimate" if has_run else f"\n{name}", justify="right")
+    for name, _ in _COLUMNS:
+        drawn.add_column(f"{name}\nat most" if has_run else f"\n{name}", justify="right")
         if has_run:
             drawn.add_column("\nactual", justify="right")
     for place, told in cost["byPath"].items():
@@ -57,16 +50,11 @@ def cost_table(cost: Mapping[str, Any], *, has_run: bool) -> Table:
 
 
 def _cells(told: Mapping[str, Any], *, has_run: bool) -> Iterator[str]:
-    estimate, actual = told.get("estimate"), told.get("actual")
-    for _, most, likely in _COLUMNS:
-        if estimate is None:
-            yield "-"
-        elif most:
-            yield f"{_number(estimate[likely])} ≤ {_number(estimate[most])}"
-        else:
-            yield _number(estimate[likely])
+    bound, actual = told.get("bound"), told.get("actual")
+    for _, name in _COLUMNS:
+        yield "-" if bound is None else _number(bound[name])
         if has_run:
-            yield "-" if actual is None else _number(actual[most or likely])
+            yield "-" if actual is None else _number(actual[name])
 
 
 def _number(value: float) -> str:

@@ -58,21 +58,20 @@
 
   const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 1 });
   const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
-  const bound = (likely, most) => `${number(likely)} ≤ ${number(most)}`;
 
-  const row = (name, actual, estimate, key) =>
+  const row = (name, actual, bound, key) =>
     element(
       'tr',
       { key: key || name },
       element('th', { scope: 'row' }, name),
       element('td', null, actual ? number(actual.requests) : '–'),
-      element('td', null, estimate ? bound(estimate.likelyRequests, estimate.requests) : '–'),
+      element('td', null, bound ? number(bound.requests) : '–'),
       element('td', null, actual ? number(actual.roundTrips) : '–'),
-      element('td', null, estimate ? bound(estimate.likelyRoundTrips, estimate.roundTrips) : '–'),
+      element('td', null, bound ? number(bound.roundTrips) : '–'),
       element('td', null, actual ? number(actual.items) : '–'),
-      element('td', null, estimate ? number(estimate.items) : '–'),
+      element('td', null, bound ? number(bound.items) : '–'),
       element('td', null, actual ? number(actual.readUnits) : '–'),
-      element('td', null, estimate ? number(estimate.readUnits) : '–'),
+      element('td', null, bound ? number(bound.readUnits) : '–'),
       element('td', null, actual ? `${number(actual.waitedMs)} ms` : '–'),
     );
 
@@ -97,15 +96,15 @@
           null,
           HEADS.map((head) => [
             element('th', { key: `${head} actual`, scope: 'col' }, 'actual'),
-            element('th', { key: `${head} estimate`, scope: 'col' }, 'estimate'),
+            element('th', { key: `${head} bound`, scope: 'col' }, 'at most'),
           ]),
         ),
       ),
-      element('tbody', null, row('in all', cost.actual, cost.estimate)),
+      element('tbody', null, row('in all', cost.actual, cost.bound)),
       element(
         'tbody',
         null,
-        Object.entries(cost.byPath).map(([path, told]) => row(path, told.actual, told.estimate, `at ${path}`)),
+        Object.entries(cost.byPath).map(([path, told]) => row(path, told.actual, told.bound, `at ${path}`)),
       ),
     );
 
@@ -174,7 +173,6 @@
       ),
       cost && cost.requests.length ? bars(cost.requests) : null,
       cost ? table(cost) : null,
-      cost ? element('p', null, '“2 ≤ 5” is likely 2, and at most 5.') : null,
     );
   };
 

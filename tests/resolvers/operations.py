@@ -1,16 +1,10 @@
-"""Operations over four models with more items than their samples have, and how honest their estimates are.
-
-`served` makes a service, `measured` runs operations and gives a `Row` for each, `as_table` writes the rows
-down. Each operation comes with several sets of variables: by one half of them the statistics learn (`warm`), the others
-are measured.
-"""
+"""Operations over four models with more items than their samples have. `served` makes a service over the items."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, median
 from typing import Any
 
 from keygraph import Graph
@@ -126,16 +120,6 @@ class Operation:
     name: str
     document: str
     variables: Sequence[Mapping[str, Any]] = ({}, {})
-
-    @property
-    def learnt(self) -> Sequence[Mapping[str, Any]]:
-        """The variables by which the statistics learn: every other."""
-        return self.variables[::2]
-
-    @property
-    def measured(self) -> Sequence[Mapping[str, Any]]:
-        """The others."""
-        return self.variables[1::2]
 
 
 def _each(name: str, *values: Any) -> list[dict[str, Any]]:
@@ -261,92 +245,3 @@ OPERATIONS: Mapping[str, Sequence[Operation]] = {
         ),
     ],
 }
-
-
-# --- Measuring ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one run of an operation was estimated to cost, and what it did cost, as `extensions.cost` says."""
-
-    estimate: Mapping[str, Any]
-    actual: Mapping[str, Any]
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether it took no more requests and round trips than estimated."""
-        return all(self.actual[name] <= self.estimate[name] for name in ("requests", "roundTrips"))
-
-    @property
-    def error(self) -> float:
-        """The factor between estimated and actual read units, whichever is larger."""
-        estimated, actual = self.estimate["readUnits"], self.actual["readUnits"]
-        return max(estimated, actual) / max(0.5, min(estimated, actual))
-
-
-@dataclass(frozen=True)
-class Row:
-    """An operation, and its runs."""
-
-    name: str
-    runs: Sequence[Run]
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether no run took more requests and round trips than estimated."""
-        return all(run.is_bounded for run in self.runs)
-
-    @property
-    def error(self) -> float:
-        """The median factor between estimated and actual read units."""
-        return median(run.error for run in self.runs)
-
-    def mean(self, told: str, name: str) -> float:
-        """The mean of a number of the `estimate` or the `actual` cost."""
-        return round(mean(getattr(run, told)[name] for run in self.runs), 1)
-
-
-async def measured(service: Service, operations: Iterable[Operation], *, warm: bool = True) -> list[Row]:
-    """The rows of these operations.
-
-    `warm` lets the statistics learn from the first half of the variables; what is measured are the others.
-    """
-    operations = list(operations)
-    if warm:
-        for operation in operations:
-            for variables in operation.learnt:
-                await _asked(service, operation, variables)
-    return [
-        Row(operation.name, [await _asked(service, operation, each) for each in operation.measured])
-        for operation in operations
-    ]
-
-
-async def _asked(service: Service, operation: Operation, variables: Mapping[str, Any]) -> Run:
-    answer = await service.execute(operation.document, variables, with_cost=True)
-    assert "errors" not in answer, (operation.name, answer["errors"])
-    cost = answer["extensions"]["cost"]
-    return Run(cost["estimate"], cost["actual"])
-
-
-def median_error(rows: Sequence[Row]) -> float:
-    """The median factor between estimated and actual read units."""
-    return median(row.error for row in rows)
-
-
-def as_table(rows: Iterable[Row]) -> str:
-    """The rows in Markdown: actual, and estimated."""
-    lines = [
-        "| operation | requests | likely | at most | round trips | likely | at most | read units | estimated | factor |",
-        "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
-    ]
-    columns = (
-        *(("actual", "requests"), ("estimate", "likelyRequests"), ("estimate", "requests")),
-        *(("actual", "roundTrips"), ("estimate", "likelyRoundTrips"), ("estimate", "roundTrips")),
-        *(("actual", "readUnits"), ("estimate", "readUnits")),
-    )
-    for row in rows:
-        numbers = [f"{row.mean(*column):g}" for column in columns]
-        lines.append(f"| {row.name} | {' | '.join(numbers)} | {row.error:.2f} |")
-    return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""The bound of an operation: what it costs at most, by arithmetic from its document, its variables and the page sizes.
+
+Nothing is learned and nothing is read: the same operation with the same page sizes has the same bound every day. The
+bound is the sum of what the steps say (`Step.cost`). A step that several places share counts for all of them at once,
+so that the work is in proportion to the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.plan.step import Cost, Starts, Step
+
+MOST_PLACES = 1000
+"""How many places a bound tells apart: through fragments a short document has any number of them."""
+_KEPT = 64
+"""How many bounds one plan keeps, each for other page sizes."""
+_ONCE = Starts(1, frozenset({1}))
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What an operation, or one place in it, takes at most."""
+
+    requests: int = 0
+    round_trips: int = 0
+    items: int = 0
+    read_units: float = 0.0
+
+
+class Bound:
+    """What one run of a plan takes at most."""
+
+    def __init__(self, plan: Plan, run: Run) -> None:
+        self._plan = plan
+        self._run = run
+
+    @cached_property
+    def total(self) -> Figures:
+        key = _key(self._plan, self._run)
+        kept: dict[Hashable, Figures] = self._plan.bounds
+        found = kept.get(key)
+        if found is None:
+            if len(kept) >= _KEPT:
+                kept.pop(next(iter(kept)))
+            found = kept[key] = self._total()
+        return found
+
+    def _total(self) -> Figures:
+        """The steps in order, each with all its starts at once."""
+        cost, starts = Cost(), dict.fromkeys(self._plan.roots, _ONCE)
+        for step in self._in_order():
+            own, below = step.cost(self._run, starts[step])
+            cost.add(own)
+            for each, more in below:
+                starts[each] = starts[each] + more if each in starts else more
+        return _figures(cost)
+
+    def _in_order(self) -> list[Step]:
+        """Every step once, behind all that start it."""
+        order: dict[Step, None] = {}
+        waiting: list[tuple[Step, bool]] = [(step, False) for step in self._plan.roots]
+        while waiting:
+            step, is_done = waiting.pop()
+            if is_done:
+                order[step] = None
+            elif step not in order:
+                waiting.append((step, True))
+                _, below = step.cost(self._run, _ONCE)
+                waiting += [(each, False) for each, _ in below if each not in order]
+        return [*reversed(order)]
+
+    @cached_property
+    def by_place(self) -> Mapping[str, Figures]:
+        """What each place in the query takes, as far as there are not too many.
+
+        A BatchGetItem that several places share counts at each of them.
+        """
+        return {place: _figures(cost) for place, cost in self._by_place.items()}
+
+    @cached_property
+    def open_places(self) -> list[str]:
+        """The places at which a limit of the server decides the bound, and not the sizes of the pages."""
+        return [place for place, cost in self._by_place.items() if cost.is_open]
+
+    @cached_property
+    def dearest(self) -> tuple[str, float]:
+        """The place in the query that costs most, and its read units."""
+        places = self._by_place
+        place = max(places, key=lambda each: places[each].read_units, default="")
+        return place, places[place].read_units if place else 0.0
+
+    @cached_property
+    def _by_place(self) -> dict[str, Cost]:
+        places: dict[str, Cost] = {}
+        waiting: list[tuple[Step, Starts, str]] = [(step, _ONCE, "") for step in reversed(self._plan.roots)]
+        while waiting:
+            step, starts, outer = waiting.pop()
+            place = step.below(outer)
+            if place not in places and len(places) >= MOST_PLACES:
+                continue
+            own, below = step.cost(self._run, starts)
+            if own.round_trips:
+                places.setdefault(place, Cost()).add(own)
+                for name in own.shared_with:
+                    shared = Cost(own.apart, own.keys, own.batches, own.round_trips)
+                    places.setdefault(f"{place}.{name}", Cost()).add(shared)
+            waiting += [(each, more, place) for each, more in reversed(below)]
+        return places
+
+
+def _figures(cost: Cost) -> Figures:
+    return Figures(cost.requests, cost.round_trips, cost.items, round(cost.read_units, 1))
+
+
+def _key(plan: Plan, run: Run) -> Hashable:
+    """What decides the bound of a run: nothing of it is a client's text."""
+    return (
+        tuple(step.bound_key(run) for step in plan.lists if step.selected.variables),
+        tuple(step.bound_key(run) for step in plan.named),
+    )

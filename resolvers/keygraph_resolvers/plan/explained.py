@@ -1,0 +1,250 @@
+"""A plan as it is shown: a tree of what is read, with the DynamoDB request of each step.
+
+Steps make it of themselves (`Step.explained`); `keygraph explain` prints it, as text or as JSON. Keys that are not known
+yet are shown by the placeholders of their templates, and variables without a value by stand-ins.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from graphql import FieldNode, ListValueNode, VariableNode, print_ast
+
+from keygraph.lists.describe import DescribedRequest
+from keygraph.lists.projection import attributes_of
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
+
+MOST_STEPS = 500
+"""A plan's tree is cut there: fragments can make it much longer than the document."""
+
+KEY_OF = "the key of "
+_IN_BRACKETS = re.compile(r"\[[^\[\]]{1,40}\]")
+_HELD = "\u00a0"
+"""A space at which no line is broken."""
+
+StepKind: TypeAlias = Literal["get node", "read neighbours", "count"]
+
+
+@dataclass
+class Explained:
+    """One read of a plan, for every object that it hangs under."""
+
+    kind: StepKind
+    place: str
+    """The keys of the answer that lead to it, such as `user.orders.items`."""
+    types: tuple[str, ...]
+    """The record types of what is read: several where the key does not tell which."""
+    key: str
+    """What tells the key that is read by."""
+    round_trip: int
+    """The first one in which it can be; 0 where nothing is read."""
+    is_many: bool
+    """Whether it is read for any number of objects."""
+    attributes: tuple[str, ...] | None = None
+    """What is asked of each item; None for all of it."""
+    path: AccessPath | None = None
+    page: str = ""
+    """How many neighbours, as the operation says it."""
+    arguments: str = ""
+    """What else the operation says of a list."""
+    requests: tuple[DescribedRequest, ...] = ()
+    """What is sent for it to DynamoDB; nothing for what is read together with another step."""
+    together: tuple[str, ...] = ()
+    """The places of what the same request reads."""
+    problem: str | None = None
+    """Why it cannot be read."""
+    steps: list[Explained] = field(default_factory=list)
+    source: Any = field(default=None, repr=False)
+    """The step that it shows."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it costs a request: what a key tells is answered without one."""
+        return self.round_trip > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a step stands in the tree."""
+
+    place: str
+    key: str
+    """What tells the keys of the objects that it is started for."""
+    round_trip: int
+    is_many: bool = False
+    identity: tuple[str, ...] | None = None
+    """That of the only object that it is started for, where it is known."""
+    problem: str | None = None
+    """Why the objects cannot be told."""
+
+    def later(self, **changes: Any) -> Where:
+        """One round trip later."""
+        return replace(self, round_trip=self.round_trip + 1, **changes)
+
+
+class View:
+    """What is looked at: a run that reads nothing, and how much of the tree may still be shown."""
+
+    def __init__(
+        self,
+        run: Run,
+        needed: Mapping[RecordType, frozenset[str] | None],
+        stand_ins: Collection[Any] = (),
+    ) -> None:
+        """`stand_ins` were taken for variables without a value."""
+        self.run = run
+        self.stand_ins = stand_ins
+        self._needed = needed
+        self._left = MOST_STEPS
+
+    def may_go_on(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+    def attributes(self, record: RecordType) -> tuple[str, ...] | None:
+        """The attributes that are asked for of an item."""
+        found = attributes_of(self.run.graph, record, self._needed.get(record, frozenset()))
+        return None if found is None else tuple(sorted(found))
+
+
+def page_text(node: FieldNode) -> str:
+    """The size of a list's page, as it was written."""
+    given = {each.name.value: each.value for each in node.arguments or ()}
+    for name in ("last", "first"):
+        if name in given:
+            value = given[name]
+            return f"{name} {f'${value.name.value}' if isinstance(value, VariableNode) else print_ast(value)}"
+    return f"first {DEFAULT_PAGE_SIZE}"
+
+
+def arguments_text(node: FieldNode) -> str:
+    """The arguments of a list besides the size of its page, as they were written."""
+    return ", ".join(
+        f"{each.name.value}: {_shortened(each.value)}"
+        for each in node.arguments or ()
+        if each.name.value not in ("first", "last")
+    )
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, ListValueNode) and len(value.values) > 3:
+        return f"[{len(value.values)} values]"
+    text = print_ast(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+# --- As text and as JSON ------------------------------------------------------------------------------
+
+
+def steps_text(steps: Sequence[Explained], width: int = 100) -> str:
+    """The steps as a tree of lines of at most so many characters, each with its requests below it."""
+    return "".join(f"{line}\n" for line in _lines(steps, width))
+
+
+def _lines(steps: Sequence[Explained], width: int) -> Iterator[str]:
+    for step in steps:
+        first, *more = _wrapped(described(step), width)
+        yield first
+        bar = "│    " if step.steps else "     "
+        yield from (f"{bar}{line}" for line in more)
+        for request in step.requests:
+            yield from (f"{bar}{line}" for line in request_lines(request, width - len(bar)))
+        for number, child in enumerate(step.steps):
+            is_last = number == len(step.steps) - 1
+            head, rest = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+            for line_number, line in enumerate(_lines([child], width - 3)):
+                yield (rest if line_number else head) + line
+
+
+def described(step: Explained) -> str:
+    """A step in words."""
+    kind = step.kind if step.is_read else step.kind.removeprefix("get ")
+    parts = [f"{step.place}: {kind} {' or '.join(step.types)}"]
+    if not step.key:
+        parts.append("from the root")
+    elif step.is_many and step.key.startswith(KEY_OF):
+        parts.append(f"by {KEY_OF}each {step.key.removeprefix(KEY_OF)}")
+    else:
+        parts.append(f"by {step.key}{' of each' if step.is_many else ''}")
+    if step.page:
+        parts.append(f"– {step.page}")
+    if step.arguments:
+        parts.append(f"({step.arguments})")
+    parts.append(f"[round trip {step.round_trip}]" if step.is_read else "[not read: the key tells all]")
+    if step.together:
+        parts.append(f"[together with {' and '.join(step.together)}]")
+    if step.problem is not None:
+        parts.append(f"[cannot be read: {step.problem}]")
+    return " ".join(parts)
+
+
+def request_lines(request: DescribedRequest, width: int) -> Iterator[str]:
+    """A request as lines: the operation and its keys, then what else is said, each where there is something."""
+    where = f" {request.index}" if request.index else ""
+    times = f" × {request.times} shards" if request.times > 1 else ""
+    rows = [(f"{request.operation}{where}{times}:", request.keys)]
+    if request.filter:
+        rows.append(("  filter:", request.filter))
+    if request.projection:
+        rows.append(("  attributes:", request.projection))
+    said = [f"at most {request.limit} item{'' if request.limit == 1 else 's'}"] if request.limit else []
+    said += ["backward"] if request.is_backward else []
+    said += ["the number alone is sent"] if request.counts else []
+    if said:
+        rows.append(("  page:", ", ".join(said)))
+    for head, text in rows:
+        yield from _wrapped(f"{head} {text}", width, indent="    ")
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """The text in lines, broken at spaces; but not at those in brackets."""
+    held = _IN_BRACKETS.sub(lambda found: found[0].replace(" ", _HELD), text)
+    lines = textwrap.wrap(
+        held, max(width, 40), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    return [line.replace(_HELD, " ") for line in lines]
+
+
+def steps_json(steps: Sequence[Explained]) -> list[dict[str, Any]]:
+    """The steps as JSON."""
+    return [
+        {
+            "kind": step.kind,
+            "place": step.place,
+            "types": list(step.types),
+            "keyFrom": step.key or None,
+            "isRead": step.is_read,
+            "roundTrip": step.round_trip or None,
+            "index": step.path.keys.index_name if step.path else None,
+            "keys": str(step.path.keys) if step.path else None,
+            "page": step.page or None,
+            "arguments": step.arguments or None,
+            "attributes": None if step.attributes is None else list(step.attributes),
+            "together": list(step.together),
+            "problem": step.problem,
+            "requests": [_request_json(each) for each in step.requests],
+            "steps": steps_json(step.steps),
+        }
+        for step in steps
+    ]
+
+
+def _request_json(request: DescribedRequest) -> dict[str, Any]:
+    return {
+        "operation": request.operation,
+        "index": request.index,
+        "keys": request.keys,
+        "filter": request.filter,
+        "attributes": request.projection,
+        "limit": request.limit,
+        "forward": not request.is_backward,
+        "counts": request.counts,
+        "atOnce": request.times,
+    }

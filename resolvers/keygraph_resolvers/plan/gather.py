@@ -1,0 +1,206 @@
+"""Reading a node together with its lists by one Query, where the model says that its partition is small.
+
+Which parts one Query reads is the rule of `keygraph.lists.gather`. Here they are promised to the loaders before anybody
+asks for them, so that who wants the node or one of the lists waits for that Query; what it does not come to is
+read as if nothing had been promised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.prices import PAGE_BYTES, read_units
+from keygraph.dynamo.table import Key
+from keygraph.lists.describe import described_requests
+from keygraph.lists.gather import Part, Together, list_part, node_part, read_together, side_by_side
+from keygraph.lists.placeholders import shown_key
+from keygraph.lists.reading import Found
+from keygraph.model.records import RecordType
+from keygraph_resolvers.plan.explained import Explained, View
+from keygraph_resolvers.plan.lists import BoundList, ListStep, keys_cost
+from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.plan.step import Cost, Starts, Step
+from keygraph_resolvers.read.loaders import Arrived, PageOf
+from keygraph_resolvers.read.meter import READ, Read
+from keygraph_resolvers.read.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What one Query reads of a node that may not be known."""
+
+    together: Together
+    steps: tuple[ListStep | None, ...]
+    """The lists in the order of their keys; None for the node itself."""
+
+    @property
+    def has_node(self) -> bool:
+        return None in self.steps
+
+
+class Gather:
+    """Reads nodes of one selection together with their lists."""
+
+    def __init__(self, record: RecordType, lists: Sequence[ListStep]) -> None:
+        self._record = record
+        self._lists = lists
+
+    def promise(
+        self,
+        run: Run,
+        owner: Object,
+        lists: Sequence[BoundList],
+        round_trip: int,
+        place: str,
+        *,
+        is_wanted: bool,
+    ) -> None:
+        """Reads of a node's lists, and its item if that is wanted, what one Query reads together."""
+        [key] = run.graph.table_keys(self._record, owner.identity)
+        parts: dict[Part, PageOf | None] = {}
+        places: dict[PageOf | None, str] = {None: place}
+        if is_wanted and not run.scheduler.is_known(key):
+            parts[node_part(key)] = None
+        neighbours = run.context.neighbours
+        for bound in lists:
+            page = bound.connection.request
+            if bound.step.page is None or bound.connection.keys is not None or page in places:
+                continue
+            part = list_part(page.neighbours, page.extent, key)
+            if part is not None and not neighbours.is_known(page):
+                parts[part] = page
+                places[page] = bound.place
+        for together in side_by_side(run.graph, key, list(parts)):
+            if len(together.parts) > 1:
+                promised = {part: parts[part] for part in together.parts}
+                read = Read(tuple(dict.fromkeys(places[each] for each in promised.values())), round_trip)
+                for each in promised.values():
+                    if each is None:
+                        run.scheduler.hold(key)
+                    else:
+                        neighbours.promise(each)
+                run.scheduler.spawn(self._read(run, key, together, promised, read))
+
+    async def _read(
+        self,
+        run: Run,
+        key: Key,
+        together: Together,
+        promised: Mapping[Part, PageOf | None],
+        read: Read,
+    ) -> None:
+        READ.set(read)
+        found: Mapping[Part, Found | Item | Exception | None] = {}
+        try:
+            found = await read_together(run.context.meter, key, together, run.context.attributes.projection)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            found = dict.fromkeys(together.parts, error)
+        finally:
+            for part, page in promised.items():
+                answer = found.get(part)
+                if page is not None:
+                    is_there = part in found and not isinstance(answer, Exception)
+                    arrived = Arrived(answer, read.round_trip) if is_there else None
+                    run.context.neighbours.keep_promise(
+                        page, answer if isinstance(answer, Exception) else arrived
+                    )
+                elif part in found:
+                    run.scheduler.release(key, cast("Item | Exception | None", answer), read.round_trip)
+                else:
+                    run.scheduler.look_up_held(key, read.round_trip)
+
+    # --- What it costs ------------------------------------------------------------------------------------
+
+    def reads_node(self, run: Run) -> bool:
+        """Whether a node whose item is wanted is read with a list of it."""
+        return any(group.has_node for group in self._groups(run, None, is_wanted=True))
+
+    def cost(self, run: Run, starts: Starts, *, is_wanted: bool) -> tuple[Cost, list[tuple[Step, Starts]]]:
+        """What the lists take, and the node if its item is wanted and read with one of them.
+
+        What stands behind a list may not be come to, and is read apart, one round trip later.
+        """
+        cost = Cost()
+        below: list[tuple[Step, Starts]] = []
+        gathered: set[ListStep] = set()
+        for group in self._groups(run, None, is_wanted=is_wanted):
+            items = sum(part.most for part in group.together.parts)
+            size = items * self._record.item_bytes
+            names = tuple(step.name for step in group.steps if step is not None)
+            cost.add(
+                Cost(
+                    starts.count,
+                    round_trips=max(starts.round_trips),
+                    items=starts.times(items).count,
+                    read_units=starts.count * read_units(size, consistent=False),
+                )
+            )
+            cost.shared_with += names
+            may_be_missed = size > PAGE_BYTES
+            for part, step in zip(group.together.parts, group.steps, strict=True):
+                # The end of a list is known when all of it was read.
+                may_be_missed = may_be_missed or (part.extent is not None and not part.extent.forward)
+                after = starts.after(2 if may_be_missed else 1, at_least=1)
+                if step is None:
+                    if may_be_missed:
+                        cost.add(keys_cost(self._record, starts.after()))
+                    continue
+                gathered.add(step)
+                apart, behind = step.page_cost(run, starts)
+                if may_be_missed:
+                    apart.round_trips += 1
+                    cost.add(apart)
+                below += [(each, Starts(at.count, after.round_trips)) for each, at in behind]
+                cost.add(step.count_cost(run, starts))
+                may_be_missed = True
+        below += [(step, starts) for step in self._lists if step not in gathered]
+        return cost, below
+
+    # --- How it is explained --------------------------------------------------------------------------------
+
+    def explain(
+        self, view: View, node: Explained | None, lists: Sequence[Explained], identity: tuple[str, ...] | None
+    ) -> None:
+        """Shows as one what one Query reads: a node, if it is given, and its lists."""
+        for group in self._groups(view.run, identity, is_wanted=node is not None):
+            parts = [] if node is None or not group.has_node else [node]
+            parts += [each for each in lists if each.kind == "read neighbours" and each.source in group.steps]
+            if len(parts) < 2:
+                continue
+            key = shown_key(self._record, identity)
+            request = group.together.request(key, view.run.context.attributes.projection)
+            for part in parts:
+                part.requests = ()
+                part.together = tuple(each.place for each in parts if each is not part)
+            parts[0].requests = (described_requests(view.run.graph, [request]),)
+
+    def _groups(self, run: Run, identity: tuple[str, ...] | None, *, is_wanted: bool) -> Sequence[_Group]:
+        """What is read together of a node of which maybe nothing is known."""
+        key = shown_key(self._record, identity)
+        parts: dict[Part, ListStep | None] = {node_part(key): None} if is_wanted else {}
+        for step in self._lists:
+            try:
+                arguments = step.arguments(run)
+                neighbours = arguments.shown(identity)
+            except Exception:
+                continue  # nothing is read; the answer says why
+            if (
+                step.page is None
+                or arguments.is_key_lookup
+                or arguments.to is not None
+                or arguments.has_cursor
+            ):
+                continue
+            part = list_part(neighbours, arguments.extent, key)
+            if part is not None:
+                parts[part] = step
+        found = side_by_side(run.graph, key, list(parts), is_shown=True)
+        return [
+            _Group(each, tuple(parts[part] for part in each.parts)) for each in found if len(each.parts) > 1
+        ]

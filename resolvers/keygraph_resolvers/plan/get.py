@@ -1,0 +1,375 @@
+"""Reading nodes by their keys, and going on from nodes, edges and records that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from keygraph.dynamo.items import Item
+from keygraph.lists.describe import DescribedRequest, key_request
+from keygraph.model.records import RecordType
+from keygraph_resolvers.plan.explained import KEY_OF, Explained, View, Where
+from keygraph_resolvers.plan.gather import Gather
+from keygraph_resolvers.plan.lists import ListStep, keys_cost
+from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.plan.selection import SelectedField, Selection
+from keygraph_resolvers.plan.step import AT_ONCE, Below, Cost, Starts, Step, later, union
+from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.scheduler import Lookup
+
+
+class Items(Step):
+    """Goes on from objects whose items are there, or are not needed."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        lists: Sequence[ListStep],
+        key_ends: Sequence[Step],
+        item_steps: Sequence[Step],
+    ) -> None:
+        """`lists` and `key_ends` need the object's key alone, `item_steps` its item."""
+        self.selection = selection
+        self.lists = lists
+        self.by_key = (*lists, *key_ends)
+        self.by_item = item_steps
+        record = selection.record
+        self.gather = Gather(record, lists) if record is not None and record.gathers and lists else None
+        # Of one list under two names the longer page is asked for first, and the other one is a part of it.
+        self._sorts = len({each.path for each in lists}) < len(lists)
+        self._key_ends = key_ends
+        self.later = union(each.later for each in (*self.by_key, *self.by_item))
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        sound = self.admitted(run, objects)
+        self.start_by_key(run, sound, (), round_trip, place)
+        self.go_on(run, sound, round_trip, place)
+
+    def admitted(self, run: Run, objects: Sequence[Object]) -> Sequence[Object]:
+        """The objects of which something may be read."""
+        refusal = run.context.refusal
+        if refusal is None:
+            return objects
+        for each in objects:
+            each.error = each.error or refusal(each)
+        return [each for each in objects if each.error is None]
+
+    def start_by_key(
+        self, run: Run, objects: Sequence[Object], unread: Sequence[Object], round_trip: int, place: str
+    ) -> None:
+        """Starts what the objects' keys tell; `unread` are those of which the item is read too."""
+        if self.gather is None and not self._sorts:
+            for step in self.by_key:
+                step.start(run, objects, round_trip, place)
+            return
+        wanted = set(unread)
+        for each in objects:
+            bound = [one for step in self.lists if (one := step.bind(run, each, place)) is not None]
+            bound.sort(key=lambda one: -one.connection.request.extent.count)
+            if self.gather is not None:
+                self.gather.promise(run, each, bound, round_trip, place, is_wanted=each in wanted)
+            for one in bound:
+                one.step.read(run, one, round_trip)
+        for step in self._key_ends:
+            step.start(run, objects, round_trip, place)
+
+    def go_on(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        """Starts what the objects' items tell."""
+        for step in self.by_item:
+            step.start(run, objects, round_trip, place)
+
+    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+        cost, below = self.cost_by_key(run, starts, is_wanted=False)
+        return cost, [*below, *((step, starts) for step in self.by_item)]
+
+    def cost_by_key(
+        self, run: Run, starts: Starts, *, is_wanted: bool
+    ) -> tuple[Cost, list[tuple[Step, Starts]]]:
+        """What is taken by what the keys tell; `is_wanted`: the item is read too."""
+        if self.gather is None:
+            return Cost(), [(step, starts) for step in self.by_key]
+        cost, below = self.gather.cost(run, starts, is_wanted=is_wanted)
+        return cost, [*below, *((step, starts) for step in self._key_ends)]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        yield from self.explained_below(view, where, where, None)
+
+    def explained_below(
+        self, view: View, where: Where, item_where: Where, own: Explained | None
+    ) -> list[Explained]:
+        """What hangs under the objects: what their keys tell, and what their items tell, which may be later."""
+        record = self.selection.record
+        by_key = replace(where, key=f"{KEY_OF}{record.name if record else ''}")
+        found = [each for step in self.lists for each in step.explained(view, by_key)]
+        if self.gather is not None and not (own is not None and own.problem):
+            is_wanted = own is not None and own.is_read
+            self.gather.explain(view, own if is_wanted else None, found, where.identity)
+        found += [each for step in self._key_ends for each in step.explained(view, by_key)]
+        found += [each for step in self.by_item for each in step.explained(view, item_where)]
+        return found
+
+
+class Get(Step):
+    """Reads the nodes of one selection, as far as something is selected that their keys do not tell."""
+
+    def __init__(self, items: Items, record: RecordType, *, must_exist: bool = False) -> None:
+        """`must_exist`: the nodes are read in any case, to know that they are there."""
+        self.items = items
+        self.record = record
+        self.selection = items.selection
+        self.must_exist = must_exist
+        self.reads = not record.is_virtual and (must_exist or self.selection.needs_item)
+        self.may_be_known = False
+        """Whether an item of the type may have been read for another place of the query."""
+        self._after = union(each.later for each in items.by_item)
+        by_key = union(each.later for each in items.by_key)
+        self.later = by_key | (AT_ONCE | later(self._after) if self.reads else self._after)
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        objects = self.items.admitted(run, objects)
+        unread = [each for each in objects if each.item is None] if self.reads else ()
+        self.items.start_by_key(run, objects, unread, round_trip, place)
+        if len(unread) < len(objects):
+            there = [each for each in objects if each.item is not None] if unread else objects
+            self.items.go_on(run, there, round_trip, place)
+        if unread:
+            look_up(run, self.record, unread, place, round_trip, self._after, partial(self._came, run, place))
+
+    def _came(
+        self, run: Run, place: str, came: list[tuple[Object, Item | Exception | None]], round_trip: int
+    ) -> None:
+        there = keep_items(run, came)
+        if there:
+            self.items.go_on(run, there, round_trip, place)
+
+    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+        cost, below = self.items.cost_by_key(run, starts, is_wanted=self.reads)
+        is_gathered = self.items.gather is not None and self.items.gather.reads_node(run)
+        after = starts
+        if self.reads:
+            after = starts.after(2 if is_gathered else 1, at_least=0 if self.may_be_known else 1)
+            if not is_gathered:
+                cost.add(keys_cost(self.record, starts))
+        return cost, [*below, *((step, after) for step in self.items.by_item)]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        if not (self.selection.fields or self.must_exist) or not view.may_go_on():
+            return
+        shown = Explained(
+            "get node",
+            where.place,
+            (self.record.name,),
+            where.key,
+            where.round_trip if self.reads else 0,
+            where.is_many,
+            view.attributes(self.record),
+            problem=where.problem,
+        )
+        if self.reads:
+            shown.requests = (get_request(view, self.record, where),)
+        item_where = where.later() if self.reads else where
+        shown.steps = self.items.explained_below(view, where, item_where, shown)
+        yield shown
+
+
+class Nodes(Step):
+    """The nodes that a field gives, each of one of several types."""
+
+    def __init__(self, gets: Mapping[str, Get], *, is_type_unknown: bool) -> None:
+        """`is_type_unknown`: a node's key may not tell its type, which is known then when the node was read."""
+        self._gets = gets
+        self._is_type_unknown = is_type_unknown
+        self._untold_after = union(each.items.later for each in gets.values())
+        self.later = union(each.later for each in gets.values())
+        if is_type_unknown:
+            self.later |= AT_ONCE | later(self._untold_after)
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        if not objects:
+            return
+        first = objects[0].record
+        if not self._is_type_unknown and all(each.record is first for each in objects):
+            self._gets[first.name].start(run, objects, round_trip, place)
+            return
+        by_type: dict[str, list[Object]] = {}
+        untold: dict[RecordType, list[Object]] = {}
+        for each in objects:
+            if each.others and each.item is None:
+                untold.setdefault(each.record, []).append(each)
+            else:
+                by_type.setdefault(each.record.name, []).append(each)
+        for name, group in by_type.items():
+            self._gets[name].start(run, group, round_trip, place)
+        for record, group in untold.items():
+            then = partial(self._types_came, run, place)
+            look_up(run, record, group, place, round_trip, self._untold_after, then)
+
+    def _types_came(
+        self, run: Run, place: str, came: list[tuple[Object, Item | Exception | None]], round_trip: int
+    ) -> None:
+        by_type: dict[str, list[Object]] = {}
+        for each in keep_items(run, came):
+            record = run.graph.recognise(each.item) if each.item is not None else None
+            if record is not None:
+                each.record, each.others = record, ()
+                by_type.setdefault(record.name, []).append(each)
+        for name, group in by_type.items():
+            self._gets[name].items.start(run, group, round_trip, place)
+
+    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+        gets = self._gets.values()
+        if not self._is_type_unknown:
+            return Cost(), [(get, starts) for get in gets]
+        # Each node is read once. Of some the key tells the type, so that what hangs on them starts at once.
+        after = starts.after(at_least=0)
+        return keys_cost(next(iter(gets)).record, starts), [(get.items, after) for get in gets]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        if self._is_type_unknown:
+            if view.may_go_on():
+                yield self._untold(view, where)
+            return
+        found: list[Explained] = []
+        for get in self._gets.values():
+            for each in get.explained(view, where):
+                same = next((other for other in found if _is_alike(other, each)), None)
+                if same is None:
+                    found.append(each)
+                else:
+                    _join(same, each)
+        yield from found
+
+    def _untold(self, view: View, where: Where) -> Explained:
+        """Nodes of which only reading tells the types, so that nothing below them starts before."""
+        shown = Explained("get node", where.place, (), where.key, where.round_trip, where.is_many, ())
+        shown.problem = where.problem
+        after = where.later()
+        for get in self._gets.values():
+            part = Explained("get node", where.place, (get.record.name,), where.key, 1, where.is_many)
+            part.attributes = view.attributes(get.record)
+            part.requests = (get_request(view, get.record, where),)
+            _join(shown, part)
+            shown.steps += get.items.explained_below(view, after, after, None)
+        return shown
+
+
+def _is_alike(one: Explained, other: Explained) -> bool:
+    """Whether two steps differ in their types alone."""
+    return not one.steps and not other.steps and one.round_trip == other.round_trip
+
+
+def _join(shown: Explained, other: Explained) -> None:
+    """Shows what is read of another type as a part of a step."""
+    shown.types += other.types
+    shown.requests = tuple(dict.fromkeys((*shown.requests, *other.requests)))
+    if shown.attributes is None or other.attributes is None:
+        shown.attributes = None
+    else:
+        shown.attributes = tuple(sorted({*shown.attributes, *other.attributes}))
+
+
+class End(Step):
+    """Goes on from objects to the nodes at one of their ends."""
+
+    def __init__(
+        self,
+        selected: SelectedField,
+        record: RecordType,
+        end: str,
+        read: Callable[[Object], Object | None],
+        nodes: Step,
+        *,
+        name: str,
+    ) -> None:
+        """`read` gives the node of an object. `name` is what the end adds to the place in the query."""
+        self.name = name
+        self._selected = selected
+        self._key = f"the end {record.name}.{end}"
+        self._read = read
+        self._nodes = nodes
+        self.later = nodes.later
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        selected, read, found = self._selected, self._read, []
+        for each in objects:
+            try:
+                node = each.found[selected] = read(each)
+            except Exception as error:
+                each.found[selected] = error
+                continue
+            if node is not None:
+                found.append(node)
+        self._nodes.start(run, found, round_trip, self.below(place))
+
+    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+        return Cost(), [(self._nodes, starts)]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        place = self.below(where.place)
+        yield from self._nodes.explained(view, Where(place, self._key, where.round_trip, where.is_many))
+
+
+# --- What steps share -----------------------------------------------------------------------------------
+
+
+def look_up(
+    run: Run,
+    record: RecordType,
+    objects: Iterable[Object],
+    place: str,
+    round_trip: int,
+    after: frozenset[int],
+    then: Callable[[list[tuple[Any, Item | Exception | None]], int], None],
+) -> None:
+    """Looks nodes of a type up by their keys; a node that may stand in several shards is looked for in all."""
+    write = record.write_key
+    if write is not None:
+        wanted = [(each, write(each.identity)) for each in objects]
+    else:
+        wanted = [(each, key) for each in objects for key in run.graph.table_keys(record, each.identity)]
+        if record.table_keys.shards:
+            then = partial(_shards_came, record.table_keys.shards, {}, then)
+    run.scheduler.look_up(Lookup(place, round_trip, after, then), wanted)
+
+
+def _shards_came(
+    shards: int,
+    seen: dict[Object, list[Item | Exception | None]],
+    then: Callable[[list[tuple[Any, Item | Exception | None]], int], None],
+    came: list[tuple[Object, Item | Exception | None]],
+    round_trip: int,
+) -> None:
+    """Goes on with the nodes that were looked for in all shards: with the item that was found in one of them."""
+    ready: list[tuple[Any, Item | Exception | None]] = []
+    for each, answer in came:
+        answers = seen.setdefault(each, [])
+        answers.append(answer)
+        if len(answers) == shards:
+            failed = [found for found in answers if isinstance(found, Exception)]
+            there = [found for found in answers if found is not None]
+            ready.append((each, (failed or there or [None])[0]))
+    if ready:
+        then(ready, round_trip)
+
+
+def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]]) -> list[Object]:
+    """Keeps what was found for each node; gives those that exist."""
+    is_of, there = run.graph.is_of, []
+    for each, answer in came:
+        if isinstance(answer, Exception):
+            each.error = answer
+        elif answer is None or not is_of(answer, (each.record, *each.others)):
+            each.is_missing = True
+        else:
+            each.item = answer
+            there.append(each)
+    return there
+
+
+def get_request(view: View, record: RecordType, where: Where) -> DescribedRequest:
+    """How a node is read by its key."""
+    context = view.run.context
+    request = key_request(context.graph, record, where.identity, context.attributes.projection)
+    return replace(request, operation="BatchGetItem") if where.is_many else request

@@ -1,0 +1,575 @@
+"""Reading lists: a page of neighbours, how many there are, and the edges to nodes that a client names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+from typing import Any
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.prices import PAGE_BYTES, read_units
+from keygraph.dynamo.table import Key
+from keygraph.errors import BadUserInput
+from keygraph.lists.counting import count_requests
+from keygraph.lists.describe import DescribedRequest, described_requests, key_request
+from keygraph.lists.listing import Located
+from keygraph.lists.named_edges import in_list
+from keygraph.lists.reading import LARGEST_LIMIT, Found, most_requests, page_requests
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph_resolvers.plan.explained import Explained, View, Where, arguments_text, page_text
+from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.plan.selection import SelectedField
+from keygraph_resolvers.plan.step import AT_ONCE, MOST, NEVER, Below, Cost, Starts, Step, later, union
+from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
+from keygraph_resolvers.read.context import Limits
+from keygraph_resolvers.read.loaders import CountOf, PageOf
+from keygraph_resolvers.read.meter import Read
+from keygraph_resolvers.read.objects import ListObject, Object, end_reader
+from keygraph_resolvers.read.scheduler import Lookup
+
+
+@dataclass(slots=True, eq=False)
+class BoundList:
+    """A list of an owner, of which nothing was read."""
+
+    step: ListStep
+    owner: Object
+    connection: Connection
+    found: ListObject | None
+    """None for an only neighbour, which is left on the owner."""
+    place: str
+    has_failed: bool = False
+
+    def fail(self, error: Exception) -> None:
+        """Keeps what reading gave instead of the list."""
+        self.has_failed = True
+        if self.found is None:
+            self.owner.found[self.step.selected] = error
+        else:
+            self.found.page = error
+
+
+class ListStep(Step):
+    """Reads the lists of some owners: their pages, their counts, each where it is selected."""
+
+    def __init__(
+        self,
+        selected: SelectedField,
+        path: AccessPath,
+        page: Page | None,
+        *,
+        has_total: bool,
+        looks: frozenset[str],
+    ) -> None:
+        """`looks` is what is selected of pageInfo."""
+        self.name = selected.key
+        self.selected = selected
+        self.path = path
+        self.page = page
+        self.has_total = has_total
+        self._looks = looks
+        self.later = union((AT_ONCE, later(page.after))) if page is not None else AT_ONCE
+        """That keys are asked for at once is so where the list is a key lookup, which its arguments say."""
+        if path.keys.index is not None and not path.finds_by_node:
+            self.later -= AT_ONCE
+
+    def arguments(self, run: Run) -> ListArguments:
+        """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
+        return run.list_arguments(self.selected, self.path, self._looks)
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        for each in objects:
+            bound = self.bind(run, each, place)
+            if bound is not None:
+                self.read(run, bound, round_trip)
+
+    def bind(self, run: Run, owner: Object, place: str) -> BoundList | None:
+        """The list of an owner; None where its arguments cannot be used."""
+        try:
+            arguments = self.arguments(run)
+            connection = arguments.of(run.context, None if self.path.owner is None else owner)
+        except Exception as error:
+            owner.found[self.selected] = error
+            return None
+        found = owner.found[self.selected] = None if self.path.is_one else ListObject()
+        return BoundList(self, owner, connection, found, self.below(place))
+
+    def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
+        """Reads the list, in that round trip."""
+        connection = bound.connection
+        if self.page is None and not self.has_total:
+            return
+        keys = connection.keys
+        if keys is not None:
+            after = self.page.spread_after if self.page else NEVER
+            wanted = [(bound, key) for key in keys]
+            then = partial(self._keys_came, run, bound)
+            _look_all_up(run, bound.place, round_trip, after, wanted, then)
+        elif connection.arguments.to is not None:
+            self._read_edges_to(run, bound, round_trip)
+        else:
+            if self.page is not None:
+                self.page.read(run, bound, round_trip)
+            if self.has_total:
+                request = CountOf(connection.neighbours, run.context.limits.count_pages)
+                read = Read((bound.place,), round_trip)
+                run.scheduler.load(request, read, partial(_total_came, bound))
+
+    # --- Lists of which all items are known by their keys, or by their nodes ------------------------------
+
+    def _keys_came(
+        self, run: Run, bound: BoundList, came: list[tuple[Any, Item | Exception | None]], round_trip: int
+    ) -> None:
+        for _, answer in came:
+            if isinstance(answer, Exception):
+                bound.fail(answer)
+                if bound.found is not None:
+                    bound.found.total = answer
+                return
+        items = [answer for _, answer in came if answer is not None and not isinstance(answer, Exception)]
+        self._show_all(run, bound, in_list(bound.connection.neighbours, items), round_trip)
+
+    def _read_edges_to(self, run: Run, bound: BoundList, round_trip: int) -> None:
+        """Reads the edges to the nodes that the client names, each by a Query of its own."""
+        requests = bound.connection.edges_to
+        after = self.page.after if self.page else NEVER
+        found: list[Located] = []
+        left, latest = len(requests), round_trip
+
+        def came(answer: Sequence[Located] | Exception, arrived: int) -> None:
+            nonlocal left, latest
+            left, latest = left - 1, max(latest, arrived)
+            if isinstance(answer, Exception):
+                bound.fail(answer)
+                if bound.found is not None:
+                    bound.found.total = answer
+            else:
+                found.extend(answer)
+            if not left and not bound.has_failed:
+                neighbours = bound.connection.neighbours
+                found.sort(key=lambda each: neighbours.order_of(neighbours.place_of(each.item)))
+                self._show_all(run, bound, found, latest)
+
+        if not requests:
+            self._show_all(run, bound, [], round_trip)
+        for request in requests:
+            run.scheduler.load(request, Read((bound.place,), round_trip, after), came)
+
+    def _show_all(self, run: Run, bound: BoundList, found: Sequence[Located], round_trip: int) -> None:
+        """Goes on with a list of which all items were found, whole."""
+        if bound.found is not None:
+            bound.found.total = len(found)
+        if self.page is not None:
+            edges, info = bound.connection.page_among(found)
+            if bound.found is not None:
+                bound.found.info = info
+            self.page.spread(run, bound, edges, round_trip)
+
+    # --- What it costs ------------------------------------------------------------------------------------
+
+    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+        cost, below = self.page_cost(run, starts)
+        cost.add(self.count_cost(run, starts))
+        return cost, below
+
+    def bound_key(self, run: Run) -> Hashable:
+        """What decides what it costs."""
+        try:
+            arguments = self.arguments(run)
+            shown = arguments.any_shown
+            return (
+                arguments.size,
+                arguments.from_end,
+                arguments.after is None,
+                arguments.before is None,
+                arguments.where is None,
+                None if arguments.to is None else len(arguments.to),
+                arguments.is_key_lookup,
+                bool(shown.narrowed),
+                bool(shown.reading.others),
+                len(shown.reading.pieces),
+                len(count_requests(shown)) if self.has_total else 0,
+            )
+        except Exception:
+            return None  # nothing is read; the answer says why
+
+    def page_cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+        """What its page takes; nothing where its arguments cannot be used."""
+        try:
+            cost = ListCost(self, run.context.limits, self.arguments(run))
+        except Exception:
+            return Cost(), ()  # nothing is read; the answer says why
+        return cost.page(starts)
+
+    def count_cost(self, run: Run, starts: Starts) -> Cost:
+        """What its count takes."""
+        try:
+            cost = ListCost(self, run.context.limits, self.arguments(run))
+        except Exception:
+            return Cost()
+        return cost.count(starts)
+
+    # --- How it is explained --------------------------------------------------------------------------------
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        place, [node, *_] = self.below(where.place), self.selected.nodes
+        base = Explained(
+            "read neighbours",
+            place,
+            (self.path.record.name,),
+            where.key if self.path.owner is not None else "",
+            where.round_trip,
+            where.is_many,
+            path=self.path,
+            arguments=arguments_text(node),
+            source=self,
+        )
+        if self.page is not None and view.may_go_on():
+            shown = replace(
+                base,
+                page="1" if self.path.is_one else page_text(node),
+                attributes=view.attributes(self.path.record),
+            )
+            self._explain_requests(view, shown, where)
+            is_many = where.is_many or not self.path.is_one
+            shown.steps = [*self.page.explained(view, Where(place, "", where.round_trip + 1, is_many))]
+            yield shown
+        if self.has_total and view.may_go_on():
+            shown = replace(base, kind="count", attributes=(), steps=[])
+            self._explain_requests(view, shown, where)
+            yield shown
+
+    def _explain_requests(self, view: View, shown: Explained, where: Where) -> None:
+        """Adds what is sent, or why nothing can be."""
+        try:
+            arguments = self.arguments(view.run)
+            neighbours = arguments.shown(where.identity)
+            if arguments.is_key_lookup or arguments.to is not None:
+                shown.requests = (self._lookup_request(view, arguments, is_many=where.is_many),)
+                return
+            counts = shown.kind == "count"
+            requests = count_requests(neighbours) if counts else page_requests(neighbours, arguments.extent)
+            times = self.path.keys.shards or 1
+            shown.requests = (described_requests(view.run.graph, requests, times),) if requests else ()
+        except Exception as error:
+            shown.problem = str(error)
+
+    def _lookup_request(self, view: View, arguments: ListArguments, *, is_many: bool) -> DescribedRequest:
+        """How items are read of which the keys are known, or the nodes that a client names."""
+        graph, path = view.run.graph, self.path
+        request = key_request(graph, path.record)
+        if arguments.to is None:
+            return replace(
+                request,
+                operation="BatchGetItem" if is_many or path.keys.shards else request.operation,
+            )
+        count = len(arguments.to)
+        if path.finds_by_node:
+            return replace(request, operation="BatchGetItem", keys=f"{request.keys}, {count} keys")
+        between = path.keys_of_both_ends
+        if between is None:
+            raise BadUserInput(f"no key of {path.record.name} tells both its ends")
+        keys = " AND ".join(
+            f"{key.name} = {template}"
+            for key, template in zip(between.attributes, between.templates, strict=False)
+        )
+        return DescribedRequest("Query", between.index_name, f"{keys}, {count} times")
+
+
+def _total_came(bound: BoundList, answer: int | Exception | None, round_trip: int) -> None:
+    if bound.found is not None:
+        bound.found.total = answer
+
+
+class Page:
+    """The page of a list: how it is read, and the steps that go on from its edges and nodes."""
+
+    def __init__(
+        self,
+        path: AccessPath,
+        edges: Sequence[tuple[SelectedField, Step]],
+        nodes: Sequence[tuple[SelectedField, Step]],
+        only: Step | None,
+        *,
+        is_partial: bool,
+    ) -> None:
+        """`edges` and `nodes` are the fields that show them, with what goes on from them; `only` goes on from an only
+        neighbour. `is_partial`: something is selected that the index which is read lacks."""
+        self._path = path
+        self._edges = edges
+        self._nodes = nodes
+        self._only = only
+        self._is_partial = is_partial
+        end = None if path.far_end is None else path.record.ends[path.far_end]
+        self._far_of = None if end is None else end_reader(path.record, end)
+        self._children = [step for _, step in (*edges, *nodes)] if only is None else [only]
+        self.spread_after = union(each.later for each in self._children)
+        self.after = AT_ONCE | later(self.spread_after) if is_partial else self.spread_after
+        """In which round trips keys are asked for when it is there."""
+
+    def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
+        connection = bound.connection
+        goes_on = connection.goes_on or connection.arguments.may_look_back
+        read = Read((bound.place,), round_trip, self.after, goes_on)
+        run.scheduler.load(connection.request, read, partial(self._came, run, bound))
+
+    def _came(self, run: Run, bound: BoundList, answer: Found | Exception, round_trip: int) -> None:
+        if isinstance(answer, Exception):
+            bound.fail(answer)
+            return
+        found = bound.connection.own_part(answer)
+        behind = bound.connection.behind(found)
+        if isinstance(behind, PageOf):
+            read = Read((bound.place,), round_trip, self.after, True)
+            run.scheduler.load(behind, read, partial(self._behind_came, run, bound, found))
+        else:
+            self._show(run, bound, found, bool(behind), round_trip)
+
+    def _behind_came(
+        self, run: Run, bound: BoundList, found: Found, answer: Found | Exception, round_trip: int
+    ) -> None:
+        if isinstance(answer, Exception):
+            bound.fail(answer)
+        else:
+            self._show(run, bound, found, answer.more, round_trip)
+
+    def _show(self, run: Run, bound: BoundList, found: Found, is_behind: bool, round_trip: int) -> None:
+        edges, info = bound.connection.page(found, is_behind=is_behind)
+        if bound.found is not None:
+            bound.found.info = info
+        else:
+            del edges[1:]
+        if self._is_partial:
+            key_of = run.graph.table.key_of
+            wanted = [(edge, key_of(edge.listed)) for edge in edges]
+            then = partial(self._whole_came, run, bound, edges)
+            _look_all_up(run, bound.place, round_trip, self.spread_after, wanted, then)
+        else:
+            self.spread(run, bound, edges, round_trip)
+
+    def _whole_came(
+        self,
+        run: Run,
+        bound: BoundList,
+        edges: Sequence[Edge],
+        came: list[tuple[Any, Item | Exception | None]],
+        round_trip: int,
+    ) -> None:
+        """Goes on with the whole items behind an index's; those that the table no longer has are left out."""
+        for edge, answer in came:
+            if isinstance(answer, Exception):
+                edge.item, edge.error = None, answer
+            else:
+                edge.item = answer
+        there = [edge for edge in edges if edge.item is not None or edge.error is not None]
+        self.spread(run, bound, there, round_trip)
+
+    def spread(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:
+        """Starts what goes on from the edges of a page."""
+        found, place = bound.found, bound.place
+        sound = [edge for edge in edges if edge.error is None] if self._is_partial else edges
+        if found is None:
+            bound.owner.found[bound.step.selected] = edges[0] if edges else None
+            if self._only is not None:
+                self._only.start(run, sound[:1], round_trip, place)
+            return
+        found.page = edges
+        for selected, step in self._edges:
+            found.found[selected] = edges
+            step.start(run, sound, round_trip, place)
+        for selected, step in self._nodes:
+            nodes = found.found[selected] = self._nodes_of(sound)
+            step.start(run, [node for node in nodes if node.error is None], round_trip, place)
+
+    def _nodes_of(self, edges: Sequence[Edge]) -> Sequence[Object]:
+        """The nodes of a page's edges; one of which the key cannot be read has its error."""
+        far_of, nodes = self._far_of, []
+        if far_of is None:
+            return edges
+        for edge in edges:
+            try:
+                node = far_of(edge)
+            except Exception as error:
+                node = Object(self._path.nodes[0], ())
+                node.error = error
+            if node is not None:
+                nodes.append(node)
+        return nodes
+
+    def cost(self, starts: Starts) -> tuple[Cost, Below]:
+        """What goes on from so many edges takes, besides what these steps do."""
+        cost = Cost()
+        if self._is_partial:
+            cost, starts = keys_cost(self._path.record, starts), starts.after()
+        return cost, [(step, starts) for step in self._children]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        record = self._path.record
+        if self._is_partial:
+            key = f"the table key in {self._path.keys.index_name}"
+            whole = Explained(
+                "get node",
+                where.place,
+                (record.name,),
+                key,
+                where.round_trip,
+                where.is_many,
+                view.attributes(record),
+            )
+            request = key_request(view.run.graph, record, None, view.run.context.attributes.projection)
+            whole.requests = (replace(request, operation="BatchGetItem") if where.is_many else request,)
+            whole.steps = [*self._explained_below(view, where.later())]
+            yield whole
+        else:
+            yield from self._explained_below(view, where)
+
+    def _explained_below(self, view: View, where: Where) -> Iterator[Explained]:
+        key = f"the end {self._path.record.name}.{self._path.far_end}"
+        for step in self._children:
+            yield from step.explained(view, replace(where, key=key))
+
+
+def _look_all_up(
+    run: Run,
+    place: str,
+    round_trip: int,
+    after: frozenset[int],
+    wanted: Sequence[tuple[Any, Key]],
+    then: Callable[[list[tuple[Any, Item | Exception | None]], int], None],
+) -> None:
+    """Looks items up by their keys, and goes on when all have come."""
+    found: list[tuple[Any, Item | Exception | None]] = []
+    latest = round_trip
+
+    def came(some: list[tuple[Any, Item | Exception | None]], arrived: int) -> None:
+        nonlocal latest
+        found.extend(some)
+        latest = max(latest, arrived)
+        if len(found) == len(wanted):
+            then(found, latest)
+
+    if wanted:
+        run.scheduler.look_up(Lookup(place, round_trip, after, came), wanted)
+    else:
+        then([], round_trip)
+
+
+# --- What lists cost ------------------------------------------------------------------------------------
+
+
+def keys_cost(record: RecordType, starts: Starts, keys: int = 1) -> Cost:
+    """What it takes to look so many items up for each start."""
+    shards = record.table_keys.shards or 1
+    items = starts.times(keys).count
+    units = items * (read_units(record.item_bytes, consistent=False) + (shards - 1) / 2)
+    in_all = starts.times(keys * shards).count
+    return Cost(0, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
+
+
+class ListCost:
+    """What one list of each owner takes at most, by its arguments and the size of its items."""
+
+    def __init__(self, step: ListStep, limits: Limits, arguments: ListArguments) -> None:
+        neighbours = arguments.any_shown
+        record, reading = step.path.record, neighbours.reading
+        self._step = step
+        self._limits = limits
+        self._arguments = arguments
+        self._shards = step.path.keys.shards or 1
+        self._bytes = record.item_bytes
+        self._per_page = max(1, PAGE_BYTES // record.item_bytes)
+        self._pieces = max(1, sum(not piece.is_empty for piece in reading.pieces))
+        self._neighbours = neighbours
+        self._is_filtered = arguments.where is not None or bool(reading.others)
+        # Of shards, those before the cursor's skip what has its sort key.
+        skips = step.path.reads_others or bool(neighbours.narrowed)
+        self._looks_on = self._is_filtered or skips or (arguments.begins_behind and self._shards > 1)
+        self._wanted = arguments.size + arguments.looks_ahead
+
+    def page(self, starts: Starts) -> tuple[Cost, Below]:
+        """The page of each owner."""
+        arguments, step, page = self._arguments, self._step, self._step.page
+        named = arguments.to
+        if arguments.is_key_lookup:
+            number = 1 if named is None else len(named)
+            if not number or not (page or step.has_total):
+                return Cost(), ()
+            cost, after, size = keys_cost(step.path.record, starts, number), starts.after(), number
+        elif named is not None:
+            between = step.path.keys_of_both_ends
+            requests = len(named) * ((between.shards if between else None) or 1)
+            cost, after, size = self._requests(starts, requests, 1, len(named)), starts.after(), len(named)
+        elif page is None or not self._wanted:
+            return Cost(), ()
+        else:
+            cost, after, size = self._pages(starts)
+        if page is None:
+            return cost, ()
+        more, below = page.cost(after.times(min(size, arguments.size)))
+        cost.add(more)
+        return cost, below if arguments.size and size else ()
+
+    def _pages(self, starts: Starts) -> tuple[Cost, Starts, int]:
+        """What is read for the page, when it is there, and how many edges it has."""
+        arguments, budget = self._arguments, self._limits.read_budget
+        requests, looked_at = self._needed(self._wanted)
+        chain = 1 + requests - self._shards
+        cost = self._requests(starts, requests, chain, looked_at)
+        if arguments.may_look_back and arguments.begins_behind:
+            more, looked_at = self._needed(1)
+            cost.add(self._requests(starts.after(chain), more, 1 + more - self._shards, looked_at))
+            chain += 1 + more - self._shards
+        if arguments.after is not None and arguments.before is not None:
+            # Of two cursors at one sort key only reading tells which one is first.
+            more = ceil(budget / min(self._per_page, LARGEST_LIMIT)) + 1
+            cost.add(self._requests(starts, more, more, budget))
+            cost.round_trips += more
+            chain += more
+        cost.is_open = self._looks_on
+        is_one_read = not self._looks_on and chain == 1
+        return cost, starts.after(chain, at_least=chain if is_one_read else 1), arguments.size
+
+    def _needed(self, wanted: int) -> tuple[int, int]:
+        """How many requests a page takes, and how many items they look at."""
+        if not self._looks_on:
+            return self._shards * (ceil(wanted / self._per_page) + self._pieces - 1), self._shards * wanted
+        budget = self._limits.read_budget
+        requests = most_requests(
+            wanted,
+            self._shards,
+            self._pieces,
+            budget,
+            self._per_page,
+            is_filtered=self._is_filtered,
+            is_searched=self._arguments.where is not None,
+        )
+        # A piece that nobody has looked into is begun though the budget is used up.
+        return requests, budget + self._shards * self._pieces * min(LARGEST_LIMIT, self._per_page)
+
+    def count(self, starts: Starts) -> Cost:
+        """The count of each owner's list: as many pages as it may read."""
+        arguments = self._arguments
+        if not self._step.has_total or arguments.to is not None or arguments.is_key_lookup:
+            return Cost()
+        at_once = self._shards * max(1, len(count_requests(self._neighbours)))
+        pages = max(at_once, self._limits.count_pages)
+        cost = self._requests(starts, pages, 1 + pages - at_once, pages * self._per_page)
+        cost.is_open = True
+        return cost
+
+    def _requests(self, starts: Starts, requests: int, chain: int, items: int) -> Cost:
+        """So many requests for each start, of which so many are sent one after the other."""
+        if not requests:
+            return Cost()
+        units = read_units(ceil(items / requests) * self._bytes, consistent=False) * requests
+        return Cost(
+            starts.times(requests).count,
+            0,
+            set(),
+            max(starts.round_trips) + chain - 1,
+            starts.times(items).count,
+            min(float(MOST), starts.count * units),
+        )

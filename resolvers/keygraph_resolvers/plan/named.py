@@ -1,0 +1,97 @@
+"""The nodes that an operation names at its root: by their key fields, or by their global ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+from keygraph.graph import Graph
+from keygraph.model.records import RecordType
+from keygraph.names import camel
+from keygraph_resolvers.plan.arguments import Arguments
+from keygraph_resolvers.plan.explained import Explained, View, Where
+from keygraph_resolvers.plan.get import Get
+from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.plan.selection import SelectedField
+from keygraph_resolvers.plan.step import AT_ONCE, Below, Cost, Starts, Step
+from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.inputs import key_value
+from keygraph_resolvers.schema.meanings import NodeById, NodeByKey, NodesByIds
+
+
+class Named(Step):
+    """Reads the nodes that a field of the root names."""
+
+    def __init__(self, selected: SelectedField, gets: Mapping[str, Get]) -> None:
+        self.name = selected.key
+        self._selected = selected
+        self._gets = gets
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        selected, [root] = self._selected, objects
+        try:
+            found = named_nodes(run.graph, selected, run.arguments)
+        except Exception as error:
+            root.found[selected] = error
+            return
+        root.found[selected] = found if isinstance(selected.meaning, NodesByIds) else found[0]
+        by_type: dict[str, list[Object]] = {}
+        for each in found:
+            by_type.setdefault(each.record.name, []).append(each)
+        for name, group in by_type.items():
+            self._gets[name].start(run, group, round_trip, self.below(place))
+
+    def bound_key(self, run: Run) -> Hashable:
+        """What decides what it costs."""
+        _, below = self.cost(run, Starts(1, AT_ONCE))
+        return tuple((step, starts.count) for step, starts in below)
+
+    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+        try:
+            found = named_nodes(run.graph, self._selected, run.arguments)
+        except Exception:
+            return Cost(), ()  # nothing is read; the answer says why
+        counted = Counter(each.record.name for each in found)
+        return Cost(), [(self._gets[name], starts.times(count)) for name, count in counted.items()]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        gets, problem, identity = [*self._gets.values()], None, None
+        try:
+            found = named_nodes(view.run.graph, self._selected, view.run.arguments)
+            names = {each.record.name for each in found}
+            gets = [get for name, get in self._gets.items() if name in names]
+            identity = found[0].identity if len(found) == 1 else None
+        except Exception as error:
+            # Of a stand-in nobody wants to know that it is no global id.
+            if not any(f"'{value}'" in str(error) for value in view.stand_ins):
+                problem = str(error)
+        place = self.below(where.place)
+        here = Where(place, self._key, where.round_trip, identity=identity, problem=problem)
+        for get in gets:
+            yield from get.explained(view, here)
+
+    @property
+    def _key(self) -> str:
+        if isinstance(self._selected.meaning, NodeByKey):
+            return f"the argument {' and '.join(_argument_names(self._selected.meaning.record))}"
+        return "its global id"
+
+
+def named_nodes(graph: Graph, selected: SelectedField, arguments: Arguments) -> list[Object]:
+    """The nodes that a field of the root names. Raises BadUserInput or GraphQLError where it names none."""
+    given = arguments.of(selected)
+    match selected.meaning:
+        case NodeByKey(record):
+            values = {
+                record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
+                for name, slot in zip(_argument_names(record), record.identity, strict=True)
+            }
+            return [Object(record, graph.identity(record, values))]
+        case NodeById():
+            return [Object(*read_global_id(graph, given["id"]))]
+    return [Object(*read_global_id(graph, text)) for text in given["ids"]]
+
+
+def _argument_names(record: RecordType) -> list[str]:
+    return [camel(record.leaf_name(slot.path)) for slot in record.identity]

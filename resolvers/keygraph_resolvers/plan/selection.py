@@ -1,0 +1,179 @@
+"""What an operation selects: the fields of its objects, with what is selected below them.
+
+A selection that several places share, through fragments, is one object: what is worked out for it is worked out once.
+Selections never change. They are made by `keygraph_resolvers.plan.compile`; what is read for them are the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from graphql import (
+    FieldNode,
+    GraphQLField,
+    GraphQLObjectType,
+    GraphQLOutputType,
+    ListValueNode,
+    ObjectValueNode,
+    ValueNode,
+    VariableNode,
+    is_non_null_type,
+)
+
+from keygraph.model.records import RecordType
+from keygraph_resolvers.schema.meanings import Called, FarNode, ListOf, Meaning, NodeAt, Nodes, OnlyOf, Stored
+
+
+@dataclass(eq=False)
+class SelectedField:
+    """One field of the answer."""
+
+    key: str
+    """Its name in the answer."""
+    nodes: tuple[FieldNode, ...]
+    """Where it is asked for; several are merged."""
+    owner: GraphQLObjectType
+    definition: GraphQLField | None
+    """None for `__typename`."""
+    meaning: Meaning | None
+    """None for what the graph does not answer: `__typename`, and fields that somebody added to the root."""
+    below: Mapping[str, Selection]
+    """What is selected of the objects that it gives, by their types."""
+
+    @property
+    def name(self) -> str:
+        return self.nodes[0].name.value
+
+    @property
+    def type(self) -> GraphQLOutputType:
+        if self.definition is None:
+            raise LookupError("__typename has no definition")
+        return self.definition.type
+
+    @property
+    def nullable_type(self) -> Any:
+        """Its type, without the mark that it may not be null."""
+        return self.type.of_type if is_non_null_type(self.type) else self.type
+
+    @property
+    def is_nullable(self) -> bool:
+        return self.definition is not None and not is_non_null_type(self.definition.type)
+
+    @property
+    def only(self) -> Selection:
+        """What is selected, where the objects are of one type."""
+        [selection] = self.below.values()
+        return selection
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """The variables in its arguments."""
+        return tuple(
+            dict.fromkeys(
+                name
+                for node in self.nodes
+                for argument in node.arguments or ()
+                for name in _variables_in(argument.value)
+            )
+        )
+
+    @property
+    def is_type_unknown(self) -> bool:
+        """Whether the key of a node that it gives may not tell the node's type."""
+        match self.meaning:
+            case NodeAt(end):
+                return end.is_ambiguous
+            case FarNode(path) if path.far_end is not None:
+                return path.record.ends[path.far_end].is_ambiguous
+            case Called(method):
+                return len(method.nodes) > 1
+            case Nodes():
+                return len(self.below) > 1
+        return False
+
+
+def _variables_in(value: ValueNode) -> Iterator[str]:
+    match value:
+        case VariableNode(name=name):
+            yield name.value
+        case ListValueNode(values=values):
+            for inner in values:
+                yield from _variables_in(inner)
+        case ObjectValueNode(fields=fields):
+            for member in fields:
+                yield from _variables_in(member.value)
+
+
+@dataclass(eq=False)
+class Selection:
+    """What is selected of an object of one type."""
+
+    of: GraphQLObjectType
+    record: RecordType | None
+    """The record type that the object is of, or whose edge it is."""
+    fields: tuple[SelectedField, ...]
+
+    def having(self, *meanings: type[Any]) -> tuple[SelectedField, ...]:
+        """The fields that mean one of these."""
+        return tuple(each for each in self.fields if isinstance(each.meaning, meanings))
+
+    @cached_property
+    def lists(self) -> tuple[SelectedField, ...]:
+        """What is read by the object's key."""
+        return self.having(ListOf, OnlyOf)
+
+    @cached_property
+    def key_ends(self) -> tuple[SelectedField, ...]:
+        """The nodes whose keys the object's own key tells."""
+        return tuple(
+            each
+            for each in self.having(NodeAt, FarNode)
+            if not isinstance(each.meaning, NodeAt) or self._is_told(each.meaning.end.name)
+        )
+
+    @cached_property
+    def item_ends(self) -> tuple[SelectedField, ...]:
+        """The nodes whose keys stand in the item."""
+        return tuple(each for each in self.having(NodeAt) if each not in self.key_ends)
+
+    @cached_property
+    def needs_item(self) -> bool:
+        """Whether something is selected that the object's key does not tell."""
+        if self.record is None or self.record.is_virtual:
+            return False
+        return any(not self._is_answered_by_key(each) for each in self.fields)
+
+    def _is_answered_by_key(self, selected: SelectedField) -> bool:
+        match selected.meaning:
+            case Stored(stored):
+                return self._is_told(stored.name)
+            case NodeAt(end):
+                return self._is_told(end.name)
+            case Called(method):
+                return method.needs is not None and all(map(self._is_told, method.needs))
+        return True
+
+    def _is_told(self, name: str) -> bool:
+        return self.record is not None and name in self.record.key_fields
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The fields, ends and methods of the record type that are selected."""
+        names = set()
+        for each in self.fields:
+            match each.meaning:
+                case Stored(stored):
+                    names.add(stored.name)
+                case NodeAt(end):
+                    names.add(end.name)
+                case Called(method):
+                    names.add(method.name)
+        return frozenset(names)
+
+    @property
+    def inner(self) -> Iterator[Selection]:
+        """What is selected below it."""
+        return (selection for each in self.fields for selection in each.below.values())

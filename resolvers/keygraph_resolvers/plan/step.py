@@ -1,0 +1,127 @@
+"""A step of a plan: one kind of read, for all the objects that it is started for.
+
+Every step has the same three faces. `start` runs it, `cost` says what it takes at most, `explained` says what it is:
+the steps that run are the ones that are priced and printed. A step is started once for each place in the query at which
+its selection stands, with all objects that are known there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from keygraph_resolvers.plan.explained import Explained, View, Where
+from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.scheduler import BATCH_KEYS
+
+RoundTrips: TypeAlias = frozenset[int]
+
+NEVER: RoundTrips = frozenset()
+AT_ONCE: RoundTrips = frozenset({0})
+MOST = 2**53 - 1
+"""Where numbers end: the largest integer that JSON's readers agree on."""
+MOST_ROUND_TRIPS = 500
+"""Round trips are told apart up to this one."""
+
+
+def later(round_trips: RoundTrips, by: int = 1) -> RoundTrips:
+    """The same round trips, so many later."""
+    return frozenset([each + by for each in round_trips])
+
+
+def union(several: Iterable[RoundTrips]) -> RoundTrips:
+    return NEVER.union(*several)
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """For how many objects a step is started at most, and in which round trips."""
+
+    count: int
+    round_trips: RoundTrips
+
+    def __add__(self, other: Starts) -> Starts:
+        return Starts(min(MOST, self.count + other.count), self.round_trips | other.round_trips)
+
+    def times(self, count: int) -> Starts:
+        return Starts(min(MOST, self.count * count), self.round_trips)
+
+    def after(self, round_trips: int = 1, *, at_least: int | None = None) -> Starts:
+        """When that many round trips have passed; or any number from the least on."""
+        least = round_trips if at_least is None else at_least
+        found = {
+            now + passed
+            for now in self.round_trips
+            for passed in range(least, round_trips + 1)
+            if now + passed <= MOST_ROUND_TRIPS
+        }
+        return Starts(self.count, frozenset(found) or frozenset({MOST_ROUND_TRIPS}))
+
+
+@dataclass(slots=True)
+class Cost:
+    """What some reads take at most."""
+
+    apart: int = 0
+    """The requests that nothing else can be part of."""
+    keys: int = 0
+    """The keys that are read together with those of other steps in their round trip."""
+    batches: set[int] = field(default_factory=set)
+    """The round trips in which keys may be read."""
+    round_trips: int = 0
+    items: int = 0
+    read_units: float = 0.0
+    is_open: bool = False
+    """Whether a limit of the server decides it, and not the sizes of the pages."""
+    shared_with: tuple[str, ...] = ()
+    """What else the same requests read, by what it adds to the place in the query."""
+
+    def add(self, other: Cost) -> None:
+        self.apart = min(MOST, self.apart + other.apart)
+        self.keys = min(MOST, self.keys + other.keys)
+        self.batches |= other.batches
+        self.round_trips = max(self.round_trips, other.round_trips)
+        self.items = min(MOST, self.items + other.items)
+        self.read_units = min(float(MOST), self.read_units + other.read_units)
+        self.is_open = self.is_open or other.is_open
+
+    @property
+    def requests(self) -> int:
+        """The requests. Of each round trip all batches but one have a hundred keys."""
+        batches = min(self.keys, len(self.batches))
+        return min(MOST, self.apart + (self.keys - batches) // BATCH_KEYS + batches)
+
+
+Below: TypeAlias = "Sequence[tuple[Step, Starts]]"
+"""The steps that hang on one, and how often they are started."""
+
+
+class Step(ABC):
+    """A step."""
+
+    name = ""
+    """What it adds to the place in the query."""
+    later: RoundTrips = NEVER
+    """In which round trips keys are asked for when it is started: 0 is that in which it is."""
+
+    @abstractmethod
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        """Reads what the step reads for these objects, which are known in that round trip, and goes on with it.
+
+        `place` is that of the objects in the query.
+        """
+
+    @abstractmethod
+    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+        """What it takes at most to be started so often, and how often that starts others."""
+
+    @abstractmethod
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        """What it reads, as a tree; nothing is read."""
+
+    def below(self, place: str) -> str:
+        """The place in the query of what it reads."""
+        return f"{place}.{self.name}" if place and self.name else place or self.name

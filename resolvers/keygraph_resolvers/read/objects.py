@@ -1,0 +1,166 @@
+"""The objects of an answer while it is read: nodes, edges and records, each with what was found for the fields that lead on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+from keygraph.dynamo.items import Item
+from keygraph.errors import BadUserInput, CorruptItem
+from keygraph.graph import Graph
+from keygraph.keys.union import NodeText
+from keygraph.model.members import End, Field, Method
+from keygraph.model.records import RecordType
+from keygraph_resolvers.schema.global_ids import global_id
+
+
+class Object:
+    """A node, an edge or a record: its type, the texts of its key, and its item where it was read."""
+
+    __slots__ = ("error", "found", "identity", "is_missing", "item", "others", "record")
+
+    def __init__(
+        self,
+        record: RecordType,
+        identity: tuple[str, ...],
+        item: Item | None = None,
+        others: tuple[RecordType, ...] = (),
+    ) -> None:
+        self.record = record
+        self.identity = identity
+        self.item = item
+        self.others = others
+        """Of which other types a node with this key can be, as long as it was not read."""
+        self.is_missing = False
+        """Whether it is a node that was looked for and does not exist."""
+        self.error: Exception | None = None
+        """What reading it gave instead."""
+        self.found: dict[Any, Any] = {}
+        """For the fields that lead on: an object, a connection, a list of objects, a value, None; or an exception."""
+
+    @property
+    def id(self) -> str:
+        """The global id of a node."""
+        return global_id(self.record, self.identity)
+
+    def value(self, field: Field) -> Any:
+        """The value of a field: of its key where that tells it, else of the item."""
+        if field.name in self.record.key_fields:
+            return self.record.identity_value(self.identity, field.name)
+        return self.record.value(self.read_item(field.name), field)
+
+    def shown(self, field: Field) -> Any:
+        """The value of a field as it is answered: a set is sorted, since it has no order of its own."""
+        value = self.value(field)
+        return sorted(value, key=_plain_value) if isinstance(value, set) else value
+
+    def instance(self, method: Method) -> Any:
+        """The object of the model's class on which a method is called."""
+        if method.needs is not None and self.record.key_fields.issuperset(method.needs):
+            return self.record.bare_instance(self.identity)
+        return self.record.instance(self.read_item(method.name), method.needs)
+
+    def read_item(self, name: str) -> Item:
+        """The item, for a field of that name. Raises LookupError where it was not read."""
+        if self.item is None:
+            raise LookupError(f"{self.record.name}.{name} is resolved before the item was read")
+        return self.item
+
+
+class ListObject:
+    """One list of the answer: what was found of it."""
+
+    __slots__ = ("found", "info", "page", "total")
+
+    error: None = None
+    is_missing = False
+
+    def __init__(self) -> None:
+        self.page: Sequence[Object] | Exception | None = None
+        """Its edges, in the client's order."""
+        self.info: Any = None
+        self.total: int | Exception | None = None
+        self.found: dict[Any, Sequence[Object]] = {}
+        """The edges, or nodes, for each field that shows them."""
+
+
+def end_reader(record: RecordType, end: End) -> Callable[[Object], Object | None]:
+    """The function that gives the node at an end of objects of a type: None where there is none.
+
+    It raises CorruptItem where an item holds no key of the node.
+    """
+    if end.name in record.key_fields:
+        read_key = record.end_reader(end)
+
+        def read(found: Object) -> tuple[str, ...] | None:
+            return read_key(found.identity)
+    else:
+
+        def read(found: Object) -> tuple[str, ...] | None:
+            return record.end_identity(found.read_item(end.name), end)
+
+    if end.text is None:
+        first, *more = end.members
+        others = tuple(more)
+
+        def of_one_key(found: Object) -> Object | None:
+            identity = read(found)
+            return None if identity is None else Object(first, identity, None, others)
+
+        return of_one_key
+
+    def of_several(found: Object) -> Object | None:
+        identity = read(found)
+        if identity is None:
+            return None
+        try:
+            members, own = end.nodes(identity)
+        except ValueError:
+            raise CorruptItem(f"{record.name}.{end.name} of an item is no key of {end.type_name}") from None
+        return Object(members[0], own, None, members[1:])
+
+    return of_several
+
+
+def object_of_instance(graph: Graph, records: Sequence[RecordType], instance: Any) -> Object:
+    """The node that an object of the model's class stands for; one that has a key alone can be of several types.
+
+    Raises BadUserInput where it can have no key.
+    """
+    own = [record for record in records if isinstance(instance, record.cls)]
+    if not own:
+        fitting = [record for record in records if _has_key(record, instance)]
+        alike = fitting[0].table_keys.templates if fitting else ()
+        own = [record for record in fitting if record.table_keys.templates == alike] or list(records)
+    return Object(own[0], _identity_of_instance(graph, own[0], instance), others=tuple(own[1:]))
+
+
+def _identity_of_instance(graph: Graph, record: RecordType, instance: Any) -> tuple[str, ...]:
+    values = {}
+    for slot in record.identity:
+        value = instance
+        for name in slot.path:
+            value = getattr(value, name)
+        if isinstance(slot.text, NodeText):
+            members = [graph.types[name] for each in slot.text.variants for name in each.members]
+            found = object_of_instance(graph, members, value)
+            value = found.record.partition_text(found.identity)
+        values[record.leaf_name(slot.path)] = value
+    return graph.identity(record, values)
+
+
+def _has_key(record: RecordType, instance: Any) -> bool:
+    return all(hasattr(instance, slot.path[0]) for slot in record.identity)
+
+
+def check_key(graph: Graph, found: Object, owner: RecordType, field: str) -> None:
+    """Checks a node whose key was read from an attribute. Raises CorruptItem where it can be no key of its type."""
+    try:
+        graph.check_identity(found.record, found.identity)
+    except BadUserInput:
+        raise CorruptItem(f"{owner.name}.{field} of an item is no key of {found.record.name}") from None
+
+
+def _plain_value(member: Any) -> Any:
+    return member.value if isinstance(member, Enum) else member

@@ -1,0 +1,286 @@
+"""The scheduler: runs the reads of one operation, and decides when a batch of keys leaves.
+
+Lists are sent as soon as they are asked for. **A batch leaves when nothing that is under way can add to it**, or when it
+has a hundred keys, which is all that a BatchGetItem takes. What can add to a batch is known from the plan: each read says
+in which round trips after its answer keys will be asked for. So the items of one round trip are in one batch however
+slowly its lists come in, nothing waits for a read that leads to no item, and nobody sleeps on a timer.
+
+Nothing runs in a task of its own but what has to: answers are gone on with when they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
+from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NeighbourRequest, NodeLoader
+from keygraph_resolvers.read.meter import READ, Read
+
+BATCH_KEYS = 100
+"""DynamoDB's limit on the keys of a BatchGetItem."""
+
+_HELD = 0
+"""The round trip of a key that has left already: there is none before it."""
+
+
+@dataclass(slots=True, eq=False)
+class Lookup:
+    """Items that a step looks for by their keys."""
+
+    place: str
+    round_trip: int
+    later: frozenset[int]
+    """In which round trips keys are asked for when the items are there: 0 is the one after this lookup's."""
+    then: Callable[[list[tuple[Any, Item | Exception | None]], int], None]
+    """Called with what the items were wanted for and the answers, as they come, and the round trip that is next."""
+    left: int = 0
+    """How many answers have not come yet."""
+    came: list[tuple[Any, Item | Exception | None]] = field(default_factory=list)
+
+
+class Scheduler:
+    """The reads of one run. To be made inside its event loop."""
+
+    def __init__(self, nodes: NodeLoader, neighbours: NeighbourLoader) -> None:
+        self._nodes = nodes
+        self._neighbours = neighbours
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._left = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._feeding: Counter[tuple[frozenset[int], bool, int]] = Counter()
+        """The reads under way that lead to keys: when, whether they may go on, and in which round trip they are."""
+        self._waiting: dict[int, dict[Key, None]] = {}
+        """The keys that have not left, by round trip."""
+        self._round_trips: dict[Key, int] = {}
+        self._lookups: dict[Key, list[tuple[Lookup, Any]]] = {}
+        """Who waits for the keys that have not come."""
+        self._came: dict[Key, int] = {}
+        """The keys that were read, with the round trip that could go on from them."""
+
+    async def run(self, start: Callable[[], None]) -> None:
+        """Starts the first reads and waits for all that follows. Raises what a step raised; nothing is left running."""
+        try:
+            start()
+            self._depart()
+            if self._left:
+                await self._ended
+        finally:
+            if not self._ended.done():
+                self._ended.cancel()
+            running = [task for task in self._tasks if not task.done()]
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs something beside the reads."""
+        self._left += 1
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._go_on(lambda: None if task.cancelled() else task.result())
+
+    def _go_on(self, then: Callable[..., None], *answer: Any) -> None:
+        """Goes on with an answer, and sends what waited for it."""
+        if not self._ended.done():
+            try:
+                then(*answer)
+                self._depart()
+            except Exception as error:
+                self._ended.set_exception(error)
+        self._left -= 1
+        if not self._left and not self._ended.done():
+            self._ended.set_result(None)
+
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def load(self, request: NeighbourRequest, read: Read, then: Callable[[Any, int], None]) -> None:
+        """Reads a list, and goes on with the answer, or the exception, and the round trip that is next."""
+        earliest = read.round_trip
+        token = READ.set(read)
+        try:
+            found = self._neighbours.ask(request)
+        finally:
+            READ.reset(token)
+        if isinstance(found, Arrived):
+            then(found.answer, max(found.round_trip, earliest))
+            return
+        self._left += 1
+        if read.later:
+            read.feeds_in = earliest
+            self._feeding[read.later, read.goes_on, earliest] += 1
+            if read.goes_on:
+                read.begins = self._begins
+        found.add_done_callback(partial(self._loaded, read, earliest, then))
+
+    def _loaded(
+        self,
+        read: Read,
+        earliest: int,
+        then: Callable[[Any, int], None],
+        future: asyncio.Future[Arrived],
+    ) -> None:
+        if read.later:
+            read.begins = None
+            self._stops_feeding(read)
+        error = future.exception()
+        if error is not None:
+            self._go_on(then, error, earliest + 1)
+        else:
+            answer, round_trip = future.result()
+            self._go_on(then, answer, max(round_trip, earliest))
+
+    def _begins(self, read: Read, round_trip: int) -> None:
+        """A read goes on in another round trip: it can add nothing any more to those before."""
+        if round_trip != read.feeds_in:
+            self._stops_feeding(read)
+            read.feeds_in = round_trip
+            self._feeding[read.later, read.goes_on, round_trip] += 1
+            self._depart()
+
+    def _stops_feeding(self, read: Read) -> None:
+        self._count_down(read.later, read.goes_on, read.feeds_in)
+
+    def _count_down(self, later: frozenset[int], goes_on: bool, round_trip: int) -> None:
+        place = later, goes_on, round_trip
+        self._feeding[place] -= 1
+        if not self._feeding[place]:
+            del self._feeding[place]
+
+    # --- Items by their keys --------------------------------------------------------------------------
+
+    def look_up(self, lookup: Lookup, wanted: Iterable[tuple[Any, Key]]) -> None:
+        """Looks for items: what was read goes on at once, what is on its way with that, the rest is gathered.
+
+        `wanted` are the keys, each with what the item is wanted for.
+        """
+        ready: list[tuple[Any, Item | Exception | None]] = []
+        round_trip = next_trip = lookup.round_trip
+        futures, lookups = self._nodes.futures, self._lookups
+        for subject, key in wanted:
+            waiting = lookups.get(key)
+            if waiting is None:
+                future = futures.get(key)
+                if future is not None and future.done():
+                    ready.append((subject, _answer_of(future)))
+                    next_trip = max(next_trip, self._came.get(key, 0))
+                    continue
+                waiting = lookups[key] = []
+            waiting.append((lookup, subject))
+            lookup.left += 1
+            self._wait(key, round_trip)
+        if lookup.left and lookup.later:
+            self._feeding[lookup.later, False, round_trip] += 1
+        if ready:
+            lookup.then(ready, next_trip)
+
+    def _wait(self, key: Key, round_trip: int) -> None:
+        """The key leaves in that round trip, or sooner where somebody else has asked for it."""
+        before = self._round_trips.get(key)
+        if before is not None:
+            if before <= round_trip:
+                return
+            del self._waiting[before][key]
+        self._round_trips[key] = round_trip
+        self._waiting.setdefault(round_trip, {})[key] = None
+
+    def _depart(self) -> None:
+        """Sends the batches that nothing can add to. Called when an answer has been gone on with."""
+        if not self._waiting:
+            return
+        for round_trip in sorted(self._waiting):
+            keys = self._waiting[round_trip]
+            while len(keys) >= BATCH_KEYS or (keys and not self._may_be_fed(round_trip)):
+                batch = list(keys)[:BATCH_KEYS]
+                for key in batch:
+                    del keys[key]
+                    self._round_trips[key] = _HELD
+                self._send(batch, round_trip)
+            if not keys:
+                del self._waiting[round_trip]
+
+    def _may_be_fed(self, round_trip: int) -> bool:
+        """Whether something under way can still add to the batch of a round trip."""
+        for later, goes_on, now in self._feeding:
+            distance = round_trip - 1 - now
+            if distance in later or (goes_on and min(later) < distance):
+                return True
+        return False
+
+    def _send(self, keys: Sequence[Key], round_trip: int) -> None:
+        # What several places wait for counts at the first.
+        counted = Counter(self._lookups[key][0][0].place for key in keys)
+        places = dict.fromkeys(lookup.place for key in keys for lookup, _ in self._lookups[key])
+        read = Read(tuple(places), round_trip, keys=counted)
+        token = READ.set(read)
+        try:
+            futures = self._nodes.load_batch(keys)
+        finally:
+            READ.reset(token)
+        self._left += 1
+        # With the first of a batch that comes all others have come.
+        last = next((future for future in futures if not future.done()), futures[-1])
+        last.add_done_callback(lambda _: self._go_on(self._batch_came, keys, futures, read))
+
+    def _batch_came(
+        self, keys: Sequence[Key], futures: Sequence[asyncio.Future[Item | None]], read: Read
+    ) -> None:
+        self._answer(keys, [_answer_of(future) for future in futures], read.round_trip)
+
+    def _answer(
+        self, keys: Sequence[Key], answers: Sequence[Item | Exception | None], round_trip: int
+    ) -> None:
+        """Goes on with whoever waits for these keys; what is asked for next is part of that round trip."""
+        lookups: dict[Lookup, None] = {}
+        for key, answer in zip(keys, answers, strict=True):
+            self._came[key] = round_trip
+            self._round_trips.pop(key, None)
+            for lookup, subject in self._lookups.pop(key):
+                lookup.came.append((subject, answer))
+                lookups[lookup] = None
+        for lookup in lookups:
+            came, lookup.came = lookup.came, []
+            lookup.left -= len(came)
+            if not lookup.left and lookup.later:
+                self._count_down(lookup.later, False, lookup.round_trip)
+            lookup.then(came, max(round_trip, lookup.round_trip))
+
+    # --- Items that are read with other things --------------------------------------------------------
+
+    def is_known(self, key: Key) -> bool:
+        """Whether an item was read, or is about to be."""
+        return key in self._lookups or key in self._nodes.futures
+
+    def hold(self, key: Key) -> None:
+        """Somebody reads the item with other things: who looks for it waits for that."""
+        self._lookups[key] = []
+        self._round_trips[key] = _HELD
+
+    def release(self, key: Key, answer: Item | Exception | None, round_trip: int) -> None:
+        """Gives the item that was held."""
+        self._nodes.prime(key, cast("Item | None", answer))
+        self._answer([key], [answer], round_trip)
+
+    def look_up_held(self, key: Key, round_trip: int) -> None:
+        """The item that was held was not come to: it is read like any other, in that round trip."""
+        del self._round_trips[key]
+        if self._lookups[key]:
+            self._wait(key, round_trip)
+        else:
+            del self._lookups[key]
+
+
+def _answer_of(future: asyncio.Future[Item | None]) -> Item | Exception | None:
+    error = future.exception()
+    return future.result() if error is None else cast(Exception, error)
