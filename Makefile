@@ -56,6 +56,10 @@ check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
 plan-tables: $(INSTALLED)  ## Measure the operations of docs/plan.md against the least that their keys allow
 	@$(BIN)/python -m bench.plan_tables
 
+.PHONY: house
+house: $(INSTALLED)  ## Show what a nested query passes, the lines, and who imports whom in circles
+	@$(BIN)/python -m bench.house
+
 # To a million items: some minutes, and 1 GB of disk.
 .PHONY: bench-embedded
 bench-embedded: $(BENCH)  ## Measure the embedded engine, with moto beside it
