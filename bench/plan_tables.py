@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.bound import Bound, bound
-from bench.bound_items import Items
+from bench.bound.bound import Bound, bound
+from bench.bound.items import Items
 from bench.estimates import Estimated, estimated
 from bench.estimates import table_text as estimates_text
 from bench.estimates import wrong as wrong_estimates

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bench.bound import bound
-from bench.bound_items import Items
-from bench.bound_requests import RoundTrip
+from bench.bound.bound import bound
+from bench.bound.items import Items
+from bench.bound.requests import RoundTrip
 from bench.measuring import measured
 from bench.operations import OPERATIONS
 from bench.pages import with_part

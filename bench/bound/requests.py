@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
-from bench.bound_items import Items
+from bench.bound.items import Items
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue
 from keygraph.graph import Graph

@@ -44,9 +44,9 @@ from graphql import (
     get_named_type,
 )
 
-from bench.bound_document import WalkedDocument
-from bench.bound_items import Items
-from bench.bound_requests import Requests, RoundTrip
+from bench.bound.document import WalkedDocument
+from bench.bound.items import Items
+from bench.bound.requests import Requests, RoundTrip
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.lists.listing import NeighbourList, bind
