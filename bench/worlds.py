@@ -400,7 +400,7 @@ def _texts() -> Iterator[Item]:
     yield {"PK": section, "SK": section, "kind": "Section", "section_id": "s1", "name": "News"}
     for number in range(TEXTS):
         text, title = f"TEXT#t{number:02d}", f"Title {number:02d}"
-        own = {"text_id": f"t{number:02d}", "section_section_id": "s1", "title": title, "section": section}
+        own = {"text_id": f"t{number:02d}", "section_id": "s1", "title": title, "section": section}
         yield {"PK": text, "SK": "DRAFT", "kind": "Text", **own}
         if number % 2:
             yield {"PK": text, "SK": "PUBLISHED", "kind": "Published", "version": Decimal(number)}

@@ -9,9 +9,10 @@ an item tells one round trip after the item was asked for. Neither the plan nor 
 - Items that must be read by key are a request for every hundred in a round trip, of whatever type they are and
   whatever asks for them. So are lists of the table whose key is whole (`One` under a fixed sort key, `eq` on every part
   of it) and that no client filters, and their counts.
-- Of a node that the model gathers (`gather=True`), what is wanted in one round trip of its item and of its lists takes
-  one request for each run of items that stand side by side, and one more where lists are cut off at both ends of a run,
+- Of a node that the model gathers (`gather=True`), what is wanted in one round trip of its item and of its lists that
+  no argument narrows takes one request for each run of items that stand side by side, and one more where lists are cut off at both ends of a run,
   since it is read in one direction.
+- A range that has no key is not read.
 - Nothing is read twice, and nothing is read that a key or an item at hand tells. A list that was read answers every
   page of the same range in the same direction that goes no further, and edges to named nodes that it has; one that was
   read to its end answers every part of it, its count, and every edge to a named node.
@@ -268,18 +269,21 @@ class _Walk:
             raise ValueError("the bound knows no cursors")
         if not path.tells_all:
             raise ValueError(f"the bound knows whole items alone, and {path.keys.index_name} has parts")
+        narrowed = narrowings(self._graph, path, given)
         neighbours = bind(
             self._graph,
             path,
             owner,
             required_texts(self._graph, path, given),
-            narrowings(self._graph, path, given),
+            narrowed,
             condition(self._graph, path, given.get("where")),
         )
+        # What is left out of a list may stand between it and its owner, which nobody knows beforehand.
+        beside = None if narrowed else owner
         type_ = cast(GraphQLObjectType, get_named_type(definition.type))
         if path.is_one:
             self._requests.page(
-                neighbours, 1, True, owner, partial(self._each, type_, path.record, node.selection_set)
+                neighbours, 1, True, beside, partial(self._each, type_, path.record, node.selection_set)
             )
             return
         from_end = given.get("last") is not None
@@ -305,9 +309,9 @@ class _Walk:
         if given.get("to") is not None:
             self._edges_to(neighbours, owner or (), given["to"], size, forward, go_on)
             return
-        if has_page and size:
+        if has_page and size + looks_on:
             self._requests.page(
-                neighbours, size + looks_on, forward, owner, lambda items: go_on(items[:size])
+                neighbours, size + looks_on, forward, beside, lambda items: go_on(items[:size])
             )
         if has_total:
             self._requests.count(neighbours)

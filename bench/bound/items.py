@@ -33,8 +33,8 @@ class Items:
         return self._by_key.get(key)
 
     def keys_beside(self, key: Key) -> list[Key]:
-        """The keys of the items in the partition of one, in their order."""
-        return sorted(self.table.key_of(item) for item in self._partitions.get((None, key[0]), ()))
+        """The keys of the items in the partition of one."""
+        return [self.table.key_of(item) for item in self._partitions.get((None, key[0]), ())]
 
     def in_range(self, neighbours: NeighbourList, partition: KeyValue) -> list[Item]:
         """What stands in the range of a list in one of its partitions, in its order."""

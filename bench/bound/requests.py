@@ -65,6 +65,7 @@ class _Part:
     """A node's item, or a page of a list, in the partition of a node that the model gathers."""
 
     keys: set[Key]
+    """Of the items that it shows; where a list has none, the key at which its range begins."""
     forward: bool = True
     is_cut: bool = False
     """Whether the list has more items than the page: where they begin is known only by reading up to there."""
@@ -203,7 +204,7 @@ class Requests:
         items = self._items.of(neighbours)
         page = (items if forward else items[::-1])[:size]
         missing = [each for each in ranges if self._ranges.get(each, 0) < size]
-        if not missing or self._is_whole(neighbours):
+        if not missing or neighbours.span.is_empty or self._is_whole(neighbours):
             go_on(page)
             return
         gathering = self._gathering(neighbours, owner)
@@ -220,7 +221,8 @@ class Requests:
         for each in missing:
             self._level.ranges[each] = max(size, self._level.ranges.get(each, 0))
             if gathering is not None:
-                self._gather(gathering, each, _Part(set(arriving), forward, is_cut=len(items) > size))
+                shown = set(arriving) or {(each.partition, each.span.low or "")}
+                self._gather(gathering, each, _Part(shown, forward, is_cut=len(items) > size))
         if len(items) < size:
             self._level.whole.append((neighbours, neighbours.span))
         self._level.items |= arriving
@@ -228,7 +230,7 @@ class Requests:
 
     def count(self, neighbours: NeighbourList) -> None:
         """Counts a list, unless it has come whole or was counted before."""
-        if self._is_whole(neighbours):
+        if neighbours.span.is_empty or self._is_whole(neighbours):
             return
         keys = keys_of(neighbours)
         if keys is not None:
@@ -342,12 +344,13 @@ class Requests:
         One reads forward or backward, and so at most one page is cut at each of its ends.
         """
         wanted = set[Key]().union(*(part.keys for part in parts))
+        beside = sorted(wanted.union(self._items.keys_beside(node)))
         queries = 0
-        for is_wanted, run in groupby(self._items.keys_beside(node), lambda key: key in wanted):
+        for is_wanted, run in groupby(beside, lambda key: key in wanted):
             if is_wanted:
                 keys = set(run)
                 queries += max(1, len({part.forward for part in parts if part.is_cut and part.keys & keys}))
-        return max(1, queries)
+        return queries
 
 
 def keys_of(neighbours: NeighbourList) -> list[Key] | None:

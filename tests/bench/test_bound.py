@@ -149,6 +149,20 @@ def levels(world: str, document: str, **variables: Any) -> list[tuple[int, int, 
               b: items(last: 2) { nodes { id } } } }""",
             [(2, 0, 0)],
         ),
+        # Nobody knows beforehand that the first items of an order are none of those that an argument leaves.
+        (
+            "commerce",
+            """{ order(orderId: "5x4x3-000") { total items(productId: {from: "5x4x3-00000"}) { nodes { id } } } }""",
+            [(1, 0, 1)],
+        ),
+        # A range without keys is not read; whether a page of none has a next one is.
+        (
+            "commerce",
+            """{ user(userId: "5x4x3") { a: customerOrders(orderId: {from: "b", to: "a"}) { totalCount nodes { total } }
+              b: orders(first: 0) { nodes { total } } c: orders(first: 0, direction: DESC) {
+              pageInfo { hasNextPage } } } }""",
+            [(1, 0, 1)],
+        ),
         # A page that is shorter than one above it, and begins where that one does, has come with it; a longer one has not.
         (
             "commerce",
