@@ -24,7 +24,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 .PHONY: help
 help:  ## Say what there is
-	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: install
 install: $(INSTALLED) $(PLAYGROUND)  ## Install everything, pinned, into .venv, and the playground's files where npm is
@@ -56,10 +56,18 @@ check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
 plan-tables: $(INSTALLED)  ## Measure the operations of docs/plan.md against the least that their keys allow
 	@$(BIN)/python -m bench.plan_tables
 
+.PHONY: house
+house: $(INSTALLED)  ## Show what a nested query passes, the lines, and who imports whom in circles
+	@$(BIN)/python -m bench.house
+
 # To a million items: some minutes, and 1 GB of disk.
 .PHONY: bench-embedded
 bench-embedded: $(BENCH)  ## Measure the embedded engine, with moto beside it
 	@$(BIN)/python -m bench.embedded
+
+.PHONY: bench-transport
+bench-transport: $(INSTALLED)  ## Measure what a request to DynamoDB costs, by transport (ARGS=--uvloop)
+	@$(BIN)/python -m bench.transport $(ARGS)
 
 # What cannot be had here (npm, Java, the packages of the peer on Node) is said by name and left out.
 .PHONY: bench

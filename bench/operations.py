@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.worlds import SHAPES, shape_name
+from bench.worlds import PRICED, SHAPES, minute, shape_name
 from keygraph.graph import Graph
-from keygraph_examples import cargo, commerce, social
+from keygraph_examples import cargo, commerce, social, talent
 from keygraph_resolvers.schema.global_ids import global_id
 
 
@@ -39,6 +39,8 @@ _NODES = [
     *(_id(commerce.graph, "User", shape_name(shape)) for shape in SHAPES),
 ]
 _BOXES = " ".join(f'b{number}: box(boxId: "L000{number:02d}000") {{ ...ways }}' for number in range(12))
+_MANY = [_id(social.graph, "User", f"p{number:03d}") for number in range(101, 161)]
+_SKILLS = [_id(talent.graph, "Skill", str(1_000 + number)) for number in range(7, 12)]
 _FRIENDS = [_id(social.graph, "User", f"p{number:03d}") for number in range(5, 45)]
 
 OPERATIONS = (
@@ -204,5 +206,61 @@ OPERATIONS = (
         {"ids": _FRIENDS},
         estimate_note="Half of what is looked for is not there. DynamoDB charges for that, and the embedded engine with it; "
         "DynamoDB Local does not.",
+    ),
+    Operation(
+        "a section's texts, with what is published of each",
+        "press",
+        '{ section(sectionId: "s1") { name texts { nodes { title published { version } } } } }',
+    ),
+    Operation(
+        "five texts of a section, and from what is published of them back to it",
+        "press",
+        """{ section(sectionId: "s1") { texts(first: 5) { nodes { title published { version text { title section {
+          name } } } } } } }""",
+    ),
+    Operation(
+        "an order's products, with what each cost on a day",
+        "commerce",
+        f"""{{ order(orderId: "5x4x3-000") {{ items {{ nodes {{ name
+          prices(timestamp: {{eq: "{PRICED}"}}) {{ totalCount nodes {{ price }} }} }} }} }} }}""",
+    ),
+    Operation(
+        "an order with its last items",
+        "commerce",
+        '{ order(orderId: "5x4x3-000") { total status items(last: 20) { nodes { name } } } }',
+    ),
+    Operation(
+        "a user's orders, and the first of them again from each",
+        "commerce",
+        """{ user(userId: "5x4x3") { orders(first: 4) { nodes { total customer { name orders(first: 2) { nodes {
+          status } } } } } } }""",
+    ),
+    Operation(
+        "a rare product of a tag, and the first of another with their sellers",
+        "commerce",
+        f"""{{ a: tag(tagName: "lamp") {{ products(first: 1, where: {{createdAt: {{eq: "{minute(60)}"}}}}) {{
+          nodes {{ name }} }} }} b: tag(tagName: "round-5x4x3") {{ products(first: 3) {{ nodes {{
+          name seller {{ name }} }} }} }} }}""",
+    ),
+    Operation(
+        "a user's friends, whose edges back to the user lead to edges that are there",
+        "social",
+        """query ($me: [ID!]!, $two: [ID!]!) { user(userId: "p100") { friends { nodes { userId friends(to: $me) {
+          nodes { userId friends(to: $two) { edges { friendshipSince } } } } } } } }""",
+        {"me": [_id(social.graph, "User", "p100")], "two": _MANY[:2]},
+    ),
+    Operation(
+        "the edges to sixty people under two aliases",
+        "social",
+        """query ($ids: [ID!]!) { user(userId: "p100") { a: friends(to: $ids) { edges { friendshipSince } }
+          b: friends(to: $ids) { totalCount nodes { name } } } }""",
+        {"ids": _MANY},
+    ),
+    Operation(
+        "what ties a person to some skills, under two aliases",
+        "talent",
+        """query ($some: [ID!]!, $others: [ID!]!) { person(nodeId: 7) { a: skills(to: $some) { edges { level } }
+          b: skills(to: $others) { totalCount nodes { skillName } } } }""",
+        {"some": _SKILLS[:3], "others": _SKILLS[1:]},
     ),
 )

@@ -4,7 +4,8 @@
 
 runs the operations of `bench.operations` on the embedded engine, and on DynamoDB Local where it was fetched, and
 writes what came of it between the page's markers. It fails, and writes nothing, where an operation does not cost what
-the bound says and has no note why, where it has a note and costs just that, and where it costs more requests or round
+the bound says and has no note why, where it has a note and costs just that, where its meter tells other round trips
+than those on the wire, and where it costs more requests or round
 trips than estimated, or is far from its estimated read units without a note why.
 """
 
@@ -18,8 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.bound import Bound, bound
-from bench.bound_items import Items
+from bench.bound.bound import Bound, bound
+from bench.bound.items import Items
 from bench.estimates import Estimated, estimated
 from bench.estimates import table_text as estimates_text
 from bench.estimates import wrong as wrong_estimates
@@ -30,6 +31,7 @@ from bench.worlds import World, worlds
 from keygraph_resolvers import build_schema
 from keygraph_resolvers.plan.steps import steps_of, steps_text
 from tests import dynamodb_local
+from tests.documents.round_trips import RoundTrips
 
 PAGE = Path(__file__).parents[1] / "docs" / "plan.md"
 COMMAND = "python -m bench.plan_tables"
@@ -43,21 +45,20 @@ class Row:
 
     operation: Operation
     measured: Measured
+    round_trips: int
+    """On the wire: what the meter says of them has to be the same."""
     bound: Bound
 
     @property
     def is_exact(self) -> bool:
-        return (self.measured.requests, self.measured.round_trips) == (
-            self.bound.requests,
-            self.bound.round_trips,
-        )
+        return (self.measured.requests, self.round_trips) == (self.bound.requests, self.bound.round_trips)
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as the page shows it."""
         pairs = (
             (self.measured.requests, self.bound.requests),
-            (self.measured.round_trips, self.bound.round_trips),
+            (self.round_trips, self.bound.round_trips),
         )
         shown = [(f"{actual:,}", f"{least:,}", f"{actual / least:.2f}") for actual, least in pairs]
         return (self.operation.name, *shown[0], *shown[1])
@@ -85,14 +86,21 @@ async def rows_of(url: str, world: World) -> tuple[list[Row], list[Estimated]]:
     async with filled_store(url, world.graph, world.items) as store:
         for each in OPERATIONS:
             if each.world == world.name:
-                actual = await measured(schema, store, each.document, each.variables)
-                found.append(Row(each, actual, bound(schema, items, each.document, each.variables)))
+                wire = RoundTrips(store)
+                actual = await measured(schema, wire, each.document, each.variables)
+                least = bound(schema, items, each.document, each.variables)
+                found.append(Row(each, actual, len(wire.rounds), least))
         return found, await estimated(store, world)
 
 
 def unexplained(rows: Sequence[Row]) -> list[str]:
-    """What is wrong with the notes of the operations."""
-    return [
+    """What is wrong with the notes of the operations, and with what the meter says of their round trips."""
+    found = [
+        f"{row.operation.name}: {row.measured.round_trips} round trips by the meter, {row.round_trips} on the wire"
+        for row in rows
+        if row.measured.round_trips != row.round_trips
+    ]
+    return found + [
         f"{row.operation.name}: {' | '.join(row.cells[1:])}, and it has {'a' if row.is_exact else 'no'} note"
         for row in rows
         if row.is_exact == bool(row.operation.note)

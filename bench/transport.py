@@ -1,4 +1,4 @@
-"""What a request to DynamoDB costs the process that sends it, by transport: `python -m bench.transport [--uvloop]`.
+"""What a request to DynamoDB costs the process that sends it, by transport: `make bench-transport [ARGS=--uvloop]`.
 
 Processor time of this process alone: the servers are stubs in others. The transports take turns, and each number is the
 median of its turns, so that what else the machine does falls on all of them alike.
@@ -16,21 +16,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
-from botocore.credentials import ReadOnlyCredentials
-
-from bench.aiohttp_pool import AiohttpPool
 from bench.stub import stub
 from keygraph.dynamo.store import BatchGet, Prefix, Query, Request, Store
 from keygraph.dynamo.table import Key, Table
-from keygraph.engines.dynamodb.direct import DirectTransport
-from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
-from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import ClientTransport, TransportName
+from keygraph.engines.dynamodb.engine import open_dynamodb
+from keygraph.engines.dynamodb.transport import TransportName
 
 TABLE = Table("Shop", partition_key="PK", sort_key="SK")
 CLIENTS = 16
 TURNS = 9
-ON_AIOHTTP = "direct, on aiohttp"
 ON_UVLOOP = "direct, on uvloop"
 SECONDS = 0.3
 """How long a turn takes at least."""
@@ -115,26 +109,6 @@ REQUESTS: tuple[dict[str, Request[object]], ...] = (
 )
 
 
-def on_aiohttp(url: str) -> Store:
-    """The direct transport, but with aiohttp for its connections."""
-
-    async def credentials() -> Any:
-        return ReadOnlyCredentials("local", "local", None)
-
-    pool = AiohttpPool(url)
-    return DynamoDBStore(DirectTransport(pool, Signer(url, "us-east-1"), credentials, pool_only()), TABLE)
-
-
-def pool_only() -> ClientTransport:
-    """Stands where other calls would go; there are none."""
-
-    class Nobody:
-        async def close(self) -> None:
-            """Nothing is open."""
-
-    return ClientTransport(Nobody())
-
-
 async def measured(send: Callable[[], Awaitable[object]]) -> float:
     """Processor milliseconds per call, with some calls under way at once."""
     count, until = 0, time.perf_counter() + SECONDS
@@ -161,8 +135,6 @@ async def turn(url: str, requests: dict[str, Request[object]], found: Found) -> 
             name.value: await opened.enter_async_context(open_dynamodb(TABLE, url, transport=name))
             for name in TransportName
         }
-        stores[ON_AIOHTTP] = on_aiohttp(url)
-        opened.push_async_callback(stores[ON_AIOHTTP].close)
         for told, request in requests.items():
             first, *others = [await store.send(request) for store in stores.values()]
             assert all(answer == first for answer in others)
@@ -189,7 +161,7 @@ def main() -> None:
     parser.add_argument("--uvloop", action="store_true", help="also on uvloop, which must be installed")
     # It is no dependency, so nothing but its name is known here.
     uvloop: Any = importlib.import_module("uvloop") if parser.parse_args().uvloop else None
-    names = ["aioboto3", ON_AIOHTTP, "direct", *([ON_UVLOOP] if uvloop else [])]
+    names = ["aioboto3", "direct", *([ON_UVLOOP] if uvloop else [])]
     found: Found = {}
     with stub(ANSWERS[0]) as small, stub(ANSWERS[1]) as large:
         for _ in range(TURNS):

@@ -1,4 +1,5 @@
-"""Tables for the operations of `bench.operations`, with a known fan-out: items of four of the examples.
+"""Tables for the operations of `bench.operations`, with a known fan-out: items of four of the examples, and of a
+model of texts that are drafted and published.
 
 No two items of a list have the same sort key, so that a page is the same on every engine; but for Talent's lists of
 people, where those who know one thing equally well have equal keys. Which of them a page shows makes no difference here.
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from keygraph import ID, Graph, Index, Many, One, Table, many, node, one, record
 from keygraph.dynamo.items import Item
-from keygraph.graph import Graph
 from keygraph_examples import cargo, commerce, social, talent
 
 SHAPES = ((1, 1, 1), (5, 4, 3), (50, 20, 10))
@@ -20,6 +21,10 @@ SHAPES = ((1, 1, 1), (5, 4, 3), (50, 20, 10))
 
 CATEGORIES_IN_USE = 150
 """More than a batch holds."""
+LAMPS = 80
+"""More products of a tag than the first request of a filtered list looks at."""
+PRICED = "2024-12-31T00:00:00Z"
+"""Since when every product that somebody ordered has had its first price."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ def worlds(shapes: Sequence[tuple[int, int, int]] = SHAPES) -> tuple[World, ...]
         World("cargo", cargo.graph, tuple(_harbour())),
         World("talent", talent.graph, tuple(_company())),
         World("social", social.graph, tuple(_friends())),
+        World("press", press, tuple(_texts())),
     )
 
 
@@ -52,6 +58,7 @@ def worlds(shapes: Sequence[tuple[int, int, int]] = SHAPES) -> tuple[World, ...]
 def _shop(shapes: Sequence[tuple[int, int, int]]) -> Iterator[Item]:
     yield from _categories()
     yield _user("seller", 0)
+    yield from _lamps()
     for number, shape in enumerate(shapes, 1):
         yield from _customer(number, shape)
 
@@ -106,6 +113,27 @@ def _categories() -> Iterator[Item]:
         level = [child for _, child in below]
 
 
+def _lamps() -> Iterator[Item]:
+    """Products of one tag, each of which got it at another time."""
+    for number in range(LAMPS):
+        product = f"lamp-{number:03d}"
+        key = f"PRODUCT#{product}"
+        yield shop_item(
+            "Product",
+            key,
+            # Between the products of the customers.
+            index=("PRODUCT", minute(5_000 + number)),
+            productId=product,
+            name=f"Lamp {number}",
+            price=Decimal(number),
+            description="gives light",
+            sellerId="seller",
+        )
+        yield _edge(
+            "ProductTag", key, "TAG#lamp", productId=product, tagName="lamp", CreatedAt=minute(number)
+        )
+
+
 def _user(user: str, number: int) -> Item:
     return shop_item(
         "User",
@@ -140,6 +168,14 @@ def _customer(number: int, shape: tuple[int, int, int]) -> Iterator[Item]:
         for at in range(categories):
             shelf = f"shelf{(line * 7 + at) % CATEGORIES_IN_USE:03d}"
             yield _edge("ProductCategory", key, f"CATEGORY#{shelf}", productId=product, categoryId=shelf)
+        yield shop_item(
+            "PriceHistory",
+            key,
+            f"PRICE#{PRICED}",
+            productId=product,
+            timestamp=PRICED,
+            price=Decimal(line) / 8,
+        )
         for word in ("new", "round", "blue")[: 1 + line % 3]:
             yield _edge(
                 "ProductTag",
@@ -313,3 +349,58 @@ def _friends() -> Iterator[Item]:
             yield {"PK": user, "SK": liked, "timestamp": "2023-01-15T10:00:00Z"}
         followed = f"FOLLOWS#USER#p{(number * 7 + 1) % PERSONS:03d}"
         yield {"PK": user, "SK": followed, "timestamp": "2023-01-15T10:00:00Z"}
+
+
+# --- Press --------------------------------------------------------------------------------------------
+
+by_section = Index("by_section", "section", "title")
+
+
+@node("SECTION#{section_id}")
+class Section:
+    section_id: ID
+    name: str
+
+    texts: Many[Text] = many()
+
+
+@node("TEXT#{text_id}", "DRAFT", by_section("{section}", "{title}"))
+class Text:
+    """What is being written: it stands in the text's partition beside what is published of it."""
+
+    text_id: ID
+    section: Section
+    title: str
+
+    published: One[Published] = one()
+
+
+@record("{text}", "PUBLISHED")
+class Published:
+    """What the public reads of a text."""
+
+    text: Text
+    version: int
+
+
+press = Graph(
+    Table("Press", partition_key="PK", sort_key="SK", indexes=[by_section]),
+    Section,
+    Text,
+    Published,
+    type_attribute="kind",
+)
+
+TEXTS = 20
+
+
+def _texts() -> Iterator[Item]:
+    """A section with texts, of which every second one is published."""
+    section = "SECTION#s1"
+    yield {"PK": section, "SK": section, "kind": "Section", "section_id": "s1", "name": "News"}
+    for number in range(TEXTS):
+        text, title = f"TEXT#t{number:02d}", f"Title {number:02d}"
+        own = {"text_id": f"t{number:02d}", "section_id": "s1", "title": title, "section": section}
+        yield {"PK": text, "SK": "DRAFT", "kind": "Text", **own}
+        if number % 2:
+            yield {"PK": text, "SK": "PUBLISHED", "kind": "Published", "version": Decimal(number)}

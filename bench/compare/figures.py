@@ -112,3 +112,19 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 def _distinct(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class Point:
+    """One server in the measurements of growth, at one value of what varies."""
+
+    series: str
+    at: int
+    server: str
+    processor_ms: float
+    p50_ms: float
+    per_second: float
+    memory_mb: float
+    """The most that the server held while it was asked this."""
+    requests: int
+    round_trips: int

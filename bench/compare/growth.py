@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bench.compare import data
-from bench.compare.figures import percentile
+from bench.compare.figures import Point, percentile
 from bench.compare.load import WrongAnswerError
 from bench.compare.processes import DidNotStartError, forget_peak_memory, peak_memory_megabytes
 from bench.compare.queries import Query, queries
@@ -37,22 +37,6 @@ _LONG = 64
 """Of so many clients one turn is long enough."""
 SERIES = {"edges": "edges of a list", "levels": "levels of a query", "clients": "clients at once"}
 _NAMES = {server.name: server.shown_name for server in SERVERS}
-
-
-@dataclass(frozen=True)
-class Point:
-    """One server, one value of what varies."""
-
-    series: str
-    at: int
-    server: str
-    processor_ms: float
-    p50_ms: float
-    per_second: float
-    memory_mb: float
-    """The most that the server held while it was asked this."""
-    requests: int
-    round_trips: int
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from bench.compare.figures import Found
-from bench.compare.growth import Point
+from bench.compare.figures import Found, Point
 
 COLOURS = {
     "keygraph": "#c2185b",

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 _log = logging.getLogger(__name__)
 
 COLLECTED_AFTER = (50_000, 10, 10)
-"""The thresholds of garbage collection, measured by `bench/process.py`."""
+"""The thresholds of garbage collection, measured in `docs/performance.md`, "The server process"."""
 
 
 def begin_serving() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from graphql import parse, validate
 
+from bench.compare.figures import Point
 from bench.compare.growth import (
     EDGES,
     LEVELS,
     SERIES,
-    Point,
     depth,
     fan_out,
     growth_text,

@@ -7,17 +7,23 @@ an item tells one round trip after the item was asked for. Neither the plan nor 
 
 - Each partition of a list and each range of it is one request, and so is each that is counted.
 - Items that must be read by key are a request for every hundred in a round trip, of whatever type they are and
-  whatever asks for them.
+  whatever asks for them. So are lists of the table whose key is whole (`One` under a fixed sort key, `eq` on every part
+  of it) and that no client filters, and their counts.
 - Of a node that the model gathers (`gather=True`), what is wanted in one round trip of its item and of its lists that
-  are read forward takes one request for each run of items that stand side by side.
+  no argument narrows takes one request for each run of items that stand side by side, and one more where lists are cut off at both ends of a run,
+  since it is read in one direction.
+- A range that has no key is not read.
 - Nothing is read twice, and nothing is read that a key or an item at hand tells. A list that was read answers every
-  page of the same range in the same direction that goes no further; one that was read to its end answers every part of
-  it, and its count.
+  page of the same range in the same direction that goes no further, and edges to named nodes that it has; one that was
+  read to its end answers every part of it, its count, and every edge to a named node.
+- A filtered list is read until its page is filled, one request after the other: the first looks at three items for each
+  that is wanted and at 32 at least, each further one at twice as many as the one before, up to 1,024. Nothing but what
+  its own items lead to waits for it.
 - The round trips are the longest chain of keys of which each is told by what the one before has found.
 
 What the bound does not know, and so believes to cost nothing, or to cost something that it need not:
 
-- A page ends at 1 MB, and a filter makes a page look at more than it shows: both take more requests.
+- A page ends at 1 MB, which takes more requests.
 - Two ranges of one partition may be one Query also where the model does not gather the node.
 - A count is asked for at the same time as a page, although the page may come to the end of its list and tell it.
 - What is read ahead under a node that turns out not to exist is counted, although nobody needed it.
@@ -26,12 +32,13 @@ What the bound does not know, and so believes to cost nothing, or to cost someth
 - All of a round trip is there before the next one begins. Where answers come one by one, an item may be asked for that
   a slower list is about to bring.
 
-It refuses what it cannot walk: cursors, methods that give nodes, indexes that project a part of the items.
+It refuses what it cannot walk: cursors, methods that give nodes, indexes that project a part of the items, filtered
+lists over shards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -44,12 +51,14 @@ from graphql import (
     get_named_type,
 )
 
-from bench.bound_document import WalkedDocument
-from bench.bound_items import Items
-from bench.bound_requests import Requests, RoundTrip
+from bench.bound.document import WalkedDocument
+from bench.bound.items import Items
+from bench.bound.requests import Requests, RoundTrip
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.table import Key
+from keygraph.dynamo.table import Key, KeyValue
+from keygraph.keys.template import Template
 from keygraph.lists.listing import NeighbourList, bind
+from keygraph.lists.ranges import Span, beginning_with
 from keygraph.model.members import End
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
@@ -266,18 +275,21 @@ class _Walk:
             raise ValueError("the bound knows no cursors")
         if not path.tells_all:
             raise ValueError(f"the bound knows whole items alone, and {path.keys.index_name} has parts")
+        narrowed = narrowings(self._graph, path, given)
         neighbours = bind(
             self._graph,
             path,
             owner,
             required_texts(self._graph, path, given),
-            narrowings(self._graph, path, given),
+            narrowed,
             condition(self._graph, path, given.get("where")),
         )
+        # What is left out of a list may stand between it and its owner, which nobody knows beforehand.
+        beside = None if narrowed else owner
         type_ = cast(GraphQLObjectType, get_named_type(definition.type))
         if path.is_one:
             self._requests.page(
-                neighbours, 1, True, owner, partial(self._each, type_, path.record, node.selection_set)
+                neighbours, 1, True, beside, partial(self._each, type_, path.record, node.selection_set)
             )
             return
         from_end = given.get("last") is not None
@@ -303,9 +315,9 @@ class _Walk:
         if given.get("to") is not None:
             self._edges_to(neighbours, owner or (), given["to"], size, forward, go_on)
             return
-        if has_page and size:
+        if has_page and size + looks_on:
             self._requests.page(
-                neighbours, size + looks_on, forward, owner, lambda items: go_on(items[:size])
+                neighbours, size + looks_on, forward, beside, lambda items: go_on(items[:size])
             )
         if has_total:
             self._requests.count(neighbours)
@@ -319,24 +331,31 @@ class _Walk:
         forward: bool,
         go_on: Callable[[list[Item]], None],
     ) -> None:
-        """Reads the edges to some nodes, where the two ends make the whole table key."""
+        """Reads the edges to some nodes: by their keys where the two ends make these, else by a range for each node."""
         path = neighbours.path
-        if not path.finds_by_node:
-            raise ValueError(f"the bound knows edges by their keys alone, not those of {path.record.name}")
-        keys: dict[Key, None] = {}
+        ends = []
         for text in ids:
             record, identity = read_global_id(self._graph, text)
-            end = path.record.ends[cast(str, path.far_end)]
-            texts = path.edge_texts(owner, end.identity_of(record, identity))
-            own = tuple(texts[slot.name] for slot in path.record.identity)
-            keys |= dict.fromkeys(self._graph.table_keys(path.record, own))
+            ends.append(
+                path.edge_texts(
+                    owner, path.record.ends[cast(str, path.far_end)].identity_of(record, identity)
+                )
+            )
 
-        def arrived() -> None:
-            items = [item for key in keys if (item := self._items.get(key)) and neighbours.covers(item)]
+        def arrived(items: list[Item]) -> None:
             items.sort(key=lambda item: neighbours.order_of(neighbours.place_of(item)), reverse=not forward)
             go_on(items[:size])
 
-        self._requests.get(list(keys), arrived)
+        if not path.finds_by_node:
+            ranges = dict.fromkeys(each for texts in ends for each in _ranges_between(path, texts))
+            self._requests.edges_between(neighbours, ranges, arrived)
+            return
+        identities = [tuple(texts[slot.name] for slot in path.record.identity) for texts in ends]
+        keys = list(
+            dict.fromkeys(key for each in identities for key in self._graph.table_keys(path.record, each))
+        )
+        there = [item for key in keys if (item := self._items.get(key)) and neighbours.covers(item)]
+        self._requests.edges(neighbours, keys, partial(arrived, there))
 
     def _shown(
         self,
@@ -363,3 +382,20 @@ class _Walk:
     ) -> None:
         for item in items:
             self._whole(_Object(type_, record, record.identity_of(item)), item, selected)
+
+
+def _ranges_between(
+    path: AccessPath, texts: Mapping[str, str]
+) -> Iterator[tuple[str | None, KeyValue, Span]]:
+    """Where the edges between two nodes stand: an index, a partition of it, and a span there."""
+    keys = path.keys_of_both_ends
+    if keys is None:
+        raise ValueError(f"no key of {path.record.name} tells both its ends")
+    head, rest = (keys.sort or Template(())).head(texts)
+    prefix = head.render(texts) or ""
+    for shard in range(keys.shards or 1):
+        shards = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
+        partition = keys.partition.render({**texts, **shards})
+        if partition:
+            span = beginning_with(prefix) if rest.tokens or not prefix else Span(prefix, prefix)
+            yield keys.index_name, partition, span

@@ -8,6 +8,7 @@ from typing import cast
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Table
 from keygraph.lists.listing import NeighbourList
+from keygraph.lists.ranges import Span
 
 
 class Items:
@@ -32,8 +33,20 @@ class Items:
         return self._by_key.get(key)
 
     def keys_beside(self, key: Key) -> list[Key]:
-        """The keys of the items in the partition of one, in their order."""
-        return sorted(self.table.key_of(item) for item in self._partitions.get((None, key[0]), ()))
+        """The keys of the items in the partition of one."""
+        return [self.table.key_of(item) for item in self._partitions.get((None, key[0]), ())]
+
+    def in_range(self, neighbours: NeighbourList, partition: KeyValue) -> list[Item]:
+        """What stands in the range of a list in one of its partitions, in its order."""
+        found = self._partitions.get((neighbours.index_name, partition), ())
+        read = [item for item in found if neighbours.reads(neighbours.sort_of(item))]
+        return sorted(read, key=neighbours.path.position_of)
+
+    def in_span(self, index: str | None, partition: KeyValue, span: Span) -> list[Item]:
+        """What stands in a part of a partition of the table or of an index."""
+        keys = self.table.keyed(index).keys
+        found = self._partitions.get((index, partition), ())
+        return [item for item in found if len(keys) == 1 or span.contains(cast(KeyValue, item[keys[1].name]))]
 
     def of(self, neighbours: NeighbourList) -> list[Item]:
         """The items of a list in the order of its sort key."""

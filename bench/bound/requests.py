@@ -1,0 +1,369 @@
+"""The requests of the bound's naive reader: what it has to ask for in each round trip, and what has come.
+
+Nothing is asked for twice. All of a round trip is there before what waits for it goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import TypeAlias
+
+from bench.bound.items import Items
+from keygraph.dynamo.conditions import Condition
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key, KeyValue
+from keygraph.graph import Graph
+from keygraph.lists.listing import NeighbourList
+from keygraph.lists.ranges import Span
+
+BATCH_KEYS = 100
+"""DynamoDB's limit on the keys of a BatchGetItem."""
+SEARCH_LIMITS = (32, 1_024)
+"""How many items the first request of a filtered list looks at, or three for each that is wanted, and the most that
+those after it look at, of which each looks at twice as many as the one before."""
+_ALL = sys.maxsize
+"""How many items are wanted of a range that is read to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """What has to be asked for at the same time."""
+
+    ranges: int
+    """The further pages of filtered lists among them."""
+    counts: int
+    keys: int
+
+    @property
+    def requests(self) -> int:
+        return self.ranges + self.counts + -(-self.keys // BATCH_KEYS)
+
+
+GoOn: TypeAlias = Callable[[], None]
+"""What is done when something has come."""
+GoOnWith: TypeAlias = Callable[[list[Item]], None]
+"""What is done with the items of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What one Query reads."""
+
+    index: str | None
+    partition: KeyValue
+    span: Span
+    forward: bool
+    conditions: tuple[Condition | None, Condition | None] = (None, None)
+
+
+@dataclass(slots=True)
+class _Part:
+    """A node's item, or a page of a list, in the partition of a node that the model gathers."""
+
+    keys: set[Key]
+    """Of the items that it shows; where a list has none, the key at which its range begins."""
+    forward: bool = True
+    is_cut: bool = False
+    """Whether the list has more items than the page: where they begin is known only by reading up to there."""
+
+
+@dataclass(slots=True)
+class _Level:
+    """What is asked for in one round trip, and what goes on when it has come."""
+
+    keys: dict[Key, None] = field(default_factory=dict)
+    ranges: dict[_Range, int] = field(default_factory=dict)
+    """With how many items are wanted of each."""
+    searches: int = 0
+    """Requests of filtered lists."""
+    counts: int = 0
+    gathered: dict[Key, dict[Key | _Range, _Part]] = field(default_factory=dict)
+    """By the keys of nodes that are gathered: what is read of their partitions."""
+    whole: list[tuple[NeighbourList, Span]] = field(default_factory=list)
+    """The lists that are read to their end."""
+    items: dict[Key, Item] = field(default_factory=dict)
+    """The items that the ranges give, as far as they are shown."""
+    later: list[GoOn] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Search:
+    """A filtered list that is being read."""
+
+    size: int
+    requests: int
+    """How many are still to be sent."""
+    items: list[Item]
+    waiting: list[GoOnWith]
+
+
+class Requests:
+    """What is asked for while an operation is walked, a round trip at a time."""
+
+    def __init__(self, graph: Graph, items: Items) -> None:
+        self._graph = graph
+        self._items = items
+        self._at_hand: dict[Key, Item | None] = {}
+        """What has come: items, and keys under which there is none."""
+        self._ranges: dict[_Range, int] = {}
+        """How many items of each range have come."""
+        self._read_whole: list[tuple[NeighbourList, Span]] = []
+        """The lists of which all has come."""
+        self._searches: dict[_Range, _Search] = {}
+        """The filtered lists of which a part is still to come."""
+        self._counted: set[_Range] = set()
+        self._level = _Level()
+
+    def round_trips(self, start: GoOn) -> tuple[RoundTrip, ...]:
+        """The round trips in which something is asked for, from what starts to the last that goes on."""
+        levels = []
+        now = [start]
+        while now:
+            level = self._level = _Level()
+            for go_on in now:
+                go_on()
+            made = self._asked(level)
+            if made.requests:
+                levels.append(made)
+            # Nothing of this round trip is at hand before all of it was asked for.
+            self._at_hand |= {key: self._items.get(key) for key in level.keys}
+            self._at_hand |= level.items
+            self._ranges |= level.ranges
+            self._read_whole += level.whole
+            now = level.later
+        return tuple(levels)
+
+    # --- Items by their keys --------------------------------------------------------------------------
+
+    def has_come(self, keys: Sequence[Key]) -> bool:
+        """Whether it is known of each key what stands there."""
+        return all(key in self._at_hand for key in keys)
+
+    def get(self, keys: Sequence[Key], go_on: GoOn) -> None:
+        """Gets items by their keys; what has come already is not got again."""
+        missing = [key for key in keys if key not in self._at_hand]
+        if not missing:
+            go_on()
+            return
+        self._level.keys |= dict.fromkeys(missing)
+        self._level.later.append(go_on)
+
+    def get_with_lists(self, keys: Sequence[Key], go_on: GoOn) -> None:
+        """Gets the item of a node that the model gathers: one Query may read it together with the node's lists."""
+        self.get(keys, go_on)
+        self._gather(keys[0], keys[0], _Part({key for key in keys if self._items.get(key) is not None}))
+
+    def edges(self, neighbours: NeighbourList, keys: Sequence[Key], go_on: GoOn) -> None:
+        """Gets those items of a list that stand at some keys."""
+        if self._is_whole(neighbours):
+            go_on()
+        else:
+            self.get(keys, go_on)
+
+    def edges_between(
+        self,
+        neighbours: NeighbourList,
+        ranges: Iterable[tuple[str | None, KeyValue, Span]],
+        go_on: GoOnWith,
+    ) -> None:
+        """Reads those items of a list that stand in some ranges: an index, a partition and a span each."""
+        found, is_waiting = [], False
+        is_whole = self._is_whole(neighbours)
+        for index, partition, span in ranges:
+            items = [item for item in self._items.in_span(index, partition, span) if neighbours.covers(item)]
+            found += items
+            wanted = _Range(index, partition, span, True)
+            if not is_whole and wanted not in self._ranges:
+                is_waiting = True
+                self._level.ranges[wanted] = _ALL
+                self._level.items |= {self._items.table.key_of(item): item for item in items}
+        if is_waiting:
+            self._level.later.append(partial(go_on, found))
+        else:
+            go_on(found)
+
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def page(
+        self,
+        neighbours: NeighbourList,
+        size: int,
+        forward: bool,
+        owner: tuple[str, ...] | None,
+        go_on: GoOnWith,
+    ) -> None:
+        """Reads a page; what has come already is not read again."""
+        ranges = [
+            _Range(neighbours.index_name, partition, neighbours.span, forward, _conditions(neighbours))
+            for partition in neighbours.partitions
+        ]
+        items = self._items.of(neighbours)
+        page = (items if forward else items[::-1])[:size]
+        missing = [each for each in ranges if self._ranges.get(each, 0) < size]
+        if not missing or neighbours.span.is_empty or self._is_whole(neighbours):
+            go_on(page)
+            return
+        gathering = self._gathering(neighbours, owner)
+        keys = keys_of(neighbours)
+        if keys is not None:
+            if gathering is not None and not self.has_come(keys):
+                self._gather(gathering, keys[0], _Part({key for key in keys if self._items.get(key)}))
+            self.get(keys, partial(go_on, page))
+            return
+        if neighbours.is_searched:
+            self._search(neighbours, ranges, size, page, go_on)
+            return
+        arriving = {self._items.table.key_of(item): item for item in page}
+        for each in missing:
+            self._level.ranges[each] = max(size, self._level.ranges.get(each, 0))
+            if gathering is not None:
+                shown = set(arriving) or {(each.partition, each.span.low or "")}
+                self._gather(gathering, each, _Part(shown, forward, is_cut=len(items) > size))
+        if len(items) < size:
+            self._level.whole.append((neighbours, neighbours.span))
+        self._level.items |= arriving
+        self._level.later.append(partial(go_on, page))
+
+    def count(self, neighbours: NeighbourList) -> None:
+        """Counts a list, unless it has come whole or was counted before."""
+        if neighbours.span.is_empty or self._is_whole(neighbours):
+            return
+        keys = keys_of(neighbours)
+        if keys is not None:
+            self.get(keys, lambda: None)
+            return
+        for partition in neighbours.partitions:
+            counted = _Range(neighbours.index_name, partition, neighbours.span, True, _conditions(neighbours))
+            if counted not in self._counted:
+                self._counted.add(counted)
+                self._level.counts += 1
+
+    def _is_whole(self, neighbours: NeighbourList) -> bool:
+        """Whether a list has come of which this one is a part."""
+        return any(
+            (whole.index_name, whole.partitions) == (neighbours.index_name, neighbours.partitions)
+            and whole.path.record is neighbours.path.record
+            and neighbours.span.within(span) == neighbours.span
+            for whole, span in self._read_whole
+        )
+
+    # --- Filtered lists -------------------------------------------------------------------------------
+
+    def _search(
+        self,
+        neighbours: NeighbourList,
+        ranges: Sequence[_Range],
+        size: int,
+        page: list[Item],
+        go_on: GoOnWith,
+    ) -> None:
+        """Reads a filtered page: a request after the other, each a round trip, until it is filled or the range ends."""
+        if len(ranges) > 1:
+            raise ValueError("the bound knows filtered lists of one partition alone")
+        [searched] = ranges
+        search = self._searches.get(searched)
+        if search is not None and search.size >= size:
+            search.waiting.append(lambda items: go_on(items[:size]))
+            return
+        requests = self._searches_for(neighbours, searched, size)
+        search = self._searches[searched] = _Search(size, requests, page, [go_on])
+        self._go_on_searching(searched, search)
+
+    def _go_on_searching(self, searched: _Range, search: _Search) -> None:
+        if search.requests:
+            search.requests -= 1
+            self._level.searches += 1
+            self._level.later.append(partial(self._go_on_searching, searched, search))
+            return
+        self._ranges[searched] = max(search.size, self._ranges.get(searched, 0))
+        self._at_hand |= {self._items.table.key_of(item): item for item in search.items}
+        if self._searches.get(searched) is search:
+            del self._searches[searched]
+        for go_on in search.waiting:
+            go_on(search.items)
+
+    def _searches_for(self, neighbours: NeighbourList, searched: _Range, size: int) -> int:
+        """How many requests find so many items that pass the filter."""
+        looked_at = self._items.in_range(neighbours, searched.partition)
+        if not searched.forward:
+            looked_at.reverse()
+        least, most = SEARCH_LIMITS
+        limit, wanted, requests = max(least, min(3 * size, most)), size, 0
+        while True:
+            requests += 1
+            wanted -= sum(neighbours.covers(item) for item in looked_at[:limit])
+            # A request that looks at the last item as the last it may does not know that it is the last one.
+            if wanted <= 0 or len(looked_at) < limit:
+                return requests
+            looked_at = looked_at[limit:]
+            limit = min(2 * limit, most)
+
+    # --- Nodes with their lists -----------------------------------------------------------------------
+
+    def _gathering(self, neighbours: NeighbourList, owner: tuple[str, ...] | None) -> Key | None:
+        """The key of the node with which a list may be read; None where it has to be read apart."""
+        record = neighbours.path.owner
+        if record is None or not record.gathers or not owner or neighbours.index_name is not None:
+            return None
+        [node] = self._graph.table_keys(record, owner)
+        return node if neighbours.partitions == node[:1] and not neighbours.is_searched else None
+
+    def _gather(self, node: Key, wanted: Key | _Range, part: _Part) -> None:
+        parts = self._level.gathered.setdefault(node, {})
+        found = parts.get(wanted)
+        if found is not None:
+            part = _Part(found.keys | part.keys, part.forward, found.is_cut and part.is_cut)
+        parts[wanted] = part
+
+    def _asked(self, level: _Level) -> RoundTrip:
+        """What a round trip asks for, with that as one which stands side by side in a gathered node's partition."""
+        ranges, keys = len(level.ranges) + level.searches, len(level.keys)
+        for node, parts in level.gathered.items():
+            read = [part for wanted, part in parts.items() if isinstance(wanted, _Range)]
+            if not read:
+                continue
+            ranges -= len(read)
+            alone = [part for wanted, part in parts.items() if not isinstance(wanted, _Range)]
+            # What does not stand beside the lists costs least in the batch of the others.
+            while beside := [
+                each for each in alone if self._runs(node, [*read, each]) <= self._runs(node, read)
+            ]:
+                read.append(beside[0])
+                alone.remove(beside[0])
+                keys -= 1
+            ranges += self._runs(node, read)
+        return RoundTrip(ranges, level.counts, keys)
+
+    def _runs(self, node: Key, parts: Sequence[_Part]) -> int:
+        """How many Queries read these parts of a node's partition without any other item.
+
+        One reads forward or backward, and so at most one page is cut at each of its ends.
+        """
+        wanted = set[Key]().union(*(part.keys for part in parts))
+        beside = sorted(wanted.union(self._items.keys_beside(node)))
+        queries = 0
+        for is_wanted, run in groupby(beside, lambda key: key in wanted):
+            if is_wanted:
+                keys = set(run)
+                queries += max(1, len({part.forward for part in parts if part.is_cut and part.keys & keys}))
+        return queries
+
+
+def keys_of(neighbours: NeighbourList) -> list[Key] | None:
+    """The keys of all that a list can have; None where they are more than one in each partition, or not known."""
+    span = neighbours.span
+    if neighbours.index_name is not None or neighbours.is_searched:
+        return None
+    if not neighbours.has_sort_key:
+        return [(partition,) for partition in neighbours.partitions]
+    if span.low is None or span.low != span.high or span.below:
+        return None
+    return [(partition, span.low) for partition in neighbours.partitions]
+
+
+def _conditions(neighbours: NeighbourList) -> tuple[Condition | None, Condition | None]:
+    return neighbours.filter, neighbours.condition

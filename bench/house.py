@@ -1,0 +1,286 @@
+"""The house: what a nested query passes on its way, how many lines there are, and who imports whom.
+
+    python -m bench.house
+
+prints the trace of one warm query, the lines of `keygraph/` and `resolvers/`, the circles of imports, the folders that
+import each other, the size of the largest folder, and what the import rules say. tests/bench/test_house.py holds the
+limits.
+
+How the trace counts. The query is asked over HTTP, through the server's ASGI application in this process, on the
+embedded engine with the shop's sample: one order of a user, its only item, and the product. It is asked three times,
+and the fourth time under `sys.setprofile`.
+
+- A *module* is one of keygraph, keygraph_resolvers, keygraph_server or keygraph_examples of which a function is called.
+- A *function* is told from others by its module and its qualified name. Comprehensions and lambdas are functions too;
+  the methods that dataclasses generate are not. Each resumption of a coroutine or a generator is a call of it.
+- A *move* is a call whose caller is in another module; the return from such a call is a second one. The caller is the
+  next function of these packages further up the stack, so that library code between two of them is no stop. A call
+  without any above it, as the event loop makes it, is no move.
+
+Counted so, commit f30b2ba, before the rooms, passed 54 modules and 289 functions with 710 moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import grimp
+from starlette.types import Message, Receive, Send
+
+from keygraph_server.app import create_app
+from keygraph_server.first_start import make_sample_file
+from keygraph_server.models import load_model
+from keygraph_server.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("keygraph", "keygraph_resolvers", "keygraph_server", "keygraph_examples")
+"""What is installed."""
+COUNTED_FOLDERS = ("keygraph", "resolvers")
+LINES_BEFORE = 24_415
+"""The lines of these folders at commit f30b2ba: 17,114 in keygraph, 7,301 in resolvers."""
+LINES_WANTED = LINES_BEFORE - 2_500
+
+DOCUMENT = (
+    '{ user(userId: "12345") { name orders(first: 1) { nodes { orderId items { nodes { name } } } } } }'
+)
+"""One order with one item: more of them repeat moves, and pass no other module."""
+_WARM_UP = 3
+
+
+# --- The trace ----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Trace:
+    """What a thread passes while it is traced."""
+
+    modules: dict[str, None] = field(default_factory=dict)
+    """In the order in which they are entered first."""
+    functions: set[tuple[str, str]] = field(default_factory=set)
+    moves: int = 0
+
+    def note(self, frame: FrameType, event: str, argument: Any) -> None:
+        """Notes a call or a return, as `sys.setprofile` tells it."""
+        module = _module_of(frame)
+        if module is None or event not in ("call", "return"):
+            return
+        if event == "call":
+            self.modules.setdefault(module)
+            if not frame.f_code.co_filename.startswith("<"):
+                self.functions.add((module, frame.f_code.co_qualname))
+        self.moves += _caller_of(frame) not in (module, None)
+
+
+def _module_of(frame: FrameType) -> str | None:
+    """The module that a frame runs; None where it is none of our packages."""
+    name = str(frame.f_globals.get("__name__", ""))
+    return name if name.partition(".")[0] in PACKAGES else None
+
+
+def _caller_of(frame: FrameType) -> str | None:
+    """The module of the next frame of our packages further up; None where there is none."""
+    above = frame.f_back
+    while above is not None:
+        module = _module_of(above)
+        if module is not None:
+            return module
+        above = above.f_back
+    return None
+
+
+@contextmanager
+def tracing() -> Iterator[Trace]:
+    """Traces this thread while it is entered."""
+    before = sys.getprofile()
+    trace = Trace()
+    sys.setprofile(trace.note)
+    try:
+        yield trace
+    finally:
+        sys.setprofile(before)
+
+
+def nested_query_trace() -> Trace:
+    """The trace of the nested query, warm."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "commerce.sqlite"
+        settings = Settings(store=f"sqlite:{file}")
+        make_sample_file(load_model(settings.model), file)
+        return asyncio.run(_traced(settings))
+
+
+async def _traced(settings: Settings) -> Trace:
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        for _ in range(_WARM_UP):
+            await _ask(app)
+        with tracing() as trace:
+            answer = await _ask(app)
+    [order] = answer["data"]["user"]["orders"]["nodes"]
+    assert [item["name"] for item in order["items"]["nodes"]], answer
+    return trace
+
+
+async def _ask(app: Callable[[Message, Receive, Send], Any]) -> Any:
+    """Sends the query as a server of ASGI does. Returns the answer."""
+    body = json.dumps({"query": DOCUMENT}).encode()
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        if not waiting:
+            # A client that stays connected says nothing more.
+            await asyncio.Event().wait()
+        return waiting.pop()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/graphql",
+        "raw_path": b"/graphql",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"content-type", b"application/json"), (b"accept", b"application/json")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8000),
+        "state": {},
+    }
+    await app(scope, receive, send)
+    return json.loads(b"".join(message.get("body", b"") for message in sent))
+
+
+# --- Lines --------------------------------------------------------------------------------------------
+
+
+def lines_of(folder: Path) -> int:
+    """The lines of the Python files in a folder and below it."""
+    return sum(len(file.read_text("utf-8").splitlines()) for file in folder.rglob("*.py"))
+
+
+# --- Imports ------------------------------------------------------------------------------------------
+
+
+def imports() -> dict[str, set[str]]:
+    """Which modules each module of our packages and of bench imports.
+
+    Imports inside functions and under TYPE_CHECKING count.
+    """
+    graph = grimp.build_graph(*PACKAGES, "bench", cache_dir=None)
+    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+
+def folder_sizes(modules: Iterable[str]) -> Counter[str]:
+    """How many modules each folder has, its `__init__` not counted."""
+    folders = {module for module in modules if _is_package(module)}
+    return Counter(module.rpartition(".")[0] for module in modules if module not in folders)
+
+
+def circles(imported: Mapping[str, set[str]]) -> list[list[str]]:
+    """The groups of modules of which each reaches every other through imports."""
+    reached = {module: _reached_from(module, imported) for module in imported}
+    groups = {
+        frozenset(other for other in reached[module] if module in reached[other])
+        for module in imported
+        if module in reached[module]
+    }
+    return sorted(sorted(group) for group in groups)
+
+
+def _reached_from(module: str, imported: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = imported.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def two_way_folders(imported: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+    """The pairs of folders of which each imports the other.
+
+    A module that lies directly in a package stands for itself: `keygraph.graph` may import rooms that import
+    `keygraph.errors`.
+    """
+    arrows = {(room_of(module), room_of(other)) for module, others in imported.items() for other in others}
+    rooms = sorted({room for arrow in arrows for room in arrow})
+    return [(one, other) for one, other in combinations(rooms, 2) if {(one, other), (other, one)} <= arrows]
+
+
+def room_of(module: str) -> str:
+    """The folder of a module; a module that lies directly in a package is its own."""
+    folder = module if _is_package(module) else module.rpartition(".")[0]
+    return folder if "." in folder else module
+
+
+def _is_package(module: str) -> bool:
+    if module.partition(".")[0] in ("keygraph", "bench"):
+        return (ROOT / module.replace(".", "/")).is_dir()
+    return any(
+        (ROOT / top / module.replace(".", "/")).is_dir() for top in ("resolvers", "server", "examples")
+    )
+
+
+def import_rules() -> tuple[bool, str]:
+    """Whether import-linter's contracts are kept, and what it says of them."""
+    wide = {**os.environ, "COLUMNS": "1000"}
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=wide)
+    said = [
+        line for line in done.stdout.splitlines() if line.endswith("BROKEN") or line.startswith("Contracts:")
+    ]
+    return done.returncode == 0, "\n".join(said) or done.stderr.strip()
+
+
+# --- The report ---------------------------------------------------------------------------------------
+
+
+def report_lines() -> Iterator[str]:
+    """The report, line by line."""
+    trace = nested_query_trace()
+    yield f"{DOCUMENT}, asked over HTTP, passes"
+    yield from (f"  {number:2} {module}" for number, module in enumerate(trace.modules, 1))
+    yield f"{len(trace.modules)} modules, {len(trace.functions)} functions, {trace.moves} moves between modules"
+    yield ""
+    counts = {folder: lines_of(ROOT / folder) for folder in COUNTED_FOLDERS}
+    total = sum(counts.values())
+    shown = " + ".join(f"{count:,} in {folder}" for folder, count in counts.items())
+    yield f"{total:,} lines ({shown}); they were {LINES_BEFORE:,} ({total - LINES_BEFORE:+,}); wanted: at most {LINES_WANTED:,}"
+    yield ""
+    imported = imports()
+    yield from _listed("import circles (wanted: 0)", [" ".join(circle) for circle in circles(imported)])
+    yield from _listed(
+        "pairs of folders that import each other (wanted: 0)",
+        [" and ".join(pair) for pair in two_way_folders(imported)],
+    )
+    [(folder, size)] = folder_sizes(imported).most_common(1)
+    yield f"{size} modules in the largest folder, {folder}"
+    yield import_rules()[1]
+
+
+def _listed(name: str, found: Sequence[str]) -> Iterator[str]:
+    yield f"{len(found)} {name}"
+    yield from (f"  {each}" for each in found)
+
+
+if __name__ == "__main__":
+    print("\n".join(report_lines()))

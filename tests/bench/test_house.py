@@ -1,0 +1,162 @@
+"""The house: what a nested query passes stays few, is told as it is, and nothing imports in circles.
+
+`python -m bench.house` prints what these tests hold.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable
+
+import pytest
+
+import keygraph_resolvers
+from bench.house import (
+    ROOT,
+    Trace,
+    circles,
+    folder_sizes,
+    import_rules,
+    imports,
+    nested_query_trace,
+    tracing,
+    two_way_folders,
+)
+from keygraph_server.settings import Settings, environment_name
+
+MOST_MODULES = 25
+MOST_MOVES = 250
+MOST_IN_A_FOLDER = 14
+
+_NAME = r"`(?:keygraph|keygraph_resolvers|keygraph_server)(?:\.\w+)+`"
+_TOLD = re.compile(rf"^ *(?:[-*] |\d+\. )?({_NAME}(?:,\s+{_NAME})*):\s", re.MULTILINE)
+"""How a text tells the way of a query: a line for each step, `keygraph_resolvers.plan.documents`: what it does. A line
+may name several modules, with commas between them, and stand in a list."""
+
+
+def told_modules(text: str) -> list[str]:
+    """The modules of the way that a text tells, in its order."""
+    return [name.strip("`") for line in _TOLD.findall(text) for name in re.findall(_NAME, line)]
+
+
+# --- The trace ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in Settings.model_fields:
+            patch.delenv(environment_name(name), raising=False)
+        return nested_query_trace()
+
+
+def test_a_nested_query_passes_few_modules(trace: Trace) -> None:
+    """Whoever follows a query would have to open more files than they can keep in mind."""
+    assert len(trace.modules) <= MOST_MODULES, list(trace.modules)
+
+
+def test_a_nested_query_moves_little_between_modules(trace: Trace) -> None:
+    """Modules on a query's way would call each other back and forth, so that none can be read alone."""
+    assert trace.moves <= MOST_MOVES
+
+
+@pytest.mark.parametrize("place", ["the docstring of keygraph_resolvers", "the README"])
+def test_the_way_of_a_query_is_told_as_it_is(trace: Trace, place: str) -> None:
+    """Whoever reads where a query goes would look for it where it never comes."""
+    if place == "the README":
+        _, _, text = (ROOT / "README.md").read_text("utf-8").partition("\n## Where each thing lives\n")
+        text = text.partition("\n## ")[0]
+    else:
+        text = keygraph_resolvers.__doc__ or ""
+    assert told_modules(text) == list(trace.modules)
+
+
+# --- Imports ------------------------------------------------------------------------------------------
+
+
+def test_nothing_imports_in_circles() -> None:
+    """A module could not be understood, or loaded, without those that are built on it."""
+    assert circles(imports()) == []
+
+
+def test_folders_import_each_other_one_way() -> None:
+    """A folder could not be understood without those that are built on it."""
+    assert two_way_folders(imports()) == []
+
+
+def test_folders_are_small() -> None:
+    """A folder would have more modules than can be looked over."""
+    sizes = folder_sizes(imports())
+    assert {folder: size for folder, size in sizes.items() if size > MOST_IN_A_FOLDER} == {}
+
+
+def test_the_import_rules_are_kept() -> None:
+    """A package would know what it is to know nothing of."""
+    is_kept, said = import_rules()
+    assert is_kept, said
+
+
+# --- How it is counted --------------------------------------------------------------------------------
+
+
+def module(name: str, source: str, **known: Callable[..., object]) -> types.ModuleType:
+    """A module of that name with that source, which is not imported."""
+    made = types.ModuleType(name)
+    made.__dict__.update(known)
+    exec(compile(source, f"{name}.py", "exec"), made.__dict__)
+    return made
+
+
+def test_moves_go_there_and_back() -> None:
+    """The report would count calls inside of a module as moves, or take what a library calls for none."""
+    inner = module(
+        "keygraph.inner", "def double(number): return own(number)\ndef own(number): return 2 * number"
+    )
+    outer = module(
+        "keygraph_resolvers.outer",
+        "def all_doubled(numbers): return list(map(double, numbers))",
+        double=inner.double,
+    )
+    with tracing() as found:
+        assert outer.all_doubled([1, 2, 3]) == [2, 4, 6]
+    assert list(found.modules) == ["keygraph_resolvers.outer", "keygraph.inner"]
+    assert found.functions == {
+        ("keygraph_resolvers.outer", "all_doubled"),
+        ("keygraph.inner", "double"),
+        ("keygraph.inner", "own"),
+    }
+    # Three calls, and their three returns.
+    assert found.moves == 6
+
+
+def test_circles_and_arrows_both_ways_are_found() -> None:
+    """The report would say that there are none."""
+    imported = {
+        "keygraph": {"keygraph.graph"},
+        "keygraph.graph": {"keygraph.keys.text", "keygraph.errors"},
+        "keygraph.keys.text": {"keygraph.errors", "keygraph.model.paths"},
+        "keygraph.model.paths": {"keygraph.keys.types"},
+        "keygraph.model.records": {"keygraph.model.readers"},
+        "keygraph.model.readers": {"keygraph.model.records"},
+    }
+    assert circles(imported) == [["keygraph.model.readers", "keygraph.model.records"]]
+    assert two_way_folders(imported) == [("keygraph.keys", "keygraph.model")]
+
+
+def test_the_told_way_is_found() -> None:
+    """A text would be held against nothing."""
+    text = """A request passes
+
+    1. `keygraph_server.app`: routes, see `keygraph_server.other`: it is no line of its own.
+    2. `keygraph_resolvers.plan.documents`,
+       `keygraph_resolvers.plan.compile`: the plan.
+- `keygraph.engines.sqlite.engine`: the rows
+and `keygraph.graph`: is none.
+"""
+    assert told_modules(text) == [
+        "keygraph_server.app",
+        "keygraph_resolvers.plan.documents",
+        "keygraph_resolvers.plan.compile",
+        "keygraph.engines.sqlite.engine",
+    ]
