@@ -30,16 +30,17 @@ from keygraph.dynamo.conditions import (
     Path,
 )
 from keygraph.dynamo.items import TypedValue, Value, to_typed
-from keygraph.dynamo.limits import refuse_crossed_bounds, refuse_deep_path, refuse_prefix, refuse_unordered
+from keygraph.dynamo.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS, IN_VALUES
+from keygraph.dynamo.read_rules import (
+    refuse_crossed_bounds,
+    refuse_deep_path,
+    refuse_prefix,
+    refuse_unordered,
+)
 from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Count, Equals, Prefix, Query, Range, Within
 from keygraph.dynamo.table import Index, Table
 from keygraph.errors import BadUserInput
 
-_IN_VALUES = 100
-"""How many values DynamoDB allows in one IN."""
-_EXPRESSION_BYTES = 4096
-_OPERATIONS = 300
-"""How many operators and functions it allows in one expression: comparisons, and what joins them."""
 _OPERATORS: dict[type, str] = {
     Eq: "=",
     Ne: "<>",
@@ -102,8 +103,8 @@ def simplified(condition: Condition) -> Condition | bool:
             return not plain if isinstance(plain, bool) else Not(plain)
         case In(_, values) if not values:
             return False
-        case In(path, values) if len(values) > _IN_VALUES:
-            return Or(tuple(In(path, values[i : i + _IN_VALUES]) for i in range(0, len(values), _IN_VALUES)))
+        case In(path, values) if len(values) > IN_VALUES:
+            return Or(tuple(In(path, values[i : i + IN_VALUES]) for i in range(0, len(values), IN_VALUES)))
         case Between(_, low, high):
             refuse_unordered(low)
             refuse_unordered(high)
@@ -140,7 +141,7 @@ def filter_text(condition: Condition, placeholders: Placeholders) -> str:
         text = condition_text(condition, placeholders)
     except ValueError as error:
         raise BadUserInput(f"The filter compares with {error}.") from None
-    if len(text) > _EXPRESSION_BYTES or _operations(condition) > _OPERATIONS:
+    if len(text) > EXPRESSION_BYTES or _operations(condition) > EXPRESSION_OPERATORS:
         raise BadUserInput("The filter has too many conditions or values for one request to DynamoDB.")
     return text
 

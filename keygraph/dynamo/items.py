@@ -13,18 +13,23 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, NUMBER_BYTES, NUMBER_DIGITS
+
 Scalar: TypeAlias = str | Decimal | bytes
 Value: TypeAlias = "Scalar | bool | list[Value] | dict[str, Value] | frozenset[Scalar] | None"
 Item: TypeAlias = dict[str, Value]
 TypedValue: TypeAlias = dict[str, Any]
 """A value as DynamoDB writes it: `{"S": "text"}`, `{"N": "199.99"}`, `{"M": {…}}`."""
 
-_DIGITS = 38
-_NUMBER_BYTES = 21
-_SMALLEST, _LARGEST = Decimal("1E-130"), Decimal("9.9999999999999999999999999999999999999E+125")
+_SMALLEST, _ABOVE_ALL = Decimal(1).scaleb(LOWEST_EXPONENT), Decimal(1).scaleb(HIGHEST_EXPONENT + 1)
 _PLAIN = re.compile(r"0|-?(?:[1-9][0-9]{0,17}|0(?=\.))(?:\.[0-9]{0,17}[1-9])?")
 """Texts of numbers that are within all limits and written as DynamoDB writes them."""
-_EXACT = Context(prec=_DIGITS, Emin=-130, Emax=126, traps=[Inexact, InvalidOperation, Overflow])
+_EXACT = Context(
+    prec=NUMBER_DIGITS,
+    Emin=LOWEST_EXPONENT,
+    Emax=HIGHEST_EXPONENT + 1,
+    traps=[Inexact, InvalidOperation, Overflow],
+)
 
 
 def number(value: str | int | Decimal) -> Decimal:
@@ -41,7 +46,7 @@ def number(value: str | int | Decimal) -> Decimal:
         raise ValueError("a number that is not finite")
     if exact.is_zero():
         return Decimal(0)
-    if not _SMALLEST <= exact.copy_abs() <= _LARGEST:
+    if not _SMALLEST <= exact.copy_abs() < _ABOVE_ALL:
         raise ValueError("a number outside the range that DynamoDB holds")
     return exact.normalize(_EXACT)
 
@@ -54,7 +59,7 @@ def number_text(value: Decimal) -> str:
         return text
     exact = number(value)
     text = format(exact, "f")
-    return text if len(text) <= _DIGITS + 3 else str(exact)
+    return text if len(text) <= NUMBER_DIGITS + 3 else str(exact)
 
 
 def to_typed(value: Value) -> TypedValue:
@@ -222,4 +227,4 @@ def _number_text_size(text: str) -> int:
         digits, exponent = digits[:-1], int(exponent) + 1
     first = len(digits) + int(exponent) - 1
     pairs = (len(digits) + (first + 1) % 2 + 1) // 2
-    return min(pairs + 1 + sign, _NUMBER_BYTES)
+    return min(pairs + 1 + sign, NUMBER_BYTES)

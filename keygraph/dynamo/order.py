@@ -1,4 +1,4 @@
-"""Keys as bytes whose order is DynamoDB's order of the keys.
+"""Keys as bytes whose order is DynamoDB's order of the keys, and the texts next to a key in that order.
 
 Text is its UTF-8 bytes, binary is itself. A number is written so that comparing bytes compares numbers and all 38
 digits come back:
@@ -16,13 +16,15 @@ from __future__ import annotations
 from decimal import Decimal
 
 from keygraph.dynamo.items import number
+from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, SORT_KEY_BYTES
 from keygraph.dynamo.table import KeyAttribute, KeyValue
 
 LAST = "\U0010ffff"
 """The last character of Unicode: what begins with a text is not after that text and this."""
+EXTENSIBLE_BYTES = SORT_KEY_BYTES - len(LAST.encode())
+"""A sort key of up to this size is still one with `LAST` behind it."""
 
 _NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
-_LOWEST_EXPONENT, _HIGHEST_EXPONENT = -130, 125
 
 
 def key_bytes(value: KeyValue) -> bytes:
@@ -57,8 +59,8 @@ def number_bytes(value: Decimal) -> bytes:
         digits = (*digits, 0)
     pairs = [10 * tens + ones for tens, ones in zip(digits[::2], digits[1::2], strict=True)]
     if sign:
-        return bytes((_NEGATIVE, _HIGHEST_EXPONENT - first, *(100 - pair for pair in pairs), 0xFF))
-    return bytes((_POSITIVE, first - _LOWEST_EXPONENT, *(pair + 1 for pair in pairs)))
+        return bytes((_NEGATIVE, HIGHEST_EXPONENT - first, *(100 - pair for pair in pairs), 0xFF))
+    return bytes((_POSITIVE, first - LOWEST_EXPONENT, *(pair + 1 for pair in pairs)))
 
 
 def number_of(stored: bytes) -> Decimal:
@@ -67,9 +69,9 @@ def number_of(stored: bytes) -> Decimal:
     if kind == _ZERO:
         return Decimal(0)
     if kind == _NEGATIVE:
-        first, pairs = _HIGHEST_EXPONENT - stored[1], [100 - byte for byte in stored[2:-1]]
+        first, pairs = HIGHEST_EXPONENT - stored[1], [100 - byte for byte in stored[2:-1]]
     else:
-        first, pairs = stored[1] + _LOWEST_EXPONENT, [byte - 1 for byte in stored[2:]]
+        first, pairs = stored[1] + LOWEST_EXPONENT, [byte - 1 for byte in stored[2:]]
     digits = tuple(digit for pair in pairs for digit in divmod(pair, 10))
     return number(Decimal((int(kind == _NEGATIVE), digits, first - len(digits) + 1)))
 

@@ -7,10 +7,7 @@ all the same, and so is what is only counted. An index's items are as large as w
 
 from __future__ import annotations
 
-PAGE_BYTES = 1024 * 1024
-"""A page of a Query or a Scan ends with the item that brings it to this size."""
-READ_UNIT_BYTES = 4096
-_WRITE_UNIT_BYTES = 1024
+from keygraph.dynamo.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 
 
 def read_units(size: int, consistent: bool) -> float:
@@ -21,4 +18,4 @@ def read_units(size: int, consistent: bool) -> float:
 
 def write_units(size: int) -> int:
     """What writing that many bytes costs; deleting what is not there costs one unit as well."""
-    return max(1, -(-size // _WRITE_UNIT_BYTES))
+    return max(1, -(-size // WRITE_UNIT_BYTES))

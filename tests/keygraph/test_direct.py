@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from botocore.credentials import ReadOnlyCredentials
@@ -23,10 +23,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
-from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.direct import DirectTransport, encoded
 from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
 from keygraph.engines.dynamodb.http1 import Pool
-from keygraph.engines.dynamodb.request_texts import Call, encoded
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.signing import Signer
@@ -41,12 +40,10 @@ QUICK = Backoff(first=0.0001, longest=0.0005)
 class NoOthers:
     """Stands where calls go that are not sent directly."""
 
-    takes_texts: ClassVar[bool] = False
-
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    async def call(self, wire: Call) -> Body:
+    async def call(self, wire: Wire) -> Body:
         self.calls.append(wire.operation)
         return {"TableNames": []}
 

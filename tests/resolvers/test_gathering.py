@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.table import Key
-from keygraph_resolvers.read.gathering import BATCH_KEYS, Gathering
+from keygraph_resolvers.read.gathering import Gathering
 
 
 @dataclass
@@ -71,23 +72,25 @@ def test_what_leads_to_other_round_trips_is_not_waited_for(departures: Departure
 def test_full_batches_leave_early(departures: Departures) -> None:
     """Hundreds of nodes would wait for the slowest list, although their batches cannot grow."""
     departures.gathering.expect(1 << 2)
-    names = [f"n{number}" for number in range(2 * BATCH_KEYS + 30)]
+    names = [f"n{number}" for number in range(2 * BATCH_GET_KEYS + 30)]
     departures.add(2, *names)
-    full = [(2, " ".join(names[:BATCH_KEYS])), (2, " ".join(names[BATCH_KEYS : 2 * BATCH_KEYS]))]
+    full = [(2, " ".join(names[:BATCH_GET_KEYS])), (2, " ".join(names[BATCH_GET_KEYS : 2 * BATCH_GET_KEYS]))]
     assert departures.departed() == full
     assert departures.departed() == []
     departures.gathering.arrived(1 << 2)
-    assert departures.departed() == [(2, " ".join(names[2 * BATCH_KEYS :]))]
+    assert departures.departed() == [(2, " ".join(names[2 * BATCH_GET_KEYS :]))]
 
 
-@pytest.mark.parametrize("count", [1, BATCH_KEYS - 1, BATCH_KEYS, BATCH_KEYS + 1, 3 * BATCH_KEYS])
+@pytest.mark.parametrize(
+    "count", [1, BATCH_GET_KEYS - 1, BATCH_GET_KEYS, BATCH_GET_KEYS + 1, 3 * BATCH_GET_KEYS]
+)
 def test_no_batch_is_too_large_and_none_empty(departures: Departures, count: int) -> None:
     """DynamoDB would refuse a batch of more than a hundred keys, or one of none."""
     departures.add(1, *(f"n{number}" for number in range(count)))
     sizes = [len(names.split()) for _, names in departures.departed()]
     assert sum(sizes) == count
-    assert len(sizes) == -(-count // BATCH_KEYS)
-    assert all(0 < size <= BATCH_KEYS for size in sizes)
+    assert len(sizes) == -(-count // BATCH_GET_KEYS)
+    assert all(0 < size <= BATCH_GET_KEYS for size in sizes)
 
 
 def test_a_key_is_got_as_early_as_anybody_asks(departures: Departures) -> None:

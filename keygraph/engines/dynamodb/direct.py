@@ -7,11 +7,13 @@ described and deleted by its client. What fails is told by botocore's own except
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 import zlib
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import orjson
 from botocore import exceptions as boto
@@ -19,7 +21,7 @@ from botocore.parsers import ResponseParserError
 
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
 from keygraph.engines.dynamodb.http1_answers import Reply
-from keygraph.engines.dynamodb.request_texts import Call, Text, encoded
+from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Body, Transport
 
@@ -56,8 +58,6 @@ class Http(Protocol):
 class DirectTransport:
     """Calls over an HTTP client of our own."""
 
-    takes_texts: ClassVar[bool] = True
-
     def __init__(
         self,
         http: Http,
@@ -76,13 +76,13 @@ class DirectTransport:
         self._second = -1
         self._given: Credentials | None = None
 
-    async def call(self, wire: Call) -> Body:
+    async def call(self, wire: Wire) -> Body:
         """The answer of one call."""
         operation = wire.operation
         target = _TARGETS.get(operation)
         if target is None:
             return await self._others.call(wire)
-        body = wire.content if isinstance(wire, Text) else encoded(wire.body)
+        body = encoded(wire.body)
         now = self._clock() + self._offset
         given = self._given
         if given is None or int(now) != self._second:
@@ -118,6 +118,21 @@ class DirectTransport:
                 self._offset = theirs - self._clock()
                 return ClockCorrected(parsed, operation)
         return boto.ClientError(parsed, operation)
+
+
+def encoded(body: object) -> bytes:
+    """The JSON of parameters; binary values are base64."""
+    try:
+        return orjson.dumps(body, default=_base64)
+    except TypeError:
+        # Text that is not valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB refuses it in its own words.
+        return json.dumps(body, default=_base64).encode()
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise ValueError(f"a value of type {type(value).__name__} in a request")
 
 
 def _answer(reply: Reply) -> Body:

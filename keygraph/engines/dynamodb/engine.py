@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keygraph.dynamo.items import Item, answered_items, untyped_item
-from keygraph.dynamo.limits import can_go_on
+from keygraph.dynamo.read_rules import can_go_on
 from keygraph.dynamo.store import (
     Answer,
     Batch,
@@ -36,8 +36,7 @@ from keygraph.dynamo.store import (
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
 from keygraph.engines.dynamodb.errors import code_of, meaning
-from keygraph.engines.dynamodb.request_texts import Call, RequestTexts
-from keygraph.engines.dynamodb.requests import Wire, render
+from keygraph.engines.dynamodb.requests import Renderer, Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.engines.dynamodb.sending import Sender
 from keygraph.engines.dynamodb.settings import open_transport
@@ -70,7 +69,7 @@ class DynamoDBStore:
         """
         self._transport = transport
         self._table = table
-        self._texts = RequestTexts(table) if transport.takes_texts else None
+        self._render = Renderer(table).render
         self._backoff = backoff or Backoff()
         self._sender = Sender(
             transport, table.name, endpoint, deadline, self._backoff, quota or Quota(), tries
@@ -102,7 +101,7 @@ class DynamoDBStore:
         answer = self._answers.get(type(request))
         if answer is None:
             return cast(Answer, await self._managed(request))
-        calls = self._calls(request)
+        calls = self._render(request)
         with self._sender.sending() as sending:
             if len(calls) == 1 and calls[0].operation not in _BATCHES:
                 answers = [await sending.call(calls[0])]
@@ -110,25 +109,20 @@ class DynamoDBStore:
                 answers = await sending.all(calls)
         return cast(Answer, answer(request, answers, sending.cost))
 
-    def _calls(self, request: Request[Any]) -> Sequence[Call]:
-        if self._texts is not None and isinstance(request, Query | Count | BatchGet):
-            return self._texts.calls(request)
-        return render(request, self._table)
-
     async def _managed(self, request: Request[Any]) -> object:
         """The answer to a request that is about tables, not about what they hold."""
         match request:
             case CreateTable():
-                await self._create_table(render(request, self._table)[0])
+                await self._create_table(self._render(request)[0])
                 return None
             case DeleteTable():
-                await self._delete_table(render(request, self._table)[0])
+                await self._delete_table(self._render(request)[0])
                 return None
             case DescribeTable():
                 described = await self._description()
                 return None if described is None else described_table(described)
             case ListTables():
-                return await self._names(render(request, self._table)[0])
+                return await self._names(self._render(request)[0])
         raise TypeError(f"{type(request).__name__} is no request to a store")
 
     # --- What is answered: nothing where nothing had to be sent --------------------------------------
@@ -236,7 +230,7 @@ class DynamoDBStore:
 
     async def _description(self) -> Body | None:
         """What DynamoDB says of the table; None where there is none."""
-        [wire] = render(DescribeTable(), self._table)
+        [wire] = self._render(DescribeTable())
         try:
             answer = await self._sender.call(wire)
         except TableMissing:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from keygraph.dynamo.store import Cost
 from keygraph.engines.dynamodb.errors import meaning
-from keygraph.engines.dynamodb.request_texts import Call
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.engines.dynamodb.transport import Body, Transport
@@ -41,7 +40,7 @@ class Sender:
         """The calls of one answer, together within the deadline. Raises Throttled or TimedOut past it."""
         return Sending(self, self._deadlines, self._backoff, self._late)
 
-    async def call(self, wire: Call) -> Body:
+    async def call(self, wire: Wire) -> Body:
         """The answer of one call that has the deadline to itself."""
         with self.sending() as sending:
             return await sending.call(wire)
@@ -64,7 +63,7 @@ class Sending(Attempts):
         """What the calls have cost until now."""
         return Cost(self._requests, self._read_units, self._write_units)
 
-    async def call(self, wire: Call) -> Body:
+    async def call(self, wire: Wire) -> Body:
         """The answer of one call, sent again as long as what fails may pass.
 
         Raises the StoreError or BadUserInput that the failure means; botocore's own error where it means none.
@@ -93,7 +92,7 @@ class Sending(Attempts):
             paid = sender.quota.pay(failure)
             await self.wait(attempt - 1, failure)
 
-    def _count(self, wire: Call, answer: Body) -> None:
+    def _count(self, wire: Wire, answer: Body) -> None:
         consumed = answer.get("ConsumedCapacity") or ()
         if type(consumed) is dict:
             units = consumed.get("CapacityUnits", 0.0)
@@ -104,7 +103,7 @@ class Sending(Attempts):
         else:
             self._read_units += units
 
-    async def all(self, calls: Sequence[Call]) -> list[Body]:
+    async def all(self, calls: Sequence[Wire]) -> list[Body]:
         """The answers of calls that go out together, each until nothing of it is left unprocessed."""
         if len(calls) == 1:
             return await self._until_processed(calls[0])
@@ -116,11 +115,11 @@ class Sending(Attempts):
             raise failed.exceptions[0] from None
         return [answer for task in tasks for answer in task.result()]
 
-    async def _until_processed(self, wire: Call) -> list[Body]:
+    async def _until_processed(self, wire: Wire) -> list[Body]:
         """The answers of a batch until nothing of it is left unprocessed."""
         answers = []
         attempt = 0
-        rest: Call | None = wire
+        rest: Wire | None = wire
         while rest is not None:
             answer = await self.call(rest)
             answers.append(answer)
@@ -135,7 +134,7 @@ class Sending(Attempts):
         return answers
 
 
-def remaining(wire: Call, answer: Body) -> Wire | None:
+def remaining(wire: Wire, answer: Body) -> Wire | None:
     """The batch with what the answer says was left unprocessed; None where nothing was."""
     left: Body = answer.get("UnprocessedKeys") or answer.get("UnprocessedItems") or {}
     if not left:
@@ -152,6 +151,6 @@ def remaining(wire: Call, answer: Body) -> Wire | None:
     return Wire(wire.operation, {**body, "RequestItems": rest})
 
 
-def _length(wire: Call) -> int:
+def _length(wire: Wire) -> int:
     parts = wire.body["RequestItems"].values()
     return sum(len(part if isinstance(part, list) else part["Keys"]) for part in parts)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from keygraph.engines.dynamodb.request_texts import Call
+from keygraph.engines.dynamodb.requests import Wire
 
 Body: TypeAlias = dict[str, Any]
 
@@ -29,10 +29,7 @@ class TransportName(Enum):
 class Transport(Protocol):
     """What carries calls. It tries once; what fails is an exception of botocore's."""
 
-    takes_texts: ClassVar[bool]
-    """Whether it sends what is written already. What takes parameters makes JSON of them itself."""
-
-    async def call(self, wire: Call) -> Body:
+    async def call(self, wire: Wire) -> Body:
         """The answer of one call; binary values in it are bytes or base64."""
 
     async def close(self) -> None:
@@ -42,12 +39,10 @@ class Transport(Protocol):
 class ClientTransport:
     """Calls by a client of aioboto3, or what has its methods."""
 
-    takes_texts: ClassVar[bool] = False
-
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    async def call(self, wire: Call) -> Body:
+    async def call(self, wire: Wire) -> Body:
         """The answer of one call."""
         answer: Body = await getattr(self._client, _WORDS.sub("_", wire.operation).lower())(**wire.body)
         return answer

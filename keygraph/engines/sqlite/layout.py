@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from keygraph.dynamo.checked_items import WriteRules
 from keygraph.dynamo.items import Item, item_size
-from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES, checked_key_bytes
+from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.dynamo.order import key_value
+from keygraph.dynamo.read_rules import refuse_position
 from keygraph.dynamo.table import Index, KeyAttribute, Position, Table
+from keygraph.dynamo.write_rules import WriteRules, checked_key_bytes
 from keygraph.engines.sqlite.rows import content_of
-from keygraph.errors import BadUserInput
 
 StoredKey = tuple[bytes, ...]
 SEVERAL = 50
@@ -52,11 +52,6 @@ class Keyed:
     def columns(self) -> tuple[str, ...]:
         return tuple(f"k{at}" for at in range(len(self.attributes)))
 
-    @property
-    def is_global(self) -> bool:
-        """Whether it is a global index: read with eventual consistency, and nothing beside what it projects."""
-        return self.index is not None and not self.index.local
-
     @cached_property
     def overhead(self) -> int:
         """What a row takes beside its attributes, in bytes, when it is written."""
@@ -69,11 +64,9 @@ class Keyed:
             self.attributes[at], value, SORT_KEY_BYTES if is_sort_key else PARTITION_KEY_BYTES
         )
 
-    def stored_position(self, position: tuple[object, ...]) -> StoredKey:
+    def stored_position(self, position: Position) -> StoredKey:
         """The columns of a whole position. Raises BadUserInput where it does not fit the keys."""
-        if len(position) != len(self.attributes):
-            names = ", ".join(attribute.name for attribute in self.attributes)
-            raise BadUserInput(f"A position here has a value for each of {names}.")
+        refuse_position(position, self.attributes)
         return tuple(self.stored(at, value) for at, value in enumerate(position))
 
     def position(self, key: StoredKey) -> Position:
@@ -154,12 +147,8 @@ class Layout:
         return WriteRules(self.table)
 
     def keyed(self, index: str | None) -> Keyed:
-        """What a read with that index name reads. Raises BadUserInput where there is no such index."""
-        if index is None:
-            return self.items
-        if index not in self.indexes:
-            raise BadUserInput(f"The table {self.table.name} has no index {index}.")
-        return self.indexes[index]
+        """What a read with that index name reads; KeyError where the table lacks it."""
+        return self.items if index is None else self.indexes[index]
 
 
 def layout_of(table: Table, number: int) -> Layout:

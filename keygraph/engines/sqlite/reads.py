@@ -17,16 +17,18 @@ from typing import Any
 from keygraph.dynamo.conditions import Condition, holds, paths_of
 from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.limits import (
-    BATCH_GET_BYTES,
-    BATCH_GET_KEYS,
+from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
+from keygraph.dynamo.order import after_prefix
+from keygraph.dynamo.prices import read_units
+from keygraph.dynamo.read_rules import (
     can_go_on,
+    read_from,
     refuse_crossed_bounds,
     refuse_filtered,
+    refuse_limit,
     refuse_segment,
+    sort_key_of,
 )
-from keygraph.dynamo.order import after_prefix
-from keygraph.dynamo.prices import PAGE_BYTES, read_units
 from keygraph.dynamo.store import (
     Above,
     AtLeast,
@@ -45,7 +47,7 @@ from keygraph.dynamo.store import (
     Scan,
     Within,
 )
-from keygraph.dynamo.table import KeyValue, Position
+from keygraph.dynamo.table import Index, KeyValue, Position, Table
 from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
 from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
 from keygraph.errors import BadUserInput
@@ -98,14 +100,14 @@ def _select(
     )
 
 
-def _partition_span(keyed: Keyed, request: Query | Count, forward: bool) -> _Span:
+def _partition_span(keyed: Keyed, read: Table | Index, request: Query | Count, forward: bool) -> _Span:
     """The rows of a Query or a Count, from its start on.
 
     DynamoDB refuses a start outside the range, so it is refused here too: nothing may rely on it.
     """
     partition = keyed.stored(0, request.partition)
     span = _Span(keyed, forward, ["k0 = ?"], [partition])
-    low, high = _bounds(keyed, request.range)
+    low, high = (None, None) if request.range is None else _bounds(keyed, request.range, read)
     start = None if request.start is None else keyed.stored_position(request.start)
     if start is not None:
         if start[0] != partition:
@@ -138,12 +140,9 @@ class _Bound:
                 return stored < self.value
 
 
-def _bounds(keyed: Keyed, range_: Range | None) -> tuple[_Bound | None, _Bound | None]:
+def _bounds(keyed: Keyed, range_: Range, read: Table | Index) -> tuple[_Bound | None, _Bound | None]:
     """The lower and the upper bound of the sort key."""
-    if range_ is None:
-        return None, None
-    if keyed.own == 1:
-        raise BadUserInput("What has no sort key has no range.")
+    sort_key_of(range_, read)
 
     def bound(comparison: str, value: KeyValue) -> _Bound:
         return _Bound(comparison, keyed.stored(1, value))
@@ -163,8 +162,6 @@ def _bounds(keyed: Keyed, range_: Range | None) -> tuple[_Bound | None, _Bound |
         case Below(value):
             return None, bound("<", value)
         case Prefix(value):
-            if keyed.attributes[1].type == "N":
-                raise BadUserInput("A number has no prefix.")
             low_ = bound(">=", value)
             end = after_prefix(low_.value)
             return low_, None if end is None else _Bound("<", end)
@@ -176,14 +173,15 @@ def _bounds(keyed: Keyed, range_: Range | None) -> tuple[_Bound | None, _Bound |
 class _Filter:
     """Whether an item passes a filter, looking at nothing else of it."""
 
-    def __init__(self, condition: Condition, layout: Layout, request: Query | Count) -> None:
+    def __init__(
+        self, condition: Condition, table: Table, read: Table | Index, request: Query | Count
+    ) -> None:
         self._condition = condition
         paths = tuple(paths_of(condition))
-        keyed = layout.table.keyed(request.index)
-        refuse_filtered({path[0] for path in paths}, keyed, layout.table)
+        refuse_filtered({path[0] for path in paths}, read, table)
         # Written out only to be measured as DynamoDB would, keys first.
         placeholders = Placeholders()
-        key_text(request, keyed, placeholders)
+        key_text(request, read, placeholders)
         filter_text(condition, placeholders)
         self._decoded = decoder(paths)
 
@@ -208,13 +206,8 @@ class _Items:
         self.units = 0.0
         if keyed.projected is None or keyed.index is None:
             return
-        missing = {path[0] for path in projection or ()} - keyed.projected
-        if keyed.is_global:
-            if missing:
-                raise BadUserInput(
-                    f"The global index {keyed.index.name} does not project {', '.join(sorted(missing))}."
-                )
-        elif missing:
+        # None is missing in a global index: it could not be read.
+        if {path[0] for path in projection or ()} - keyed.projected:
             self._at = tuple(keyed.attributes.index(key) for key in layout.items.attributes)
 
     def stored(self, row: tuple[Any, ...]) -> Stored:
@@ -265,8 +258,7 @@ class _Pager:
 
 
 def _pager(request: Query | Count | Scan, allowed: Allowance | None, with_items: bool) -> _Pager:
-    if request.limit is not None and request.limit < 1:
-        raise BadUserInput("The limit of a page is at least 1.")
+    refuse_limit(request)
     if allowed is None:
         return _Pager(request.limit, None, PAGE_BYTES)
     return _Pager(request.limit, allowed.items if with_items else allowed.sizes, allowed.bytes)
@@ -310,15 +302,14 @@ def _read_partition(
 
     A filter that nothing can pass is answered without a request, and so is a start that nothing can stand behind.
     """
+    read = read_from(request, layout.table)
     keyed = layout.keyed(request.index)
-    if request.consistent and keyed.is_global:
-        raise BadUserInput("A global index cannot be read consistently.")
     pager = _pager(request, allowed, take is not None)
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
         return pager, None, Cost()
-    span = _partition_span(keyed, request, forward)
-    filter_ = None if condition is True else _Filter(condition, layout, request)
+    span = _partition_span(keyed, read, request, forward)
+    filter_ = None if condition is True else _Filter(condition, layout.table, read, request)
     items = _Items(connection, layout, keyed, request)
     if request.start is not None and not can_go_on(request, request.start):
         return pager, None, Cost()
@@ -342,7 +333,7 @@ def _read_partition(
 def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
     """One page of a segment of the table. Partitions stand in the order of their keys."""
     keyed = layout.items
-    refuse_segment(request.segment, request.segments)
+    refuse_segment(request)
     pager = _pager(request, None, True)
     span = _Span(keyed, True, [], [])
     if request.start is not None:

@@ -17,7 +17,7 @@ import orjson
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item, TypedValue, Value, from_typed, number, to_typed
-from keygraph.dynamo.limits import refuse_deep_path
+from keygraph.dynamo.read_rules import refuse_deep_path
 
 _WHOLE_DIGITS = 18
 """Of a number that every JSON reader takes for an integer of 64 bits."""

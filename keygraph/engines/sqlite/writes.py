@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
-from keygraph.dynamo.checked_items import CheckedItem
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS
 from keygraph.dynamo.order import key_bytes
 from keygraph.dynamo.prices import write_units
 from keygraph.dynamo.store import BatchWrite, Cost, Written
+from keygraph.dynamo.write_rules import CheckedItem
 from keygraph.engines.sqlite.layout import SEVERAL, Keyed, Layout, Row, StoredKey
 from keygraph.engines.sqlite.rows import content_of, is_same, stored_item, whole
 

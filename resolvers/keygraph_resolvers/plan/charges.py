@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
-from keygraph_resolvers.read.gathering import BATCH_KEYS
+from keygraph.dynamo.limits import BATCH_GET_KEYS
 
 MOST = 2**53 - 1
 """Where numbers end: the largest integer that JSON's readers agree on."""
@@ -40,7 +40,7 @@ class Traffic:
             return self.alone
         batches = min(self.keys, max(1, self.moments.bit_count()))
         # Of each moment all but one are full.
-        return min(MOST, self.alone + (self.keys - batches) // BATCH_KEYS + batches)
+        return min(MOST, self.alone + (self.keys - batches) // BATCH_GET_KEYS + batches)
 
     def __add__(self, other: Traffic) -> Traffic:
         """Both, from the same moment on."""

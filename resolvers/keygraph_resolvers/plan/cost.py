@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import cast
 
-from keygraph.dynamo.prices import PAGE_BYTES
+from keygraph.dynamo.limits import PAGE_BYTES
 from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.arguments import Arguments
 from keygraph_resolvers.plan.charges import NOTHING, Charge, keys_charge, requests_charge, total, written

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from keygraph.dynamo.prices import PAGE_BYTES, read_units
+from keygraph.dynamo.limits import BATCH_GET_KEYS, PAGE_BYTES
+from keygraph.dynamo.prices import read_units
 from keygraph.lists.counting import count_requests
 from keygraph.lists.reading import LARGEST_LIMIT, looked_at_first, most_requests
 from keygraph_resolvers.plan.charges import MOST, NOTHING, Charge, Traffic, requests_charge
@@ -13,7 +14,6 @@ from keygraph_resolvers.plan.shown import ShownList
 from keygraph_resolvers.plan.statistics import Statistics
 from keygraph_resolvers.read.connection import list_kind
 from keygraph_resolvers.read.context import RequestContext
-from keygraph_resolvers.read.gathering import BATCH_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class ListCost:
         if path.finds_by_node:
             keys = count * (path.record.table_keys.shards or 1)
             units = count * self._statistics.units_of_get(path.record) + (keys - count) / 2
-            batches = ceil(keys / BATCH_KEYS)
+            batches = ceil(keys / BATCH_GET_KEYS)
             return requests_charge(batches, 1, batches, count, units) if count else NOTHING
         between = path.keys_of_both_ends
         requests = count * ((between.shards if between else None) or 1)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from keygraph.dynamo.prices import READ_UNIT_BYTES
+from keygraph.dynamo.limits import READ_UNIT_BYTES
 from keygraph.dynamo.store import BatchGet, Count, Query
 from keygraph.dynamo.table import KeyValue
 from keygraph.model.records import RecordType

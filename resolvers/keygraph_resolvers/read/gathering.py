@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.table import Key
-
-BATCH_KEYS = 100
-"""DynamoDB's limit on the keys of a BatchGetItem."""
 
 
 class Gathering:
@@ -60,8 +58,8 @@ class Gathering:
         for round_trip in sorted(self._waiting):
             keys = self._waiting[round_trip]
             is_complete = not any(forecast >> round_trip & 1 for forecast in self._forecasts)
-            while len(keys) >= BATCH_KEYS or (keys and is_complete):
-                batch = list(keys)[:BATCH_KEYS]
+            while len(keys) >= BATCH_GET_KEYS or (keys and is_complete):
+                batch = list(keys)[:BATCH_GET_KEYS]
                 for key in batch:
                     del keys[key], self._round_trips[key]
                 self._leave(round_trip, batch)
