@@ -1,15 +1,15 @@
 """What DynamoDB refuses in a key, and in an item that is written.
 
-An item is checked in one pass, which also finds its keys as ordered bytes and its size. Who has an item first may check it
-(a load does, where its line is known); the engine that writes it knows a `CheckedItem` by its type.
+An item is checked in one pass, which also finds its keys as ordered bytes and its size. Every engine checks what it writes;
+a load checks each item before, where its line is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import NoReturn, cast
+from typing import cast
 
 from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
 from keygraph.dynamo.limits import ATTRIBUTE_NAME_BYTES, ITEM_BYTES, KEY_BYTES, NESTED_LEVELS
@@ -53,29 +53,10 @@ def refuse_keys(attribute: KeyAttribute, values: Sequence[object], limit: int) -
         checked_key_bytes(attribute, value, limit)
 
 
-class CheckedItem(dict[str, Value]):
-    """An item that a BatchWrite into the table takes. Making one checks it; after that it cannot be changed."""
-
-    __slots__ = ("keys_stored", "size", "table")
-
-    def __init__(self, item: Mapping[str, Value], rules: WriteRules) -> None:
-        """Raises BadUserInput for an item that DynamoDB refuses."""
-        super().__init__(item)
-        self.table = rules.table
-        self.keys_stored, self.size = rules.keys_and_size(self)
-
-    def _refuse_change(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("a checked item cannot be changed")
-
-    __setitem__ = __delitem__ = __ior__ = _refuse_change
-    update = setdefault = pop = popitem = clear = _refuse_change
-
-
 class WriteRules:
     """What DynamoDB asks of an item that is written into one table."""
 
     def __init__(self, table: Table) -> None:
-        self.table = table
         self._own = tuple(key.name for key in table.keys)
         limits: dict[str, int] = {}
         for keys in (table.keys, *(index.keys for index in table.indexes)):
@@ -84,14 +65,8 @@ class WriteRules:
         self._keys = [(key, limits[key.name]) for key in table.key_attributes()]
         self._local = [index for index in table.indexes if index.local]
 
-    def checked(self, item: Item) -> CheckedItem:
-        """The item; itself where it was checked for this table. Raises BadUserInput where DynamoDB refuses it."""
-        if type(item) is CheckedItem and (item.table is self.table or item.table == self.table):
-            return item
-        return CheckedItem(item, self)
-
-    def keys_and_size(self, item: Item) -> tuple[dict[str, bytes], int]:
-        """The ordered bytes of the keys that the item has, of the table and its indexes, and its size.
+    def check(self, item: Item) -> tuple[dict[str, bytes], int]:
+        """The ordered bytes of the keys that the item has, of the table and its indexes, and the item's size.
 
         An item that lacks a key of an index is not in the index, but the keys that it has must fit. Raises BadUserInput
         for an item that DynamoDB refuses.

@@ -228,8 +228,8 @@ class Renderer:
         actions: dict[Key, dict[str, Any]] = {}
         for item in request.puts:
             # Every item is checked before a part of the batch is written.
-            checked = self._rules.checked(item)
-            actions[self._table.key_of(checked)] = {"PutRequest": {"Item": typed_item(checked)}}
+            self._rules.check(item)
+            actions[self._table.key_of(item)] = {"PutRequest": {"Item": typed_item(item)}}
         for key, typed in zip(request.deletes, self._typed_keys(request.deletes, None), strict=True):
             actions[key] = {"DeleteRequest": {"Key": typed}}
         return tuple(

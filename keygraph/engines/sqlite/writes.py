@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS
 from keygraph.dynamo.order import key_bytes
 from keygraph.dynamo.prices import write_units
 from keygraph.dynamo.store import BatchWrite, Cost, Written
-from keygraph.dynamo.write_rules import CheckedItem
 from keygraph.engines.sqlite.layout import SEVERAL, Keyed, Layout, Row, StoredKey
 from keygraph.engines.sqlite.rows import content_of, is_same, stored_item, whole
 
@@ -41,7 +41,7 @@ def batch_changes(connection: sqlite3.Connection, layout: Layout, request: Batch
     """
     wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
     for item in request.puts:
-        in_table, in_indexes = _rows(layout, layout.rules.checked(item))
+        in_table, in_indexes = _rows(layout, item)
         # Taken out first, since a dict keeps the place of a key that is set again.
         wanted.pop(in_table.key, None)
         wanted[in_table.key] = (in_table, in_indexes)
@@ -60,10 +60,10 @@ def batch_changes(connection: sqlite3.Connection, layout: Layout, request: Batch
     return BatchChanges(tables, Written(Cost(requests=requests, write_units=float(units))))
 
 
-def _rows(layout: Layout, item: CheckedItem) -> tuple[Row, _IndexRows]:
-    """What is kept of a new item."""
-    keys = item.keys_stored
-    in_table = Row(tuple([keys[name] for name in layout.items.names]), item.size, content_of(item))
+def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
+    """What is kept of a new item. Raises BadUserInput for one that DynamoDB refuses."""
+    keys, size = layout.rules.check(item)
+    in_table = Row(tuple([keys[name] for name in layout.items.names]), size, content_of(item))
     return in_table, [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
 
 

@@ -194,7 +194,8 @@ class _Reading:
         if self.graph.recognise(item) is None:
             raise ValueError(f"no declared type accepts this item: {self.graph.why_refused(item)}")
         # What the store would refuse is refused here, where its line is known; with it a whole batch would fail.
-        return self.rules.checked(item)
+        self.rules.check(item)
+        return item
 
 
 def _first(entries: Iterator[Entry], count: int) -> Iterator[bytes]:
