@@ -6,10 +6,8 @@ a load checks each item before, where its line is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import cast
 
 from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
 from keygraph.dynamo.limits import ATTRIBUTE_NAME_BYTES, ITEM_BYTES, KEY_BYTES, NESTED_LEVELS
@@ -41,16 +39,6 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
     if len(stored) > limit:
         raise BadUserInput(f"The key {attribute.name} has more than {limit:,} bytes.")
     return stored
-
-
-def refuse_keys(attribute: KeyAttribute, values: Sequence[object], limit: int) -> None:
-    """Raises BadUserInput where `checked_key_bytes` does for one of the values."""
-    if attribute.type == "S" and set(map(type, values)) == {str}:
-        texts = cast("Sequence[str]", values)
-        if "" not in texts and max(map(len, texts)) <= limit and "".join(texts).isascii():
-            return
-    for value in values:
-        checked_key_bytes(attribute, value, limit)
 
 
 class WriteRules:

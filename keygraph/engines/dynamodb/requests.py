@@ -43,8 +43,8 @@ from keygraph.dynamo.store import (
     Scan,
     Within,
 )
-from keygraph.dynamo.table import Index, Key, KeyAttribute, Position, Table
-from keygraph.dynamo.write_rules import WriteRules, checked_key_bytes, refuse_keys
+from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
+from keygraph.dynamo.write_rules import WriteRules, checked_key_bytes
 
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _FORMS = 512
@@ -243,14 +243,14 @@ class Renderer:
         """Positions in DynamoDB's typed form. Raises BadUserInput for what cannot stand in these keys."""
         attributes = self._table.position(index)
         for position in positions:
-            if len(position) != len(attributes):
-                refuse_position(position, attributes)
+            refuse_position(position, attributes)
         sort_keys = (self._table.sort, self._table.keyed(index).sort)
         typed: list[dict[str, TypedValue]] = [{} for _ in positions]
         for key, values in zip(attributes, zip(*positions, strict=True), strict=False):
-            refuse_keys(key, values, SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES)
+            limit = SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES
             name, is_text = key.name, key.type == "S"
             for each, value in zip(typed, values, strict=True):
+                checked_key_bytes(key, value, limit)
                 each[name] = {"S": value} if is_text else to_typed(value)
         return typed
 
@@ -271,10 +271,10 @@ def _key_values(
     return values
 
 
-def _typed_key(key: KeyAttribute, value: object, limit: int) -> TypedValue:
+def _typed_key(key: KeyAttribute, value: KeyValue, limit: int) -> TypedValue:
     """The key's value in DynamoDB's typed form. Raises BadUserInput for what cannot stand in the key."""
     checked_key_bytes(key, value, limit)
-    return {"S": value} if key.type == "S" else to_typed(value)  # type: ignore[arg-type]  # it was checked
+    return to_typed(value)
 
 
 def _keep(forms: dict[object, Any], told: object, form: object) -> None:
