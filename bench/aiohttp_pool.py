@@ -6,7 +6,7 @@ import aiohttp
 from botocore import exceptions as boto
 from yarl import URL
 
-from keygraph.engines.dynamodb.http1_answers import Reply
+from keygraph.engines.dynamodb.http1 import Reply
 
 _IDLE_SECONDS = 30.0
 """How long a connection may be idle; DynamoDB itself closes it after a minute or so."""

@@ -1,4 +1,4 @@
-"""What reading an answer's bytes costs, by `keygraph.engines.dynamodb.http1_answers` and by httptools, which must be installed: `python -m bench.parsing`."""
+"""What reading an answer's bytes costs, by `keygraph.engines.dynamodb.http1` and by httptools, which must be installed: `python -m bench.parsing`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.stub import head
-from keygraph.engines.dynamodb.http1_answers import Answer
+from keygraph.engines.dynamodb.http1 import AnswerReader
 
 TURNS = 9
 ANSWERS = 5000
@@ -45,7 +45,7 @@ def _by_httptools(parser: Any, sent: bytes) -> bytes:
 
 
 def _by_ours(sent: bytes) -> bytes:
-    reply = Answer().feed(sent)
+    reply = AnswerReader().feed(sent)
     if reply is None or reply.status != 200:
         raise ValueError("no whole answer")
     return reply.body

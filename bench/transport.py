@@ -22,10 +22,11 @@ from bench.aiohttp_pool import AiohttpPool
 from bench.stub import stub
 from keygraph.dynamo.store import BatchGet, Prefix, Query, Request, Store
 from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import ClientTransport, TransportName
+from keygraph.engines.dynamodb.transport import TransportName
 
 TABLE = Table("Shop", partition_key="PK", sort_key="SK")
 CLIENTS = 16

@@ -23,13 +23,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.direct import DirectTransport, encoded
 from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
 from keygraph.engines.dynamodb.http1 import Pool
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import Body, ClientTransport, TransportName
+from keygraph.engines.dynamodb.transport import Body, TransportName
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
 

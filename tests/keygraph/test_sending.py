@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, BatchWrite, Cost, CreateTable, DeleteTable, Query, Request
 from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.sending import remaining
-from keygraph.engines.dynamodb.transport import ClientTransport
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
 
 table = Table("Shop", partition_key="PK", sort_key="SK")

@@ -20,7 +20,7 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
-from keygraph.engines.dynamodb.http1_answers import Reply
+from keygraph.engines.dynamodb.http1 import Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Body, Transport

@@ -35,7 +35,7 @@ from keygraph.dynamo.store import (
     Written,
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
-from keygraph.engines.dynamodb.errors import code_of, meaning
+from keygraph.engines.dynamodb.errors import code_of, failure_of
 from keygraph.engines.dynamodb.requests import Renderer, Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.engines.dynamodb.sending import Sender
@@ -291,10 +291,10 @@ async def open_dynamodb(
             endpoint_url, region, transport=transport, connections=concurrency, deadline=deadline
         )
     except BotoCoreError as error:
-        meant = meaning(error, table.name, endpoint)
-        if meant is None:
+        known = failure_of(error, table.name, endpoint)
+        if known is None:
             raise
-        raise meant.error from error
+        raise known.error from error
     quota = Quota.of_connections(concurrency)
     store = DynamoDBStore(opened, table, deadline=deadline, quota=quota, tries=tries, endpoint=endpoint)
     try:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from keygraph.dynamo.store import Cost
-from keygraph.engines.dynamodb.errors import meaning
+from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.engines.dynamodb.transport import Body, Transport
@@ -76,12 +76,12 @@ class Sending(Attempts):
             try:
                 answer: Body = await sender.transport.call(wire)
             except Exception as error:
-                meant = meaning(error, sender.table, sender.endpoint)
-                if meant is None:
+                known = failure_of(error, sender.table, sender.endpoint)
+                if known is None:
                     raise
-                if not meant.passes:
-                    raise meant.error from error
-                failure = meant.error
+                if not known.is_passing:
+                    raise known.error from error
+                failure = known.error
             else:
                 sender.quota.give_back(paid)
                 self._count(wire, answer)

@@ -11,28 +11,19 @@ from urllib.parse import urlsplit
 
 import aioboto3
 from aiobotocore.config import AioConfig
-from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession, get_session
 from botocore.exceptions import NoCredentialsError, SSLError
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
+from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.http1 import Pool
 from keygraph.engines.dynamodb.signing import Credentials, Signer
-from keygraph.engines.dynamodb.transport import ClientTransport, Transport, TransportName
+from keygraph.engines.dynamodb.transport import Transport, TransportName
 from keygraph.errors import Unavailable
 
 _log = logging.getLogger(__name__)
-
-
-class _VerifyingSession(AIOHTTPSession):
-    """aioboto3's HTTP, which by itself takes a certificate of any host's that is signed by one it trusts."""
-
-    def _get_ssl_context(self) -> ssl.SSLContext:
-        context: ssl.SSLContext = super()._get_ssl_context()  # type: ignore[misc]  # not in its stubs
-        context.check_hostname = True
-        return context
 
 
 async def open_transport(
@@ -59,7 +50,7 @@ async def open_transport(
         await _forget_roles(session)
         region = region or "us-east-1"
     config = AioConfig(
-        http_session_cls=_VerifyingSession,
+        http_session_cls=VerifyingSession,
         max_pool_connections=connections,
         # Ours know the deadline and count what is sent.
         retries={"total_max_attempts": 1, "mode": "standard"},

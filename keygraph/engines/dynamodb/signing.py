@@ -41,7 +41,7 @@ class Signer:
         self.host = host_of(parts)
         path = quote(normalize_url_path(parts.path or "/"), safe="/~")
         self._head = f"POST\n{path}\n\ncontent-type:{CONTENT_TYPE}\nhost:{self.host}\nx-amz-date:"
-        self._key = _Key("", "", b"")
+        self._key = _SigningKey("", "", b"")
         self._signed: tuple[int, str, str, str | None] = (-1, "", "", None)
         self._texts = _Texts("", "", "", b"")
         self._prepared: dict[str, _Prepared] = {}
@@ -84,7 +84,7 @@ class Signer:
             key = hmac.digest(f"AWS4{secret}".encode(), day.encode(), "sha256")
             for step in self._steps:
                 key = hmac.digest(key, step, "sha256")
-            self._key = _Key(secret, day, key)
+            self._key = _SigningKey(secret, day, key)
         lines = [f"Host: {self.host}", f"Content-Type: {CONTENT_TYPE}", f"X-Amz-Date: {stamp}"]
         named, names = "", "content-type;host;x-amz-date;x-amz-target"
         if token:
@@ -128,7 +128,7 @@ class _Prepared(NamedTuple):
     after: str
 
 
-class _Key:
+class _SigningKey:
     """A day's signing key, as the two hashes that RFC 2104 begins with it."""
 
     def __init__(self, secret: str, day: str, key: bytes) -> None:

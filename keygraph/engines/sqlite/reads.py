@@ -59,7 +59,7 @@ segment_hash = zlib.crc32
 
 
 @dataclass(slots=True)
-class _Span:
+class _RowRange:
     """Consecutive rows of a SQLite table: the conditions that they meet, and in which direction they are read."""
 
     keyed: Keyed
@@ -100,13 +100,13 @@ def _select(
     )
 
 
-def _partition_span(keyed: Keyed, read: Table | Index, request: Query | Count, forward: bool) -> _Span:
+def _partition_rows(keyed: Keyed, read: Table | Index, request: Query | Count, forward: bool) -> _RowRange:
     """The rows of a Query or a Count, from its start on.
 
     DynamoDB refuses a start outside the range, so it is refused here too: nothing may rely on it.
     """
     partition = keyed.stored(0, request.partition)
-    span = _Span(keyed, forward, ["k0 = ?"], [partition])
+    span = _RowRange(keyed, forward, ["k0 = ?"], [partition])
     low, high = (None, None) if request.range is None else _bounds(keyed, request.range, read)
     start = None if request.start is None else keyed.stored_position(request.start)
     if start is not None:
@@ -308,7 +308,7 @@ def _read_partition(
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
         return pager, None, Cost()
-    span = _partition_span(keyed, read, request, forward)
+    span = _partition_rows(keyed, read, request, forward)
     filter_ = None if condition is True else _Filter(condition, layout.table, read, request)
     items = _Items(connection, layout, keyed, request)
     if request.start is not None and not can_go_on(request, request.start):
@@ -335,7 +335,7 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
     keyed = layout.items
     refuse_segment(request)
     pager = _pager(request, None, True)
-    span = _Span(keyed, True, [], [])
+    span = _RowRange(keyed, True, [], [])
     if request.start is not None:
         start = keyed.stored_position(request.start)
         if segment_hash(start[0]) % request.segments != request.segment:

@@ -18,7 +18,7 @@ from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Store
 from keygraph.dynamo.table import Key
-from keygraph.engines.dynamodb.turns import Turns
+from keygraph.engines.dynamodb.concurrency import ConcurrencyLimit
 from keygraph.errors import StoreError, TimedOut
 from keygraph.lists.counting import count
 from keygraph.lists.listing import Located, NeighbourList
@@ -184,7 +184,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
     def __init__(self, store: Store, concurrency: int) -> None:
         super().__init__()
         self._store = store
-        self._turns = Turns(concurrency)
+        self._places = ConcurrencyLimit(concurrency)
         self._whole = WholeLists()
         self._came: dict[PageOf, int] = {}
 
@@ -198,12 +198,12 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Any]):
 
     async def _read(self, request: NeighbourRequest, future: asyncio.Future[Any]) -> None:
         try:
-            if not self._turns.take():
-                await self._turns.wait()
+            if not self._places.acquire_now():
+                await self._places.acquire_next()
             try:
                 found = await self._answer(request)
             finally:
-                self._turns.give_back()
+                self._places.release()
         except asyncio.CancelledError:
             self._gave_up(request)
             task = asyncio.current_task()
