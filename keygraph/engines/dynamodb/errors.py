@@ -95,7 +95,7 @@ def code_of(error: BaseException) -> str | None:
 def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
     """What the error means; None for one that only a fault of ours can have caused.
 
-    Messages name the table and the endpoint, never a key, a value, an account or a secret.
+    Messages name the table and the endpoint, but no key, value, account or secret.
     """
     if isinstance(error, boto.ClientError):
         return _answered(error, table, endpoint)
@@ -107,19 +107,19 @@ def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
                 Unavailable(f"no secure connection to {endpoint}: check its certificate"), is_passing=False
             )
         case boto.ChecksumError() | boto.IncompleteReadError():
-            return Failure(Unavailable(f"answers of DynamoDB at {endpoint} arrive damaged"), is_passing=True)
+            return Failure(
+                Unavailable(f"answers from DynamoDB at {endpoint} arrive damaged"), is_passing=True
+            )
         case boto.ConnectionError() | boto.HTTPClientError():
             return Failure(
                 Unavailable(f"no connection to DynamoDB at {endpoint}: is it running?"), is_passing=True
             )
         case ResponseParserError():
-            return Failure(Unavailable(f"what answers at {endpoint} is not DynamoDB"), is_passing=False)
+            return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"), is_passing=False)
         case boto.NoRegionError():
             return Failure(Unavailable("no AWS region is set: set AWS_REGION"), is_passing=False)
         case _ if isinstance(error, _NO_CREDENTIALS):
-            return Failure(
-                Unavailable("no AWS credentials: set AWS_PROFILE, or run where a role gives them"), False
-            )
+            return Failure(Unavailable("no AWS credentials: set AWS_PROFILE, or run with a role"), False)
     return None
 
 
@@ -128,9 +128,7 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     message = error.response.get("Error", {}).get("Message", "")
     if code in _THROTTLING:
-        return Failure(
-            Throttled(f"DynamoDB refuses more requests to the table {table} for now"), is_passing=True
-        )
+        return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
     if code == "ResourceNotFoundException":
         return Failure(
             TableMissing(f"there is no table {table}: create it with `keygraph table create`"), False
@@ -141,7 +139,9 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
         )
         return Failure(Unavailable(problem), is_passing=isinstance(error, ClockCorrected))
     if code == "ValidationException" and "specified index" in message:
-        problem = f"the table {table} lacks an index of the model: compare `keygraph table describe` with it"
+        problem = (
+            f"the table {table} lacks an index of the model: compare `keygraph table describe` with the model"
+        )
         return Failure(TableMissing(problem), is_passing=False)
     if code == "ValidationException" and _KEY_OR_ITEM_SIZE.search(message):
         problem = (
@@ -151,11 +151,9 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
         )
         return Failure(BadUserInput(problem), is_passing=False)
     if code == "ValidationException" and "starting key" in message:
-        return Failure(
-            BadUserInput("the position to go on from is not in the range that is read"), is_passing=False
-        )
+        return Failure(BadUserInput("the start is outside the range that is read"), is_passing=False)
     if status >= 500 or code in _PASSING:
         return Failure(Unavailable(f"DynamoDB at {endpoint} failed with status {status}"), is_passing=True)
     if not code or code.isdigit():
-        return Failure(Unavailable(f"what answers at {endpoint} is not DynamoDB"), is_passing=False)
+        return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"), is_passing=False)
     return None

@@ -1,7 +1,7 @@
 """Query, Count, Scan and BatchGet on a SQLite connection, answered as DynamoDB would.
 
-Every function is called inside a transaction, so that all its statements see one state of the file. What each raises
-is said of `SQLiteStore.send`.
+Every function is called inside a transaction, so that all its statements see one state of the file. `SQLiteStore.send` says
+what they raise.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
 from keygraph.errors import BadUserInput
 
 segment_hash = zlib.crc32
-"""Of a stored partition key; SQLite must know it by this name. It stays the same, so that a scan can go on later."""
+"""The hash of a stored partition key, registered with SQLite by this name. It must not change, so that a scan can be resumed."""
 
 # --- The rows of a request ----------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _RowRange:
-    """Consecutive rows of a SQLite table: the conditions that they meet, and in which direction they are read."""
+    """Consecutive rows of a SQLite table: their conditions, and the direction in which they are read."""
 
     keyed: Keyed
     forward: bool
@@ -72,7 +72,7 @@ class _RowRange:
         self.values.extend(values)
 
     def go_on_after(self, key: StoredKey, fixed: int) -> None:
-        """Leaves out what stands up to the key, whose first `fixed` columns all rows share."""
+        """Leaves out the rows up to the key, whose first `fixed` columns all rows share."""
         columns = self.keyed.columns[fixed:]
         if not columns:
             self.add("FALSE")
@@ -82,7 +82,7 @@ class _RowRange:
         self.add(f"({', '.join(columns)}) {comparison} ({marks})", *key[fixed:])
 
     def rows(self, connection: sqlite3.Connection, limit: int | None, with_items: bool) -> sqlite3.Cursor:
-        """The rows as key columns, size and, if asked for, item. Read one by one: nothing is held here."""
+        """The rows as key columns, size and, if asked for, item. The cursor reads them one by one."""
         keyed = self.keyed
         sql = _select(keyed.name, keyed.columns, tuple(self.conditions), self.forward, with_items)
         return connection.execute(sql, (*self.values, -1 if limit is None else limit))
@@ -92,7 +92,7 @@ class _RowRange:
 def _select(
     name: str, columns: tuple[str, ...], conditions: tuple[str, ...], forward: bool, with_items: bool
 ) -> str:
-    """The same text each time, for which SQLite keeps what it has prepared."""
+    """The statement. The same text finds SQLite's prepared statement again."""
     order = ", ".join(column if forward else f"{column} DESC" for column in columns)
     return (
         f"SELECT {', '.join(columns)}, size{', item' if with_items else ''} FROM {name}"
@@ -103,7 +103,7 @@ def _select(
 def _partition_rows(keyed: Keyed, read: Table | Index, request: Query | Count, forward: bool) -> _RowRange:
     """The rows of a Query or a Count, from its start on.
 
-    DynamoDB refuses a start outside the range, so it is refused here too: nothing may rely on it.
+    DynamoDB refuses a start outside the range, so this does too.
     """
     partition = keyed.stored(0, request.partition)
     span = _RowRange(keyed, forward, ["k0 = ?"], [partition])
@@ -115,7 +115,7 @@ def _partition_rows(keyed: Keyed, read: Table | Index, request: Query | Count, f
         if (low and not low.is_met_by(start[1])) or (high and not high.is_met_by(start[1])):
             raise BadUserInput("The start is outside the range.")
         span.go_on_after(start, 1)
-    # A start lies within the bounds and so replaces the one it comes after: SQLite seeks by one lower bound only.
+    # A start is within the bounds, so it replaces the bound before it: SQLite seeks by one lower bound only.
     if low and not (start and forward):
         span.add(f"k1 {low.comparison} ?", low.value)
     if high and not (start and not forward):
@@ -167,11 +167,11 @@ def _bounds(keyed: Keyed, range_: Range, read: Table | Index) -> tuple[_Bound | 
             return low_, None if end is None else _Bound("<", end)
 
 
-# --- What is made of a row's item ---------------------------------------------------------------------
+# --- The items of rows --------------------------------------------------------------------------------
 
 
 class _Filter:
-    """Whether an item passes a filter, looking at nothing else of it."""
+    """Tells whether an item passes a filter, and decodes nothing but what the filter uses."""
 
     def __init__(
         self, condition: Condition, table: Table, read: Table | Index, request: Query | Count
@@ -179,7 +179,7 @@ class _Filter:
         self._condition = condition
         paths = tuple(paths_of(condition))
         refuse_filtered({path[0] for path in paths}, read, table)
-        # Written out only to be measured as DynamoDB would, keys first.
+        # The expression is written only to measure it as DynamoDB would, keys first.
         placeholders = Placeholders()
         key_text(request, read, placeholders)
         filter_text(condition, placeholders)
@@ -190,9 +190,9 @@ class _Filter:
 
 
 class _Items:
-    """The items of the rows of a read, and what fetching them costs beside the rows.
+    """The items of the rows of a read, and the cost of fetching them beside the rows.
 
-    A local index fetches from the table what is asked for and not projected; a global index cannot.
+    A local index fetches from the table what is selected and not projected; a global index cannot.
     """
 
     def __init__(
@@ -206,12 +206,12 @@ class _Items:
         self.units = 0.0
         if keyed.projected is None or keyed.index is None:
             return
-        # None is missing in a global index: it could not be read.
+        # In a global index none is missing: `read_from` refuses that.
         if {path[0] for path in projection or ()} - keyed.projected:
             self._at = tuple(keyed.attributes.index(key) for key in layout.items.attributes)
 
     def stored(self, row: tuple[Any, ...]) -> Stored:
-        """The item of the row, from the table if the row has too little of it."""
+        """The item of the row, read from the table if the row lacks an attribute."""
         if self._at is None:
             return stored_item(row[-1])
         size, content = self._connection.execute(self._get, [row[at] for at in self._at]).fetchone()
@@ -223,26 +223,26 @@ class _Items:
 
 
 class TooMuch(Exception):
-    """The read looks at more than it was allowed to."""
+    """The read needs more than it is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much a read may look at before it raises TooMuch."""
+    """How much a read may take before it raises TooMuch."""
 
     items: int
     sizes: int
-    """Of rows of which nothing but the size is read."""
+    """Rows of which only the size is read."""
     bytes: int
 
 
 @dataclass(slots=True)
 class _Pager:
-    """Counts the rows of a page and says where it ends: at the limit, or with the row that reaches 1 MB."""
+    """Counts the rows of a page, which ends at the limit, or with the row that reaches 1 MB."""
 
     limit: int | None
     most: int | None
-    """Rows after which this is too much."""
+    """The number of rows that is too much."""
     most_bytes: int
     scanned: int = 0
     size: int = 0
@@ -298,9 +298,9 @@ def _read_partition(
     take: Callable[[Stored], None] | None,
     allowed: Allowance | None,
 ) -> tuple[_Pager, Position | None, Cost]:
-    """Gives each item that passes the filter to `take`; without one only sizes are read.
+    """Passes each item that the filter accepts to `take`; without `take` only sizes are read.
 
-    A filter that nothing can pass is answered without a request, and so is a start that nothing can stand behind.
+    A filter that nothing can pass costs no request, nor does a start that nothing can follow.
     """
     read = read_from(request, layout.table)
     keyed = layout.keyed(request.index)
@@ -331,7 +331,7 @@ def _read_partition(
 
 
 def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
-    """One page of a segment of the table. Partitions stand in the order of their keys."""
+    """One page of a segment of the table. Partitions are in the order of their keys."""
     keyed = layout.items
     refuse_segment(request)
     pager = _pager(request, None, True)
