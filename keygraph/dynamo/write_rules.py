@@ -50,7 +50,7 @@ class WriteRules:
         for keys in (table.keys, *(index.keys for index in table.indexes)):
             for key, limit in zip(keys, KEY_BYTES, strict=False):
                 limits[key.name] = min(limit, limits.get(key.name, limit))
-        self._keys = [(key, limits[key.name]) for key in table.key_attributes()]
+        self._keys = [(key, key.name, limits[key.name]) for key in table.key_attributes()]
         self._local = [index for index in table.indexes if index.local]
 
     def check(self, item: Item) -> tuple[dict[str, bytes], int]:
@@ -62,11 +62,10 @@ class WriteRules:
         for name in self._own:
             if name not in item:
                 raise BadUserInput(f"The item lacks the key {name}.")
-        keys = {
-            key.name: checked_key_bytes(key, item[key.name], limit)
-            for key, limit in self._keys
-            if key.name in item
-        }
+        keys = {}
+        for key, name, limit in self._keys:
+            if name in item:
+                keys[name] = checked_key_bytes(key, item[name], limit)
         size = _names_size(tuple(item))
         try:
             size += text_size("".join([value for value in item.values() if type(value) is str]))
