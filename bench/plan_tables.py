@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from keygraph_resolvers.plan.steps import steps_of, steps_text
+
 from bench.bound.bound import Bound, bound
 from bench.bound.items import Items
 from bench.estimates import Estimated, estimated
@@ -29,7 +31,6 @@ from bench.operations import OPERATIONS, Operation
 from bench.pages import with_part
 from bench.worlds import World, worlds
 from keygraph_resolvers import build_schema
-from keygraph_resolvers.plan.steps import steps_of, steps_text
 from tests import dynamodb_local
 from tests.documents.round_trips import RoundTrips
 

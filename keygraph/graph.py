@@ -13,6 +13,7 @@ from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
 from keygraph.check.naming import name_mistakes
 from keygraph.check.table import table_mistakes
+from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, Mistake, ModelError
 from keygraph.keys.shapes import are_disjoint, is_special_case, shape
@@ -22,9 +23,6 @@ from keygraph.model.records import Keys, RecordType
 from keygraph.names import camel
 from keygraph.resolve.model import Model
 from keygraph.resolve.options import graph_option_mistakes
-
-_KEY_BYTES = (2048, 1024)
-"""DynamoDB's limits on a partition key and a sort key."""
 
 
 class Graph(Model):
@@ -139,7 +137,7 @@ class Graph(Model):
         """
         template = keys.templates[number]
         key = template.render(texts)
-        if key and key.isascii() and len(key) <= _KEY_BYTES[number] and self._is_certain(keys, number):
+        if key and key.isascii() and len(key) <= KEY_BYTES[number] and self._is_certain(keys, number):
             return key
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
@@ -174,8 +172,8 @@ class Graph(Model):
             size = len(key.encode())
         except UnicodeEncodeError:
             return "it is no text that can be stored"
-        if size > _KEY_BYTES[number]:
-            return f"its key has more than {_KEY_BYTES[number]} bytes"
+        if size > KEY_BYTES[number]:
+            return f"its key has more than {KEY_BYTES[number]} bytes"
         wanted = {slot.name: texts[slot.name] for slot in template.slots if texts.get(slot.name) is not None}
         if template.parse(key) != wanted:
             return "it would be read back as something else"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.shapes import are_disjoint, goes_before, shape
 from keygraph.model.members import DeclaredList
@@ -184,15 +185,12 @@ def _gathers_nothing(model: Model) -> Iterator[Mistake]:
         yield Mistake("gather", record.name, f"gather=True, and {why}", "Leave gather=True out.")
 
 
-_KEY_BYTES = (("partition", 2048), ("sort", 1024))
-
-
 def _keys_too_long(model: Model) -> Iterator[Mistake]:
     """Keys of which the literal text alone is longer than any that DynamoDB takes."""
     for record in model.types.values():
         for keys in record.keys.values():
-            for attribute, template, (which, most) in zip(
-                keys.attributes, keys.templates, _KEY_BYTES, strict=False
+            for attribute, template, which, most in zip(
+                keys.attributes, keys.templates, ("partition", "sort"), KEY_BYTES, strict=False
             ):
                 size = sum(len(token.encode()) for token in template.tokens if isinstance(token, str))
                 if size >= most:

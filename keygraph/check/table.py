@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from keygraph.dynamo.limits import KEY_NAME_BYTES, LOCAL_INDEXES, PROJECTED_ATTRIBUTES
 from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.errors import Mistake
 
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}", re.ASCII)
 _KEY_TYPES = ("S", "N", "B")
-_KEY_NAME_BYTES = 255
-_LOCAL_INDEXES = 5
-_PROJECTED = 100
-"""How many attributes the indexes of one table may name together."""
 
 
 def table_mistakes(table: Table) -> Iterator[Mistake]:
@@ -37,19 +34,19 @@ def table_mistakes(table: Table) -> Iterator[Mistake]:
         yield from _local_mistakes(table, index)
         yield from _projection_mistakes(index)
     local = [index.name for index in table.indexes if index.local]
-    if len(local) > _LOCAL_INDEXES:
+    if len(local) > LOCAL_INDEXES:
         yield Mistake(
             "local-index",
             table.name,
-            f"it has {len(local)} local indexes, and DynamoDB makes {_LOCAL_INDEXES}.",
+            f"it has {len(local)} local indexes, and DynamoDB makes {LOCAL_INDEXES}.",
             "Make some of them global: leave local=True out.",
         )
     projected = sum(len(index.projection) for index in table.indexes if isinstance(index.projection, tuple))
-    if projected > _PROJECTED:
+    if projected > PROJECTED_ATTRIBUTES:
         yield Mistake(
             "projection",
             table.name,
-            f"its indexes name {projected} attributes to project, and DynamoDB takes {_PROJECTED}.",
+            f"its indexes name {projected} attributes to project, and DynamoDB takes {PROJECTED_ATTRIBUTES}.",
             'Project "ALL" in some of them.',
         )
 
@@ -63,12 +60,12 @@ def _names_refused(what: str, keyed: Table | Index) -> Iterator[Mistake]:
             "It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
         )
     for key in keyed.keys:
-        if not 1 <= len(key.name.encode(errors="replace")) <= _KEY_NAME_BYTES:
+        if not 1 <= len(key.name.encode(errors="replace")) <= KEY_NAME_BYTES:
             yield Mistake(
                 "bad-name",
                 keyed.name,
                 f"{key.name!r} is no name of a key attribute.",
-                f"It has 1 to {_KEY_NAME_BYTES} bytes.",
+                f"It has 1 to {KEY_NAME_BYTES} bytes.",
             )
         if key.type not in _KEY_TYPES:
             yield Mistake(

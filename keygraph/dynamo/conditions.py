@@ -1,8 +1,8 @@
 """Conditions on an item: DynamoDB's comparisons and functions as values, joined by And, Or and Not.
 
-A condition can be shown as DynamoDB's expression (`keygraph.engines.dynamodb.requests`) and can be evaluated here, with the
-same outcome: a comparison between different types is false, one with a missing attribute is false too,
-except that what is missing is unequal to everything.
+A condition can be written as DynamoDB's expression (`keygraph.dynamo.expressions`) or evaluated here, with the same outcome.
+A comparison between different types is false. So is one with a missing attribute, except that a missing attribute is
+unequal to everything.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """DynamoDB allows 100 values; a longer list is rendered as several joined by OR."""
+    """DynamoDB allows 100 values; a longer list is written as several INs joined by OR."""
 
     path: Path
     values: tuple[Value, ...]
@@ -79,7 +79,7 @@ class BeginsWith:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """A part of a text or of bytes, or a member of a list or set."""
+    """A substring of text or bytes, or a member of a list or set."""
 
     path: Path
     value: Value

@@ -1,4 +1,4 @@
-"""In what a store's table differs from the declared one, so far as that matters."""
+"""The differences between a store's table and the declared one that keep a graph from being served."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from keygraph.dynamo.table import Index, KeyAttribute, Table
 
 
 def table_differences(declared: Table, found: Table) -> list[str]:
-    """What keeps a graph that declares the one table from being served from the other; empty where nothing does.
+    """Why a graph that declares one table cannot be served from the other; empty where it can.
 
-    What the store's table has besides does no harm: further indexes, and attributes that an index projects.
+    The store's table may have more indexes, and its indexes may project more attributes.
     """
     differences: list[str] = []
     if declared.keys != found.keys:
@@ -43,7 +43,7 @@ def _index_differences(table: Table, declared: Index, found: Index) -> list[str]
 
 
 def _projects(found: Index, declared: Index, keys: set[str]) -> bool:
-    """Whether the one index has all attributes that the other one declares; it has keys anyway."""
+    """Whether the found index has every attribute that the declared one projects; keys are always there."""
     if found.projection == "ALL" or declared.projection == "ALL":
         return found.projection == "ALL"
     return _listed(declared) - keys <= _listed(found)

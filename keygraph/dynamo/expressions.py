@@ -1,7 +1,7 @@
 """Conditions, key ranges and projections as the text of DynamoDB's expressions.
 
-What stands in an expression is always a placeholder (`#n0` for a name, `:v0` for a value), so that reserved
-words and punctuation in names need no care. The grammar: "Expressions" in the DynamoDB developer guide.
+Names and values are always placeholders (`#n0` for a name, `:v0` for a value), so reserved words and punctuation need no
+care. The grammar: "Expressions" in the DynamoDB developer guide.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from keygraph.dynamo.conditions import (
     Path,
 )
 from keygraph.dynamo.items import TypedValue, Value, to_typed
-from keygraph.dynamo.limits import refuse_crossed_bounds, refuse_deep_path, refuse_prefix, refuse_unordered
+from keygraph.dynamo.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS, IN_VALUES
+from keygraph.dynamo.read_rules import (
+    refuse_crossed_bounds,
+    refuse_deep_path,
+    refuse_prefix,
+    refuse_unordered,
+)
 from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Count, Equals, Prefix, Query, Range, Within
 from keygraph.dynamo.table import Index, Table
 from keygraph.errors import BadUserInput
 
-_IN_VALUES = 100
-"""How many values DynamoDB allows in one IN."""
-_EXPRESSION_BYTES = 4096
-_OPERATIONS = 300
-"""How many operators and functions it allows in one expression: comparisons, and what joins them."""
 _OPERATORS: dict[type, str] = {
     Eq: "=",
     Ne: "<>",
@@ -57,7 +58,7 @@ _OPERATORS: dict[type, str] = {
 
 @dataclass(slots=True)
 class Placeholders:
-    """The placeholders of one request: a name has one however often it stands there, a value one each time."""
+    """The placeholders of one request: one for each name, and one for each use of a value."""
 
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, TypedValue] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class Placeholders:
         return placeholder
 
     def attributes(self) -> dict[str, Any]:
-        """The parts of the request that say what the placeholders stand for; empty ones are refused there."""
+        """The parts of the request that define the placeholders; DynamoDB refuses empty ones."""
         attributes: dict[str, Any] = {}
         if self.names:
             attributes["ExpressionAttributeNames"] = {short: name for name, short in self.names.items()}
@@ -87,10 +88,10 @@ class Placeholders:
 
 
 def simplified(condition: Condition) -> Condition | bool:
-    """The condition without parts that are always true or never; a bool where nothing else is left.
+    """The condition without the parts that are always true or always false; a bool where nothing else is left.
 
     DynamoDB has no constants and refuses an empty AND, OR or IN. Raises BadUserInput for bounds that are crossed
-    or of two types, and for an operand that has no order or is no prefix.
+    or of two types, and for an operand that has no order or cannot be a prefix.
     """
     match condition:
         case And(conditions):
@@ -102,8 +103,8 @@ def simplified(condition: Condition) -> Condition | bool:
             return not plain if isinstance(plain, bool) else Not(plain)
         case In(_, values) if not values:
             return False
-        case In(path, values) if len(values) > _IN_VALUES:
-            return Or(tuple(In(path, values[i : i + _IN_VALUES]) for i in range(0, len(values), _IN_VALUES)))
+        case In(path, values) if len(values) > IN_VALUES:
+            return Or(tuple(In(path, values[i : i + IN_VALUES]) for i in range(0, len(values), IN_VALUES)))
         case Between(_, low, high):
             refuse_unordered(low)
             refuse_unordered(high)
@@ -134,13 +135,13 @@ def _joined(conditions: Iterable[Condition], join: type[And] | type[Or]) -> Cond
 def filter_text(condition: Condition, placeholders: Placeholders) -> str:
     """The expression of a simplified condition that is a filter.
 
-    Raises BadUserInput for one that is too long for DynamoDB, or compares with what it cannot hold.
+    Raises BadUserInput for one that is too long for DynamoDB, or compares with a value that DynamoDB cannot hold.
     """
     try:
         text = condition_text(condition, placeholders)
     except ValueError as error:
         raise BadUserInput(f"The filter compares with {error}.") from None
-    if len(text) > _EXPRESSION_BYTES or _operations(condition) > _OPERATIONS:
+    if len(text) > EXPRESSION_BYTES or _operations(condition) > EXPRESSION_OPERATORS:
         raise BadUserInput("The filter has too many conditions or values for one request to DynamoDB.")
     return text
 
@@ -155,7 +156,7 @@ def _operations(condition: Condition) -> int:
 
 
 def condition_text(condition: Condition, placeholders: Placeholders) -> str:
-    """The expression of a simplified condition. Parentheses only where they tell: DynamoDB refuses spare ones."""
+    """The expression of a simplified condition. It has no redundant parentheses, which DynamoDB refuses."""
     match condition:
         case And(conditions):
             return " AND ".join(_part_text(part, placeholders) for part in conditions)
@@ -189,7 +190,7 @@ def _comparison_text(condition: Comparison, placeholders: Placeholders) -> str:
 
 
 def attribute_names(condition: Condition) -> set[str]:
-    """The attributes of the item that the condition looks at."""
+    """The attributes of the item that the condition uses."""
     match condition:
         case And(conditions) | Or(conditions):
             return {name for part in conditions for name in attribute_names(part)}
@@ -202,7 +203,7 @@ def attribute_names(condition: Condition) -> set[str]:
 
 
 def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeholders) -> str:
-    """The condition on the keys of what is read, which has a sort key where the request has a range."""
+    """The condition on the keys of the table or index that is read."""
     text = f"{placeholders.path((keyed.partition.name,))} = {placeholders.value(request.partition)}"
     if request.range is None or keyed.sort is None:
         return text
@@ -225,7 +226,7 @@ def range_text(range_: Range, sort_key: str, placeholders: Placeholders) -> str:
 
 
 def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
-    """The projection expression: every path, less those that another one includes, since DynamoDB refuses these."""
+    """The projection expression: every path but those inside another one, which DynamoDB refuses."""
     asked = dict.fromkeys(paths)
     return ", ".join(
         placeholders.path(path) for path in asked if not any(path[:i] in asked for i in range(1, len(path)))

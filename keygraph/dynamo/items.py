@@ -1,7 +1,7 @@
 """Items: the values that DynamoDB holds, their typed JSON form, and their size by DynamoDB's rules.
 
-In Python an item is a dict from attribute name to one of the types of `Value`. Numbers are `Decimal`, always,
-so that nothing is lost; sets are frozensets of one kind of value.
+In Python an item is a dict from attribute name to one of the types of `Value`. Numbers are always `Decimal`, so that no
+digit is lost; sets are frozensets of one kind of value.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, NUMBER_BYTES, NUMBER_DIGITS
+
 Scalar: TypeAlias = str | Decimal | bytes
 Value: TypeAlias = "Scalar | bool | list[Value] | dict[str, Value] | frozenset[Scalar] | None"
 Item: TypeAlias = dict[str, Value]
 TypedValue: TypeAlias = dict[str, Any]
 """A value as DynamoDB writes it: `{"S": "text"}`, `{"N": "199.99"}`, `{"M": {…}}`."""
 
-_DIGITS = 38
-_NUMBER_BYTES = 21
-_SMALLEST, _LARGEST = Decimal("1E-130"), Decimal("9.9999999999999999999999999999999999999E+125")
+_SMALLEST, _ABOVE_ALL = Decimal(1).scaleb(LOWEST_EXPONENT), Decimal(1).scaleb(HIGHEST_EXPONENT + 1)
 _PLAIN = re.compile(r"0|-?(?:[1-9][0-9]{0,17}|0(?=\.))(?:\.[0-9]{0,17}[1-9])?")
-"""Texts of numbers that are within all limits and written as DynamoDB writes them."""
-_EXACT = Context(prec=_DIGITS, Emin=-130, Emax=126, traps=[Inexact, InvalidOperation, Overflow])
+"""Text of numbers within all limits, written as DynamoDB writes them."""
+_EXACT = Context(
+    prec=NUMBER_DIGITS,
+    Emin=LOWEST_EXPONENT,
+    Emax=HIGHEST_EXPONENT + 1,
+    traps=[Inexact, InvalidOperation, Overflow],
+)
 
 
 def number(value: str | int | Decimal) -> Decimal:
@@ -36,12 +41,12 @@ def number(value: str | int | Decimal) -> Decimal:
     try:
         exact = _EXACT.create_decimal(value)
     except DecimalException:
-        raise ValueError("a number of more than 38 digits, or none") from None
+        raise ValueError(f"an invalid number, or one of more than {NUMBER_DIGITS} digits") from None
     if not exact.is_finite():
         raise ValueError("a number that is not finite")
     if exact.is_zero():
         return Decimal(0)
-    if not _SMALLEST <= exact.copy_abs() <= _LARGEST:
+    if not _SMALLEST <= exact.copy_abs() < _ABOVE_ALL:
         raise ValueError("a number outside the range that DynamoDB holds")
     return exact.normalize(_EXACT)
 
@@ -54,7 +59,7 @@ def number_text(value: Decimal) -> str:
         return text
     exact = number(value)
     text = format(exact, "f")
-    return text if len(text) <= _DIGITS + 3 else str(exact)
+    return text if len(text) <= NUMBER_DIGITS + 3 else str(exact)
 
 
 def to_typed(value: Value) -> TypedValue:
@@ -87,7 +92,7 @@ def _typed_set(value: frozenset[Scalar]) -> TypedValue:
         return {"NS": [number_text(n) for n in sorted(m for m in members if isinstance(m, Decimal))]}
     if members and all(isinstance(member, bytes) for member in members):
         return {"BS": sorted(member for member in members if isinstance(member, bytes))}
-    raise ValueError("a set that is empty or of several kinds")
+    raise ValueError("a set that is empty or of more than one type")
 
 
 def from_typed(typed: Mapping[str, Any]) -> Value:
@@ -97,7 +102,7 @@ def from_typed(typed: Mapping[str, Any]) -> Value:
     for kind, content in typed.items():
         read = _READERS.get(kind)
         if read is None:
-            raise ValueError(f"{kind!r} is no type of DynamoDB")
+            raise ValueError(f"{kind!r} is not a type of DynamoDB")
         return read(content)
     raise AssertionError("unreachable: there is one")
 
@@ -107,7 +112,7 @@ def _binary(content: bytes | str) -> bytes:
 
 
 def read_number(text: str) -> Decimal:
-    """`number` of what DynamoDB writes, which is mostly short and plain, and then in range and exact."""
+    """`number` of a text that DynamoDB wrote: most are short and plain, and need no check of range and digits."""
     digits = text[1:] if text[:1] == "-" else text
     if len(digits) > 20 or not digits.isascii():
         return number(text)
@@ -123,7 +128,7 @@ def read_number(text: str) -> Decimal:
 
 _ZERO = Decimal(0)
 known_number = lru_cache(4096)(read_number)
-"""`read_number`, which need not be read again where it was read lately: quantities, prices and versions repeat."""
+"""`read_number` with a cache: quantities, prices and versions repeat."""
 _READERS: dict[str, Callable[[Any], Value]] = {
     "S": str,
     "N": read_number,
@@ -154,7 +159,11 @@ def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
 
 
 def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Item]:
-    """The items of the typed form as DynamoDB has just written it, whose form nobody but it has had in hand."""
+    """The items of an answer of DynamoDB, whose typed form needs no checks.
+
+    100 items of 11 attributes take 0.42 of the time of `untyped_item`, which is a quarter of the whole BatchGetItem
+    (`python -m bench.transport`).
+    """
     items = []
     for typed in typed_items:
         item: Item = {}
@@ -170,7 +179,7 @@ def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> li
 
 
 def text_size(text: str) -> int:
-    """The size of a text, which is that of its UTF-8. Raises UnicodeEncodeError for what is no Unicode."""
+    """The size of text in UTF-8. Raises UnicodeEncodeError for text that is not valid Unicode."""
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -179,7 +188,7 @@ def item_size(item: Mapping[str, Value]) -> int:
 
     The rules: "DynamoDB item sizes and formats" in the DynamoDB developer guide.
     """
-    # Most values are short texts, which are faster measured together.
+    # Most values are short text, which is measured faster together.
     size = text_size("".join(item)) + text_size("".join([v for v in item.values() if type(v) is str]))
     return size + sum([value_size(value) for value in item.values() if type(value) is not str])
 
@@ -203,7 +212,7 @@ def value_size(value: Value) -> int:
 
 
 def number_size(value: Decimal) -> int:
-    """The size of a number. Raises ValueError for what DynamoDB does not hold.
+    """The size of a number. Raises ValueError for one that DynamoDB does not hold.
 
     A byte for each pair of significant digits, one more, and one for a minus sign; never more than 21. Pairs are
     counted from the point: 11 is one, 110 is two (1 and 10). The guide says "approximately one byte for two digits";
@@ -222,4 +231,4 @@ def _number_text_size(text: str) -> int:
         digits, exponent = digits[:-1], int(exponent) + 1
     first = len(digits) + int(exponent) - 1
     pairs = (len(digits) + (first + 1) % 2 + 1) // 2
-    return min(pairs + 1 + sign, _NUMBER_BYTES)
+    return min(pairs + 1 + sign, NUMBER_BYTES)

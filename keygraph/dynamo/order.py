@@ -1,6 +1,6 @@
-"""Keys as bytes whose order is DynamoDB's order of the keys.
+"""Keys as bytes whose order is DynamoDB's order of the keys, and the texts next to a key in that order.
 
-Text is its UTF-8 bytes, binary is itself. A number is written so that comparing bytes compares numbers and all 38
+Text becomes its UTF-8 bytes, binary stays as it is. A number is written so that comparing bytes compares numbers and all 38
 digits come back:
 
     zero       80
@@ -16,17 +16,19 @@ from __future__ import annotations
 from decimal import Decimal
 
 from keygraph.dynamo.items import number
+from keygraph.dynamo.limits import HIGHEST_EXPONENT, LOWEST_EXPONENT, SORT_KEY_BYTES
 from keygraph.dynamo.table import KeyAttribute, KeyValue
 
 LAST = "\U0010ffff"
-"""The last character of Unicode: what begins with a text is not after that text and this."""
+"""The last character of Unicode: no text with a prefix comes after the prefix and this."""
+EXTENSIBLE_BYTES = SORT_KEY_BYTES - len(LAST.encode())
+"""A sort key of up to this size can be followed by `LAST` and is still within DynamoDB's limit."""
 
 _NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
-_LOWEST_EXPONENT, _HIGHEST_EXPONENT = -130, 125
 
 
 def key_bytes(value: KeyValue) -> bytes:
-    """The bytes of a key value. Raises ValueError for text that is no Unicode and for what is no number."""
+    """The bytes of a key value. Raises ValueError for invalid Unicode, and for a number that DynamoDB does not hold."""
     match value:
         case str():
             return value.encode()
@@ -37,7 +39,7 @@ def key_bytes(value: KeyValue) -> bytes:
 
 
 def key_value(stored: bytes, attribute: KeyAttribute) -> KeyValue:
-    """The key value that `key_bytes` has written, for an attribute of that type."""
+    """The key value that `key_bytes` wrote, for an attribute of that type."""
     match attribute.type:
         case "S":
             return stored.decode()
@@ -57,19 +59,19 @@ def number_bytes(value: Decimal) -> bytes:
         digits = (*digits, 0)
     pairs = [10 * tens + ones for tens, ones in zip(digits[::2], digits[1::2], strict=True)]
     if sign:
-        return bytes((_NEGATIVE, _HIGHEST_EXPONENT - first, *(100 - pair for pair in pairs), 0xFF))
-    return bytes((_POSITIVE, first - _LOWEST_EXPONENT, *(pair + 1 for pair in pairs)))
+        return bytes((_NEGATIVE, HIGHEST_EXPONENT - first, *(100 - pair for pair in pairs), 0xFF))
+    return bytes((_POSITIVE, first - LOWEST_EXPONENT, *(pair + 1 for pair in pairs)))
 
 
 def number_of(stored: bytes) -> Decimal:
-    """The number that `number_bytes` has written."""
+    """The number that `number_bytes` wrote."""
     kind = stored[0]
     if kind == _ZERO:
         return Decimal(0)
     if kind == _NEGATIVE:
-        first, pairs = _HIGHEST_EXPONENT - stored[1], [100 - byte for byte in stored[2:-1]]
+        first, pairs = HIGHEST_EXPONENT - stored[1], [100 - byte for byte in stored[2:-1]]
     else:
-        first, pairs = stored[1] + _LOWEST_EXPONENT, [byte - 1 for byte in stored[2:]]
+        first, pairs = stored[1] + LOWEST_EXPONENT, [byte - 1 for byte in stored[2:]]
     digits = tuple(digit for pair in pairs for digit in divmod(pair, 10))
     return number(Decimal((int(kind == _NEGATIVE), digits, first - len(digits) + 1)))
 
@@ -80,7 +82,7 @@ def after_prefix(prefix: bytes) -> bytes | None:
     return stripped[:-1] + bytes((stripped[-1] + 1,)) if stripped else None
 
 
-# --- Texts, whose bytes stand in the order of their characters ----------------------------------------
+# --- Text, whose bytes are in the order of its characters ---------------------------------------------
 
 
 def text_after_all(prefix: str) -> str | None:
@@ -94,7 +96,7 @@ def text_after_all(prefix: str) -> str | None:
 
 
 def last_below(text: str) -> str:
-    """The largest text below one, as far as a bound can say it: no key has the last character of Unicode."""
+    """The largest text below this one that a bound can name: no key has the last character of Unicode."""
     before, last = text[:-1], ord(text[-1])
     if last == 0:
         return before

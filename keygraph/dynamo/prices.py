@@ -1,24 +1,21 @@
-"""DynamoDB's prices: what reading and writing so many bytes costs, in capacity units.
+"""DynamoDB's prices: what reading and writing cost by size, in capacity units.
 
-Source: "Read and write operations" in the DynamoDB developer guide. A Query adds up what its page holds before it is
-rounded up, a BatchGetItem rounds each item up; what a projection leaves out, and what a filter leaves out, is paid for
-all the same, and so is what is only counted. An index's items are as large as what it projects.
+Source: "Read and write operations" in the DynamoDB developer guide. A Query adds up the sizes of its page and
+rounds the sum up; a BatchGetItem rounds each item up. Attributes that a projection leaves out, items that a filter leaves
+out, and items that are only counted cost the same. An index's items are as large as what it projects.
 """
 
 from __future__ import annotations
 
-PAGE_BYTES = 1024 * 1024
-"""A page of a Query or a Scan ends with the item that brings it to this size."""
-READ_UNIT_BYTES = 4096
-_WRITE_UNIT_BYTES = 1024
+from keygraph.dynamo.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 
 
 def read_units(size: int, consistent: bool) -> float:
-    """What reading that many bytes costs; what is empty or missing costs one unit as well."""
+    """The units for reading so many bytes. A missing item, or an empty page, costs one unit too."""
     units = max(1, -(-size // READ_UNIT_BYTES))
     return float(units) if consistent else units / 2
 
 
 def write_units(size: int) -> int:
-    """What writing that many bytes costs; deleting what is not there costs one unit as well."""
-    return max(1, -(-size // _WRITE_UNIT_BYTES))
+    """The units for writing so many bytes. Deleting a missing item costs one unit too."""
+    return max(1, -(-size // WRITE_UNIT_BYTES))

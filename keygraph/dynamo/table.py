@@ -1,7 +1,6 @@
 """The table and its indexes: names, key attributes and projections.
 
-A `Table` is what a store is opened for. An `Index` is also callable, which is how a record type says what its
-keys there are: `gsi1("USER", "{created_at}")`.
+A store is opened for a `Table`. An `Index` is also callable: that is how a record type declares its keys in the index, `gsi1("USER", "{created_at}")`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ KeyValue: TypeAlias = str | Decimal | bytes
 Key: TypeAlias = tuple[KeyValue, ...]
 """The values of an item's table key: its partition key, and its sort key if the table has one."""
 Position: TypeAlias = tuple[KeyValue, ...]
-"""Where an item stands in a table or an index: the values of `Table.position(index)`."""
+"""The place of an item in a table or an index: the values of `Table.position(index)`."""
 Projection: TypeAlias = Literal["ALL", "KEYS_ONLY"] | tuple[str, ...]
 
 _KEY_PYTHON_TYPES: dict[str, type] = {"S": str, "N": Decimal, "B": bytes}
@@ -37,7 +36,7 @@ class KeyAttribute(NamedTuple):
     def text(self, value: object) -> str | None:
         """The text of a key's value, as templates read it; None where the value is of another type.
 
-        A number's digits; of bytes one character each.
+        Of a number it is the digits, of bytes one character for each.
         """
         match value:
             case str() if self.type == "S":
@@ -49,7 +48,7 @@ class KeyAttribute(NamedTuple):
         return None
 
     def value(self, text: str) -> KeyValue:
-        """The key's value of a text that a template has rendered. Raises ValueError where it is none."""
+        """The key's value of a text that a template rendered. Raises ValueError where it cannot be one."""
         if self.type == "N":
             return number(text)
         return text.encode("latin-1") if self.type == "B" else text
@@ -64,10 +63,10 @@ def _key_attribute(declared: KeyDeclaration) -> KeyAttribute:
 
 @dataclass(frozen=True, slots=True)
 class IndexKey:
-    """The keys that a record type has in one index: templates, and what is offered there.
+    """The keys that a record type has in one index: their templates, and the fields that read it.
 
-    `lists` names the list at the root that reads it (False: none), `finds` the field at the root that finds
-    one item, `shards` over how many partitions it is spread.
+    `lists` names the root list that reads it (False: none), `finds` the root field that finds one item;
+    `shards` is the number of partitions that it is spread over.
     """
 
     index: Index
@@ -96,7 +95,7 @@ class Index:
         projection: Literal["ALL", "KEYS_ONLY"] | list[str] | tuple[str, ...] = "ALL",
         local: bool = False,
     ) -> None:
-        """`projection` is "ALL", "KEYS_ONLY", or the names of the attributes that are there besides keys."""
+        """`projection` is "ALL", "KEYS_ONLY", or the names of the attributes that it has besides its keys."""
         set_ = object.__setattr__
         set_(self, "name", name)
         set_(self, "partition", _key_attribute(partition_key))
@@ -161,7 +160,7 @@ class Table:
         return self if index is None else self.index(index)
 
     def position(self, index: str | None) -> tuple[KeyAttribute, ...]:
-        """The attributes that say where an item stands: an index's keys, then the table's, none twice."""
+        """The attributes that give an item's place: an index's keys, then the table's, none twice."""
         if index is None:
             return self.keys
         own = self.index(index).keys
@@ -183,7 +182,7 @@ class Table:
         return (partition,) if self.sort is None else (partition, cast(KeyValue, item[self.sort.name]))
 
     def position_of(self, item: Mapping[str, Value], index: str | None) -> Position:
-        """Where the item stands in the table or the index. KeyError where it lacks a key attribute."""
+        """The item's place in the table or the index. KeyError where it lacks a key attribute."""
         return tuple(cast(KeyValue, item[key.name]) for key in self.position(index))
 
     def key_attributes(self) -> tuple[KeyAttribute, ...]:

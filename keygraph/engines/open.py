@@ -1,4 +1,4 @@
-"""Which engine a store's address names: `sqlite:PATH`, `aws`, or the URL of what speaks DynamoDB's API."""
+"""Chooses an engine by the store's address: `sqlite:PATH`, `aws`, or the URL of a server with DynamoDB's API."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def open_store(
     deadline: float = 10.0,
     transport: TransportName = TransportName.DIRECT,
 ) -> AbstractAsyncContextManager[Store]:
-    """The store at the address, to be entered and left with `async with`.
+    """The store at the address, for use with `async with`.
 
-    `concurrency` is how many requests are on the wire at once, `deadline` the seconds that one of them may take
-    with its retries, `transport` what carries them; all are for DynamoDB. Raises ValueError for an address of no known form.
+    `concurrency` is how many requests are sent at once, `deadline` how many seconds one may take with its retries,
+    `transport` what carries them; all three are for DynamoDB. Raises ValueError for an unknown form of address.
     """
-    # An engine is imported where it is asked for, so that the embedded one starts without AWS's libraries.
+    # Engines are imported on use, so that the embedded one starts without AWS's libraries.
     scheme, _, path = url.partition(":")
     if scheme == "sqlite" and path:
         from keygraph.engines.sqlite.engine import open_sqlite
 
         return open_sqlite(path, table)
     if url != "aws" and not _is_endpoint(url):
-        raise ValueError(f"{shown_address(url)!r} is no store: give sqlite:PATH, aws, or http://HOST:PORT")
+        raise ValueError(f"{shown_address(url)!r} is not a store: use sqlite:PATH, aws, or http://HOST:PORT")
     from keygraph.engines.dynamodb.engine import open_dynamodb
 
     endpoint = None if url == "aws" else url
@@ -40,7 +40,7 @@ def open_store(
 def _is_endpoint(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        # The port is read only to see that it is a number of a port.
+        # Reading the port checks that it is a valid one.
         return (
             parts.scheme in {"http", "https"}
             and bool(parts.hostname)
@@ -51,5 +51,5 @@ def _is_endpoint(url: str) -> bool:
 
 
 def shown_address(url: str) -> str:
-    """The address of a store without what may be a password in it."""
+    """The address of a store without a user name and a password."""
     return f"{url.partition(':')[0]}://…@{url.rpartition('@')[2]}" if "@" in url and "://" in url else url

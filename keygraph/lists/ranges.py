@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from keygraph.dynamo.order import LAST, last_below
+from keygraph.dynamo.limits import SORT_KEY_BYTES
+from keygraph.dynamo.order import EXTENSIBLE_BYTES, LAST, last_below
 from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Equals, Prefix, Range, Within
 from keygraph.dynamo.table import KeyValue
 from keygraph.errors import BadUserInput
 from keygraph.keys.template import Maybe, Slot, Token
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.names import camel
-
-_SORT_KEY_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +258,6 @@ def _checked(span: Span) -> Span:
             size = len(text.removesuffix(LAST).encode())
         except UnicodeEncodeError:
             raise BadUserInput("an argument of the list is no text that can be stored") from None
-        if size > _SORT_KEY_BYTES - len(LAST.encode()):
-            raise BadUserInput(f"an argument of the list makes a key of more than {_SORT_KEY_BYTES} bytes")
+        if size > EXTENSIBLE_BYTES:
+            raise BadUserInput(f"an argument of the list makes a key of more than {SORT_KEY_BYTES} bytes")
     return span

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.order import EXTENSIBLE_BYTES
 from keygraph.dynamo.store import BatchGet, Equals, Page, Query, Store
 from keygraph.dynamo.table import KeyValue
 from keygraph.lists.listing import Located, NeighbourList, Place
@@ -25,9 +26,6 @@ LARGEST_LIMIT = 1024
 _SEARCHED = 3
 """Under a client's condition the first request looks at so many times the items that are wanted: another request is
 dearer than to look at some that do not match."""
-
-_BOUND_BYTES = 1020
-"""A sort key up to this size can be made a bound by one character more: DynamoDB's limit is 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +286,7 @@ async def _is_there(store: Store, neighbours: NeighbourList, place: Place) -> bo
 
 def _beyond(sort: KeyValue, *, forward: bool) -> Span:
     """The sort keys behind one in the direction of reading, without that one as far as a bound can say it."""
-    if not isinstance(sort, str) or not sort or len(sort.encode()) > _BOUND_BYTES:
+    if not isinstance(sort, str) or not sort or len(sort.encode()) > EXTENSIBLE_BYTES:
         return Span()
     return Span(low=sort + "\0") if forward else Span(high=sort, below=True)
 

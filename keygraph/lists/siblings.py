@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from keygraph.dynamo.order import EXTENSIBLE_BYTES
 from keygraph.dynamo.table import KeyValue
 from keygraph.keys.shapes import Shape, Stretch, is_special_case, shape, shape_of_one, stretches
 from keygraph.keys.template import Slot, Template
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from keygraph.resolve.model import Model
 
 MOST_PIECES = 4
-_BOUND_BYTES = 1020
-"""A text up to this size can be made a bound by one character more: DynamoDB's limit is 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +201,7 @@ def _common_beginning(span: Span) -> str:
 
 def _cut(model: Model, path: AccessPath, own: Shape, sibling: RecordType, theirs: Stretch) -> Stretch | None:
     """What is left out of the range for a sibling that stands there; None where the list itself has keys in it."""
-    if len(theirs.text.encode()) > _BOUND_BYTES:
+    if len(theirs.text.encode()) > EXTENSIBLE_BYTES:
         return None
     mine = stretches(own, theirs.text)
     if not any(each.meets(theirs) for each in mine):

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from botocore.credentials import ReadOnlyCredentials
@@ -23,14 +23,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, BatchWrite, DescribeTable, ListTables, Query
 from keygraph.dynamo.table import Key, Table
-from keygraph.engines.dynamodb.direct import DirectTransport
+from keygraph.engines.dynamodb.client import ClientTransport
+from keygraph.engines.dynamodb.direct import DirectTransport, encoded
 from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
 from keygraph.engines.dynamodb.http1 import Pool
-from keygraph.engines.dynamodb.request_texts import Call, encoded
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.signing import Signer
-from keygraph.engines.dynamodb.transport import Body, ClientTransport, TransportName
+from keygraph.engines.dynamodb.transport import Body, TransportName
 from keygraph.errors import KeygraphError, Throttled, TimedOut, Unavailable
 from tests.keygraph.faulty import FAULTS, FaultyDynamoDB
 
@@ -41,12 +41,10 @@ QUICK = Backoff(first=0.0001, longest=0.0005)
 class NoOthers:
     """Stands where calls go that are not sent directly."""
 
-    takes_texts: ClassVar[bool] = False
-
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    async def call(self, wire: Call) -> Body:
+    async def call(self, wire: Wire) -> Body:
         self.calls.append(wire.operation)
         return {"TableNames": []}
 
@@ -144,13 +142,13 @@ async def test_a_burst_of_failures_is_not_an_outage() -> None:
 @pytest.mark.parametrize(
     ("fault", "expected", "message"),
     [
-        ("throttled", Throttled, "DynamoDB refuses more requests to the table Shop for now"),
+        ("throttled", Throttled, "DynamoDB throttles requests to the table Shop"),
         ("failed", Unavailable, "DynamoDB at AWS failed with status 500"),
         ("unavailable", Unavailable, "DynamoDB at AWS failed with status 503"),
         ("cut before", Unavailable, "no connection to DynamoDB at AWS: is it running?"),
         ("cut after", Unavailable, "no connection to DynamoDB at AWS: is it running?"),
         ("half", Unavailable, "no connection to DynamoDB at AWS: is it running?"),
-        ("garbled", Unavailable, "answers of DynamoDB at AWS arrive damaged"),
+        ("garbled", Unavailable, "answers from DynamoDB at AWS arrive damaged"),
         ("slow", TimedOut, "DynamoDB at AWS did not answer in time"),
     ],
 )
@@ -400,7 +398,7 @@ async def test_a_number_that_is_none_is_told(aws: pytest.MonkeyPatch) -> None:
     """A mistake in a setting would look like one of Keygraph's."""
     aws.setenv("AWS_MAX_ATTEMPTS", "often")
     with pytest.raises(
-        Unavailable, match="AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is no whole"
+        Unavailable, match="AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is not a whole"
     ):
         async with open_dynamodb(table):
             pass
@@ -428,8 +426,8 @@ async def test_the_transport_asked_for_is_used(aws: pytest.MonkeyPatch) -> None:
         ("AWS_USE_FIPS_ENDPOINT", "true", "use_fips_endpoint is set"),
         ("AWS_USE_DUALSTACK_ENDPOINT", "true", "use_dualstack_endpoint is set"),
         ("AWS_ENDPOINT_DISCOVERY_ENABLED", "true", "endpoint_discovery_enabled is set"),
-        ("AWS_ACCOUNT_ID_ENDPOINT_MODE", "required", "endpoints are to have the account in their name"),
-        ("AWS_ENDPOINT_URL_DYNAMODB", "https://gate.example/?key=1", "the endpoint has a query, or more than plain ASCII"),
+        ("AWS_ACCOUNT_ID_ENDPOINT_MODE", "required", "endpoints must have the account in their name"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", "https://gate.example/?key=1", "the endpoint has a query, or characters beyond ASCII"),
     ],
 )  # fmt: skip
 async def test_what_direct_does_not_know_goes_through_aioboto3(
@@ -440,4 +438,6 @@ async def test_what_direct_does_not_know_goes_through_aioboto3(
     with caplog.at_level(logging.INFO, "keygraph"):
         async with open_dynamodb(table) as store:
             assert _used(store) is ClientTransport
-    assert caplog.messages == [f"Requests go through aioboto3, which takes more processor time: {told}"]
+    assert caplog.messages == [
+        f"Requests go through aioboto3, which takes more processor time, because {told}"
+    ]

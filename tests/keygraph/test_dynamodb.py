@@ -294,7 +294,7 @@ async def test_something_else_is_there(opening: Opening) -> None:
         async with opening(table, f"http://127.0.0.1:{port}") as store:
             with pytest.raises(Unavailable) as unavailable:
                 await store.send(Query("A"))
-    assert str(unavailable.value) == f"what answers at 127.0.0.1:{port} is not DynamoDB"
+    assert str(unavailable.value) == f"the server at 127.0.0.1:{port} is not DynamoDB"
 
 
 async def test_something_that_never_answers(opening: Opening) -> None:

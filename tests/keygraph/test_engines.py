@@ -45,9 +45,9 @@ async def test_each_engine_by_its_address(
 )
 def test_what_is_no_address(url: str, shown: str) -> None:
     """A typing error in `--store` would end in a traceback, or show a password."""
-    with pytest.raises(ValueError, match="no store") as refused:
+    with pytest.raises(ValueError, match="is not a store") as refused:
         open_store(url, table)
-    assert str(refused.value) == f"{shown} is no store: give sqlite:PATH, aws, or http://HOST:PORT"
+    assert str(refused.value) == f"{shown} is not a store: use sqlite:PATH, aws, or http://HOST:PORT"
 
 
 async def test_every_engine_starts_empty(make_store: MakeStore) -> None:

@@ -14,8 +14,7 @@ from botocore import exceptions as boto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.engines.dynamodb.http1 import Pool
-from keygraph.engines.dynamodb.http1_answers import Answer, Malformed
+from keygraph.engines.dynamodb.http1 import AnswerReader, Malformed, Pool
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -52,7 +51,7 @@ def test_an_answer_in_pieces(
         sent = b"content-LENGTH:  %d \r\n\r\n" % len(body) + body
     whole = first + b"HTTP/1.1 200 OK\r\nX-One: a: b\r\n" + sent
     places = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
-    answer = Answer()
+    answer = AnswerReader()
     replies = [answer.feed(whole[a:b]) for a, b in pairwise(places)]
     assert replies[:-1] == [None] * (len(replies) - 1)
     reply = replies[-1]
@@ -78,7 +77,7 @@ def test_an_answer_in_pieces(
 )
 def test_what_may_follow(head: bytes, goes_on: bool) -> None:
     """A request would be sent where nobody answers, or be given the answer of another."""
-    answer = Answer()
+    answer = AnswerReader()
     reply = answer.feed(head)
     assert reply is not None
     assert (reply.status, reply.body, answer.may_go_on) == (200, b"{}", goes_on)
@@ -86,13 +85,13 @@ def test_what_may_follow(head: bytes, goes_on: bool) -> None:
 
 def test_an_answer_that_ends_with_the_connection() -> None:
     """What stands between us and DynamoDB may be old."""
-    answer = Answer()
+    answer = AnswerReader()
     assert answer.feed(b"HTTP/1.0 200 OK\r\nServer: x\r\n\r\n{") is None
     assert answer.feed(b"}") is None
     reply = answer.end()
     assert reply is not None
     assert (reply.status, reply.headers, reply.body) == (200, {"server": "x"}, b"{}")
-    cut = Answer()
+    cut = AnswerReader()
     cut.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{")
     assert cut.end() is None
 
@@ -115,7 +114,7 @@ def test_an_answer_that_ends_with_the_connection() -> None:
 def test_what_is_no_answer(sent: bytes) -> None:
     """Something else on the port would be taken for an empty table, or fill the memory."""
     with pytest.raises(Malformed):
-        Answer().feed(sent)
+        AnswerReader().feed(sent)
 
 
 # --- Connections --------------------------------------------------------------------------------------

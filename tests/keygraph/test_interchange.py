@@ -212,7 +212,7 @@ def test_an_attribute_called_item_is_no_export() -> None:
         (b"\xff{}", "it is no Unicode text"),
         (line(title="\ud800"), "it is no Unicode text"),
         ('{"PK": NaN}', "NaN is no number"),
-        ('{"n": 1' + "0" * 38 + "1}", "a number of more than 38 digits, or none"),
+        ('{"n": 1' + "0" * 38 + "1}", "an invalid number, or one of more than 38 digits"),
         ('{"a": 1, "b": 2, "a": 3}', "it says a twice"),
         ("[" * 100_000, "it is nested too deeply"),
         (line(image="not base64!"), "image is bytes, and no base64"),
@@ -228,7 +228,7 @@ def test_an_attribute_called_item_is_no_export() -> None:
             '{"PK": {"S": "a"}, "b": {"M": {"c": {"X": 1}}}}',
             'b.c is no value in DynamoDB\'s typed form, such as {"S": "text"}',
         ),
-        ('{"PK": {"S": "a"}, "b": {"N": "x"}}', "b is a number of more than 38 digits, or none"),
+        ('{"PK": {"S": "a"}, "b": {"N": "x"}}', "b is an invalid number, or one of more than 38 digits"),
         (
             '{"PK": {"S": "a"}, "b": {"SS": []}}',
             "b is a set, whose members are texts, numbers or bytes, all of one kind",

@@ -11,7 +11,7 @@ from botocore.retries import standard
 from botocore.retries.quota import RetryQuota
 
 from keygraph.engines.dynamodb import retrying
-from keygraph.engines.dynamodb.errors import meaning
+from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.errors import Throttled, TimedOut, Unavailable
 
@@ -158,9 +158,9 @@ def _refusal(code: str, status: int = 400) -> boto.ClientError:
 )
 def test_what_is_tried_again_is_what_the_sdks_try_again(error: Exception, passes: bool) -> None:
     """A query would fail where AWS's own clients succeed."""
-    meant = meaning(error, "Shop", "AWS")
+    meant = failure_of(error, "Shop", "AWS")
     assert meant is not None
-    assert meant.passes is passes
+    assert meant.is_passing is passes
 
 
 @pytest.mark.parametrize(
@@ -168,4 +168,4 @@ def test_what_is_tried_again_is_what_the_sdks_try_again(error: Exception, passes
 )
 def test_what_is_refused_for_good_is_not_tried_again(code: str) -> None:
     """A write that must not be would be asked for until the deadline."""
-    assert meaning(_refusal(code), "Shop", "AWS") is None
+    assert failure_of(_refusal(code), "Shop", "AWS") is None

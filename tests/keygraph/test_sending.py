@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, BatchWrite, Cost, CreateTable, DeleteTable, Query, Request
 from keygraph.dynamo.table import Key, Table
+from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.sending import remaining
-from keygraph.engines.dynamodb.transport import ClientTransport
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
@@ -185,8 +185,8 @@ _LEFT = {"Responses": {}, "UnprocessedKeys": {"Shop": {"Keys": [{"PK": {"S": "a"
 @pytest.mark.parametrize(
     ("step", "expected", "message"),
     [
-        (refusal("ThrottlingException"), Throttled, "DynamoDB refuses more requests to the table Shop for now"),
-        (_LEFT, Throttled, "DynamoDB leaves a part of a batch for the table Shop undone, for load"),
+        (refusal("ThrottlingException"), Throttled, "DynamoDB throttles requests to the table Shop"),
+        (_LEFT, Throttled, "DynamoDB throttles batches for the table Shop"),
         (60.0, TimedOut, "DynamoDB at db:8000 did not answer within 0.1 seconds"),
         (boto.ReadTimeoutError(endpoint_url="x"), TimedOut, "DynamoDB at db:8000 did not answer in time"),
         (boto.EndpointConnectionError(endpoint_url="x"), Unavailable, "no connection to DynamoDB at db:8000: is it running?"),
@@ -218,7 +218,7 @@ async def test_a_hang_after_throttling_is_throttling() -> None:
         (
             refusal("ValidationException", message="The table does not have the specified index: GSI1"),
             TableMissing,
-            "the table Shop lacks an index of the model: compare `keygraph table describe` with it",
+            "the table Shop lacks an index of the model: compare `keygraph table describe` with the model",
         ),
         (
             refusal("AccessDeniedException", message="User: arn:aws:iam::123456789012:user/eve may not"),
@@ -228,7 +228,7 @@ async def test_a_hang_after_throttling_is_throttling() -> None:
         (
             boto.NoCredentialsError(),
             Unavailable,
-            "no AWS credentials: set AWS_PROFILE, or run where a role gives them",
+            "no AWS credentials: set AWS_PROFILE, or run with a role",
         ),
         (
             refusal("ValidationException", message="Item size has exceeded the maximum allowed size"),
@@ -239,9 +239,9 @@ async def test_a_hang_after_throttling_is_throttling() -> None:
         (
             refusal("ValidationException", message="The provided starting key is outside query boundaries"),
             BadUserInput,
-            "the position to go on from is not in the range that is read",
+            "the start is outside the range that is read",
         ),
-        (refusal("404", 404), Unavailable, "what answers at db:8000 is not DynamoDB"),
+        (refusal("404", 404), Unavailable, "the server at db:8000 is not DynamoDB"),
     ],
 )
 async def test_what_does_not_pass_is_told_at_once(

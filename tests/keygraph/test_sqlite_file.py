@@ -150,8 +150,8 @@ def _make_newer(path: Path) -> None:
     ("make", "problem"),
     [
         (_make_folder, "unable to open database file"),
-        (_make_text, "it is no SQLite file"),
-        (_make_foreign, "it is a SQLite file of another program"),
+        (_make_text, "it is not a SQLite file"),
+        (_make_foreign, "it is another program's SQLite file"),
         (_make_newer, "it was written by a newer version of Keygraph"),
     ],
 )

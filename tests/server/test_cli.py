@@ -201,7 +201,7 @@ class TestServe:
         result = run("serve", "--model", "library", "--store", "redis:x", "--port", "0")
         assert result.exit_code == 1
         assert result.stderr == (
-            "keygraph: 'redis:x' is no store: give sqlite:PATH, aws, or http://HOST:PORT. "
+            "keygraph: 'redis:x' is not a store: use sqlite:PATH, aws, or http://HOST:PORT. "
             "Write it as --store, or as KEYGRAPH_STORE.\n"
         )
 
@@ -218,5 +218,5 @@ class TestServe:
         (library / "notes.txt").write_text("not a database, but long enough to be looked at as one" * 40)
         result = run("serve", "--model", "library", "--store", "sqlite:notes.txt", "--port", "0")
         assert result.exit_code == 1
-        assert "it is no SQLite file" in result.stderr
+        assert "it is not a SQLite file" in result.stderr
         assert len(result.stderr.splitlines()) == 1

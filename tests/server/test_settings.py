@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from keygraph.dynamo.table import Table
+from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
-from keygraph.engines.dynamodb.transport import ClientTransport, TransportName
+from keygraph.engines.dynamodb.transport import TransportName
 from keygraph_server.errors import SettingsError
 from keygraph_server.settings import LogLevel, Settings, environment_name, read_settings
 from keygraph_server.stores import open_configured_store

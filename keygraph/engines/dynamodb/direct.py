@@ -1,25 +1,26 @@
-"""The direct transport: requests for data signed, sent and read here, without the layers of AWS's library.
+"""The direct transport: requests for data are signed, sent and read here, without the layers of AWS's library.
 
-Credentials, region and endpoint are those of aioboto3's session, which goes on refreshing them; tables are created,
-described and deleted by its client. What fails is told by botocore's own exceptions, so that
-`keygraph.engines.dynamodb.errors` says once what each means.
+Credentials, region and endpoint come from aioboto3's session, which refreshes them. Requests about tables go through its
+client. Failures are botocore's own exceptions, so that `keygraph.engines.dynamodb.errors` handles both transports.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 import zlib
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import orjson
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
-from keygraph.engines.dynamodb.http1_answers import Reply
-from keygraph.engines.dynamodb.request_texts import Call, Text, encoded
+from keygraph.engines.dynamodb.http1 import Reply
+from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Body, Transport
 
@@ -38,9 +39,9 @@ _TARGETS = {
         "UpdateItem",
     )
 }
-"""What is sent directly, with its name on the wire; every other call is the client's."""
+"""The operations that are sent directly, with their names on the wire; the client sends all others."""
 _SKEW_SECONDS = 240.0
-"""How far a clock may be off before it is set right; AWS refuses a signature after 5 minutes."""
+"""How far a clock may be off before it is corrected; AWS refuses a signature that is 5 minutes off."""
 
 
 class Http(Protocol):
@@ -54,9 +55,7 @@ class Http(Protocol):
 
 
 class DirectTransport:
-    """Calls over an HTTP client of our own."""
-
-    takes_texts: ClassVar[bool] = True
+    """Calls over Keygraph's own HTTP client."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class DirectTransport:
         others: Transport,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`credentials` gives those that are good now, and is asked once a second; `others` makes the calls that are not sent directly."""
+        """`credentials` returns the current ones, and is called once a second; `others` sends what is not sent directly."""
         self._http = http
         self._signer = signer
         self._credentials = credentials
@@ -76,13 +75,13 @@ class DirectTransport:
         self._second = -1
         self._given: Credentials | None = None
 
-    async def call(self, wire: Call) -> Body:
+    async def call(self, wire: Wire) -> Body:
         """The answer of one call."""
         operation = wire.operation
         target = _TARGETS.get(operation)
         if target is None:
             return await self._others.call(wire)
-        body = wire.content if isinstance(wire, Text) else encoded(wire.body)
+        body = encoded(wire.body)
         now = self._clock() + self._offset
         given = self._given
         if given is None or int(now) != self._second:
@@ -114,10 +113,25 @@ class DirectTransport:
         if is_skewed(code, message):
             theirs = _time_of(reply, now)
             if abs(theirs - now) >= _SKEW_SECONDS:
-                # Not added to: others that were signed by the same wrong clock come back too.
+                # Not added up: other requests that were signed with the same wrong clock are refused too.
                 self._offset = theirs - self._clock()
                 return ClockCorrected(parsed, operation)
         return boto.ClientError(parsed, operation)
+
+
+def encoded(body: object) -> bytes:
+    """The JSON of parameters; binary values are base64."""
+    try:
+        return orjson.dumps(body, default=_base64)
+    except TypeError:
+        # Text that is not valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB refuses it in its own words.
+        return json.dumps(body, default=_base64).encode()
+
+
+def _base64(value: object) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise ValueError(f"a value of type {type(value).__name__} in a request")
 
 
 def _answer(reply: Reply) -> Body:
@@ -125,12 +139,12 @@ def _answer(reply: Reply) -> Body:
         answer = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
         if "x-amzn-requestid" in reply.headers:
-            # DynamoDB's, but cut off where nothing said how long it is: a byte more at least.
+            # DynamoDB's, but cut off, and without a length: at least one more byte was expected.
             have = len(reply.body)
             raise boto.IncompleteReadError(actual_bytes=have, expected_bytes=have + 1) from error
-        raise ResponseParserError("an answer that is no JSON") from error
+        raise ResponseParserError("an answer that is not JSON") from error
     if not isinstance(answer, dict):
-        raise ResponseParserError("an answer that is no JSON object")
+        raise ResponseParserError("an answer that is not a JSON object")
     return answer
 
 

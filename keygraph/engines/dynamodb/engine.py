@@ -1,7 +1,7 @@
 """The DynamoDB engine: the only one that talks to AWS.
 
-One transport serves a whole process; `open_dynamodb` makes it and closes it. Requests are rendered by
-`keygraph.engines.dynamodb.requests`, sent by `keygraph.engines.dynamodb.sending`, and their answers put together here.
+A process has one transport, which `open_dynamodb` makes and closes. `keygraph.engines.dynamodb.requests` renders requests,
+`keygraph.engines.dynamodb.sending` sends them, and their answers are put together here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keygraph.dynamo.items import Item, answered_items, untyped_item
-from keygraph.dynamo.limits import can_go_on
+from keygraph.dynamo.read_rules import can_go_on
 from keygraph.dynamo.store import (
     Answer,
     Batch,
@@ -35,9 +35,8 @@ from keygraph.dynamo.store import (
     Written,
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
-from keygraph.engines.dynamodb.errors import code_of, meaning
-from keygraph.engines.dynamodb.request_texts import Call, RequestTexts
-from keygraph.engines.dynamodb.requests import Wire, render
+from keygraph.engines.dynamodb.errors import code_of, failure_of
+from keygraph.engines.dynamodb.requests import Renderer, Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.engines.dynamodb.sending import Sender
 from keygraph.engines.dynamodb.settings import open_transport
@@ -45,9 +44,9 @@ from keygraph.engines.dynamodb.transport import Body, Transport, TransportName
 from keygraph.errors import TableMissing, TimedOut
 
 _BATCHES = {"BatchGetItem", "BatchWriteItem"}
-"""What may leave a part undone."""
+"""The operations that may leave a part unprocessed."""
 _TABLE_SECONDS = 300.0
-"""How long a table may take to become active, or to go."""
+"""How long a table may take to become active, or to be deleted."""
 
 
 class DynamoDBStore:
@@ -64,13 +63,13 @@ class DynamoDBStore:
         tries: int | None = None,
         endpoint: str = "AWS",
     ) -> None:
-        """`deadline` is in seconds and holds for each `send`; `endpoint` is how messages call DynamoDB's place.
+        """`deadline` is in seconds and holds for each `send`; `endpoint` is DynamoDB's name in messages.
 
-        `tries` is how often each call is sent at most; None where the deadline and the quota alone decide.
+        `tries` is how often a call is sent at most; None where the deadline and the quota alone decide.
         """
         self._transport = transport
         self._table = table
-        self._texts = RequestTexts(table) if transport.takes_texts else None
+        self._render = Renderer(table).render
         self._backoff = backoff or Backoff()
         self._sender = Sender(
             transport, table.name, endpoint, deadline, self._backoff, quota or Quota(), tries
@@ -93,16 +92,16 @@ class DynamoDBStore:
         await self._transport.close()
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        """The answer, after as many retries as the deadline allows. Creating and deleting wait up to 5 minutes.
+        """The answer, after as many retries as the deadline allows. Creating and deleting a table wait up to 5 minutes.
 
         Raises Throttled, TimedOut, Unavailable, TableMissing, or BadUserInput where a key or an item is too
-        large for DynamoDB; whatever else it refuses is an error of ours and surfaces as botocore's.
+        large for DynamoDB. Any other refusal is a fault of Keygraph's, and raised as botocore's error.
         """
-        # What is answered is of the type that the request's class says.
+        # The answer is of the type that the request's class says.
         answer = self._answers.get(type(request))
         if answer is None:
             return cast(Answer, await self._managed(request))
-        calls = self._calls(request)
+        calls = self._render(request)
         with self._sender.sending() as sending:
             if len(calls) == 1 and calls[0].operation not in _BATCHES:
                 answers = [await sending.call(calls[0])]
@@ -110,28 +109,23 @@ class DynamoDBStore:
                 answers = await sending.all(calls)
         return cast(Answer, answer(request, answers, sending.cost))
 
-    def _calls(self, request: Request[Any]) -> Sequence[Call]:
-        if self._texts is not None and isinstance(request, Query | Count | BatchGet):
-            return self._texts.calls(request)
-        return render(request, self._table)
-
     async def _managed(self, request: Request[Any]) -> object:
-        """The answer to a request that is about tables, not about what they hold."""
+        """The answer to a request about tables."""
         match request:
             case CreateTable():
-                await self._create_table(render(request, self._table)[0])
+                await self._create_table(self._render(request)[0])
                 return None
             case DeleteTable():
-                await self._delete_table(render(request, self._table)[0])
+                await self._delete_table(self._render(request)[0])
                 return None
             case DescribeTable():
                 described = await self._description()
                 return None if described is None else described_table(described)
             case ListTables():
-                return await self._names(render(request, self._table)[0])
-        raise TypeError(f"{type(request).__name__} is no request to a store")
+                return await self._names(self._render(request)[0])
+        raise TypeError(f"{type(request).__name__} is not a request to a store")
 
-    # --- What is answered: nothing where nothing had to be sent --------------------------------------
+    # --- Answers, which are empty where nothing had to be sent -----------------------------------------
 
     def _page(self, request: Query | Scan, answers: Sequence[Body], cost: Cost) -> Page:
         if not answers:
@@ -149,7 +143,7 @@ class DynamoDBStore:
         return Counted(answer["Count"], answer["ScannedCount"], self._last(answer, request), cost)
 
     def _last(self, answer: Body, request: Query | Count | Scan) -> Position | None:
-        """Where to go on; None where nothing can follow, even if DynamoDB has stopped there for its limit."""
+        """Where the next page starts; None where nothing can follow, even if DynamoDB stopped there for its limit."""
         typed = answer.get("LastEvaluatedKey")
         if not typed:
             return None
@@ -170,7 +164,7 @@ class DynamoDBStore:
                 found.update(zip(map(key_of, items), items, strict=True))
         if request.projection is not None:
             asked = {path[0] for path in request.projection}
-            # The keys that were asked for only to tell the items apart.
+            # These keys were only asked for to tell the items apart.
             surplus = [key for key in self._table.keys if key.name not in asked]
             if surplus:
                 for item in found.values():
@@ -183,7 +177,7 @@ class DynamoDBStore:
     # --- Tables ---------------------------------------------------------------------------------------
 
     async def _create_table(self, wire: Wire) -> None:
-        late = f"the table {self._table.name} is not active yet: look at it again in some minutes"
+        late = f"the table {self._table.name} is not active yet: try again in a few minutes"
         with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
             for attempt in itertools.count():
                 described = await self._description()
@@ -204,7 +198,7 @@ class DynamoDBStore:
         return answer["TableDescription"]["TableStatus"]
 
     async def _delete_table(self, wire: Wire) -> None:
-        late = f"the table {self._table.name} is not deleted yet: look at it again in some minutes"
+        late = f"the table {self._table.name} is not deleted yet: try again in a few minutes"
         with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
             for attempt in itertools.count():
                 described = await self._description()
@@ -214,7 +208,7 @@ class DynamoDBStore:
                     await waiting.wait(attempt, TimedOut(late))
 
     async def _deleted(self, wire: Wire) -> bool:
-        """Whether the table goes; not while it is still being created."""
+        """Whether the table is being deleted; that cannot be done while it is being created."""
         try:
             await self._sender.call(wire)
         except TableMissing:
@@ -226,7 +220,7 @@ class DynamoDBStore:
         return True
 
     async def _names(self, wire: Wire) -> tuple[str, ...]:
-        """The names of all tables, of which an answer has 100."""
+        """The names of all tables; one answer has 100 of them."""
         answer = await self._sender.call(wire)
         names = list(answer["TableNames"])
         while (last := answer.get("LastEvaluatedTableName")) is not None:
@@ -235,8 +229,8 @@ class DynamoDBStore:
         return tuple(names)
 
     async def _description(self) -> Body | None:
-        """What DynamoDB says of the table; None where there is none."""
-        [wire] = render(DescribeTable(), self._table)
+        """DynamoDB's description of the table; None where there is none."""
+        [wire] = self._render(DescribeTable())
         try:
             answer = await self._sender.call(wire)
         except TableMissing:
@@ -285,11 +279,12 @@ async def open_dynamodb(
     deadline: float = 10.0,
     transport: TransportName = TransportName.DIRECT,
 ) -> AsyncIterator[DynamoDBStore]:
-    """The table on AWS, or on whatever speaks DynamoDB's API at `endpoint_url`.
+    """The table on AWS, or on a server with DynamoDB's API at `endpoint_url`.
 
-    Credentials and region are those that every AWS tool takes; an `http:` endpoint works without any, as
-    DynamoDB Local does. `concurrency` is how many requests are on the wire at once, `deadline` how many
-    seconds one `send` may take, and AWS's `max_attempts` how often each of its calls is sent, where it is set. What the direct transport does not know (a proxy, for one) goes through aioboto3. Raises Unavailable where AWS's own settings are missing or wrong.
+    Credentials and region come from where every AWS tool takes them; an `http:` endpoint (DynamoDB Local) needs none.
+    `concurrency` is how many requests are sent at once, `deadline` how many seconds one `send` may take. AWS's own
+    `max_attempts`, where it is set, limits how often a call is sent. Settings that the direct transport does not support
+    (a proxy, for one) make all requests go through aioboto3. Raises Unavailable where AWS's settings are missing or wrong.
     """
     endpoint = "AWS" if endpoint_url is None else urlsplit(endpoint_url).netloc.rpartition("@")[2]
     try:
@@ -297,10 +292,10 @@ async def open_dynamodb(
             endpoint_url, region, transport=transport, connections=concurrency, deadline=deadline
         )
     except BotoCoreError as error:
-        meant = meaning(error, table.name, endpoint)
-        if meant is None:
+        known = failure_of(error, table.name, endpoint)
+        if known is None:
             raise
-        raise meant.error from error
+        raise known.error from error
     quota = Quota.of_connections(concurrency)
     store = DynamoDBStore(opened, table, deadline=deadline, quota=quota, tries=tries, endpoint=endpoint)
     try:

@@ -1,7 +1,7 @@
-"""What botocore's errors mean: which pass when the request is sent again, and what a user is told.
+"""What botocore's errors mean: which of them a retry may help, and what a user is told.
 
-The codes: "Error handling with DynamoDB" in the DynamoDB developer guide; those that pass are those that the standard
-mode of "Retry behavior" in the AWS SDKs reference guide tries again.
+The codes: "Error handling with DynamoDB" in the DynamoDB developer guide. Those that are tried again are those of the
+standard mode in "Retry behavior" in the AWS SDKs reference guide.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
+from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
 
 _THROTTLING = {
@@ -36,7 +37,7 @@ _PASSING = {
     "ServiceUnavailable",
     "TransactionInProgressException",
 }
-"""What passes, but is not for load."""
+"""What a retry may help, and is not throttling."""
 _CREDENTIALS = {
     "AccessDenied",
     "AccessDeniedException",
@@ -74,11 +75,11 @@ class ClockCorrected(boto.ClientError):
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
-    """What an error of botocore means to whoever asked, and whether it may pass."""
+class Failure:
+    """What an error of botocore means to whoever asked, and whether sending the request again may help."""
 
     error: KeygraphError
-    passes: bool
+    is_passing: bool
 
 
 def is_skewed(code: str, message: str) -> bool:
@@ -91,68 +92,68 @@ def code_of(error: BaseException) -> str | None:
     return error.response.get("Error", {}).get("Code") if isinstance(error, boto.ClientError) else None
 
 
-def meaning(error: Exception, table: str, endpoint: str) -> Meaning | None:
-    """The meaning, or None for what nobody but us can have caused.
+def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
+    """What the error means; None for one that only a fault of ours can have caused.
 
-    Messages name the table and the endpoint, never a key, a value, an account or a secret.
+    Messages name the table and the endpoint, but no key, value, account or secret.
     """
     if isinstance(error, boto.ClientError):
         return _answered(error, table, endpoint)
     match error:
         case boto.ReadTimeoutError() | boto.ConnectTimeoutError():
-            return Meaning(TimedOut(f"DynamoDB at {endpoint} did not answer in time"), passes=True)
+            return Failure(TimedOut(f"DynamoDB at {endpoint} did not answer in time"), is_passing=True)
         case boto.SSLError():
-            return Meaning(
-                Unavailable(f"no secure connection to {endpoint}: check its certificate"), passes=False
+            return Failure(
+                Unavailable(f"no secure connection to {endpoint}: check its certificate"), is_passing=False
             )
         case boto.ChecksumError() | boto.IncompleteReadError():
-            return Meaning(Unavailable(f"answers of DynamoDB at {endpoint} arrive damaged"), passes=True)
+            return Failure(
+                Unavailable(f"answers from DynamoDB at {endpoint} arrive damaged"), is_passing=True
+            )
         case boto.ConnectionError() | boto.HTTPClientError():
-            return Meaning(
-                Unavailable(f"no connection to DynamoDB at {endpoint}: is it running?"), passes=True
+            return Failure(
+                Unavailable(f"no connection to DynamoDB at {endpoint}: is it running?"), is_passing=True
             )
         case ResponseParserError():
-            return Meaning(Unavailable(f"what answers at {endpoint} is not DynamoDB"), passes=False)
+            return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"), is_passing=False)
         case boto.NoRegionError():
-            return Meaning(Unavailable("no AWS region is set: set AWS_REGION"), passes=False)
+            return Failure(Unavailable("no AWS region is set: set AWS_REGION"), is_passing=False)
         case _ if isinstance(error, _NO_CREDENTIALS):
-            return Meaning(
-                Unavailable("no AWS credentials: set AWS_PROFILE, or run where a role gives them"), False
-            )
+            return Failure(Unavailable("no AWS credentials: set AWS_PROFILE, or run with a role"), False)
     return None
 
 
-def _answered(error: boto.ClientError, table: str, endpoint: str) -> Meaning | None:
+def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | None:
     code = code_of(error) or ""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     message = error.response.get("Error", {}).get("Message", "")
     if code in _THROTTLING:
-        return Meaning(Throttled(f"DynamoDB refuses more requests to the table {table} for now"), passes=True)
+        return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
     if code == "ResourceNotFoundException":
-        return Meaning(
+        return Failure(
             TableMissing(f"there is no table {table}: create it with `keygraph table create`"), False
         )
     if code in _CREDENTIALS or isinstance(error, ClockCorrected):
         problem = (
             f"AWS refuses these credentials for the table {table} ({code}): check AWS_PROFILE or the role"
         )
-        return Meaning(Unavailable(problem), passes=isinstance(error, ClockCorrected))
+        return Failure(Unavailable(problem), is_passing=isinstance(error, ClockCorrected))
     if code == "ValidationException" and "specified index" in message:
-        problem = f"the table {table} lacks an index of the model: compare `keygraph table describe` with it"
-        return Meaning(TableMissing(problem), passes=False)
+        problem = (
+            f"the table {table} lacks an index of the model: compare `keygraph table describe` with the model"
+        )
+        return Failure(TableMissing(problem), is_passing=False)
     if code == "ValidationException" and _KEY_OR_ITEM_SIZE.search(message):
         problem = (
-            "a key is empty, or a key or an item is larger than DynamoDB allows (2,048 bytes for a partition"
+            "a key is empty, or a key or an item is larger than DynamoDB allows "
+            f"({PARTITION_KEY_BYTES:,} bytes for a partition key, {SORT_KEY_BYTES:,} for a sort key, "
+            f"{ITEM_BYTES // 1024} KB for an item)"
         )
-        return Meaning(
-            BadUserInput(f"{problem} key, 1,024 for a sort key, 400 KB for an item)"), passes=False
-        )
+        return Failure(BadUserInput(problem), is_passing=False)
     if code == "ValidationException" and "starting key" in message:
-        return Meaning(
-            BadUserInput("the position to go on from is not in the range that is read"), passes=False
-        )
+        return Failure(BadUserInput("the start is outside the range that is read"), is_passing=False)
     if status >= 500 or code in _PASSING:
-        return Meaning(Unavailable(f"DynamoDB at {endpoint} failed with status {status}"), passes=True)
+        return Failure(Unavailable(f"DynamoDB at {endpoint} failed with status {status}"), is_passing=True)
     if not code or code.isdigit():
-        return Meaning(Unavailable(f"what answers at {endpoint} is not DynamoDB"), passes=False)
+        return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"), is_passing=False)
     return None

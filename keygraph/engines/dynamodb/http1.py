@@ -1,41 +1,215 @@
 """A pool of HTTP/1.1 connections to one endpoint, for requests with small heads and whole bodies.
 
-RFC 9112, of which it needs little: POST, answers with a length, in chunks or until the connection closes. It costs
-about half the processor time of a general client (docs/performance.md). What fails is told by botocore's exceptions.
+It supports what DynamoDB needs of RFC 9112: POST, and answers with a length, in chunks, or until the connection closes, which
+are read as they arrive. It takes about half the processor time of a general client (docs/performance.md). Failures are
+botocore's exceptions.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections import deque
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
-from keygraph.engines.dynamodb.http1_answers import Answer, Malformed, Reply
-from keygraph.engines.dynamodb.turns import Turns
+from keygraph.concurrency import ConcurrencyLimit
 
 _IDLE_SECONDS = 30.0
 """How long a connection may be idle and be used again; DynamoDB itself closes it after a minute or so."""
 _CLOSE_SECONDS = 1.0
 _BUFFER_BYTES = 64 * 1024
 _LOOKS = 16
-"""How often a silence is looked for in the time after which it is one."""
+"""How many times within `read_seconds` the pool looks for silent connections."""
+_HEAD_BYTES = 64 * 1024
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: .*)?")
+_OK = b"HTTP/1.1 200 OK\r\n"
+_LOOKED_AT = re.compile(rb"\r\n(content-length|transfer-encoding|connection|x-amz-crc32):([^\r\n]*)")
+"""The headers, in lower case, that are read in every answer."""
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?")
+_LENGTH = re.compile(rb"[ \t]*([0-9]{1,12})[ \t]*")
 
 
-class _Connection(asyncio.BufferedProtocol):
+# --- Answers ------------------------------------------------------------------------------------------
+
+
+class Reply(NamedTuple):
+    """An answer."""
+
+    status: int
+    body: bytes
+    checksum: bytes | None
+    """The CRC32 of the body, as DynamoDB says."""
+    head: bytes
+    """The status line and the headers."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers; their names are in lower case."""
+        lines = self.head.decode("latin-1").split("\r\n")[1:]
+        return {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+class Malformed(Exception):
+    """The bytes received are not an answer of HTTP/1.1."""
+
+
+class AnswerReader:
+    """Reads one answer as it arrives: `feed` it until it returns the whole."""
+
+    # Most answers come in one piece, and set none of these.
+    _received = b""
+    _parts: list[bytes] | None = None
+    _missing = 0
+    _chunked: _Chunks | None = None
+    _until_end = False
+    _status = 0
+    _head: bytes | None = None
+    _checksum: bytes | None = None
+    may_go_on = False
+    """Whether another answer can follow on the connection."""
+    has_begun = False
+
+    def feed(self, data: bytes) -> Reply | None:
+        """The answer if this is the last of it. Raises Malformed."""
+        self.has_begun = True
+        while self._head is None:
+            data = self._received + data if self._received else data
+            end = data.find(b"\r\n\r\n")
+            if end < 0:
+                if len(data) > _HEAD_BYTES:
+                    raise Malformed("headers that do not end")
+                self._received = data
+                return None
+            self._received = b""
+            self._read_head(data[:end])
+            data = data[end + 4 :]
+        return self._feed_body(data)
+
+    def end(self) -> Reply | None:
+        """The answer if the end of the connection completes it."""
+        return self._whole(b"".join(self._parts or ())) if self._until_end else None
+
+    def _read_head(self, head: bytes) -> None:
+        if head.startswith(_OK):
+            self._status, is_kept = 200, True
+        else:
+            self._status, is_kept = _read_status(head.partition(b"\r\n")[0])
+            if self._status < 200:
+                # An interim answer comes before the answer itself.
+                return
+        self._head = head
+        told = dict(_LOOKED_AT.findall(head.lower()))
+        checksum = told.get(b"x-amz-crc32")
+        if checksum is not None:
+            self._checksum = checksum.strip()
+        options = told.get(b"connection")
+        if options is not None:
+            is_kept = b"close" not in options and (is_kept or b"keep-alive" in options)
+        self.may_go_on = is_kept
+        encoding = told.get(b"transfer-encoding")
+        length = told.get(b"content-length")
+        if encoding is not None:
+            if encoding.strip() != b"chunked":
+                raise Malformed("an unknown transfer encoding")
+            self._chunked = _Chunks()
+        elif length is not None:
+            number = _LENGTH.fullmatch(length)
+            if number is None:
+                raise Malformed("a length that is not a number")
+            self._missing = int(number[1])
+        else:
+            if any(b":" not in line for line in head.split(b"\r\n")[1:]):
+                raise Malformed("a header without a colon")
+            self._until_end, self.may_go_on = True, False
+
+    def _feed_body(self, data: bytes) -> Reply | None:
+        if self._chunked is not None:
+            body = self._chunked.feed(data)
+            if body is None:
+                return None
+            self.may_go_on = self.may_go_on and not self._chunked.rest
+            return self._whole(body)
+        self._missing -= len(data)
+        if self._until_end or self._missing > 0:
+            self._parts = self._parts or []
+            self._parts.append(data)
+            return None
+        if self._missing < 0:
+            # No request was sent that the rest could answer.
+            data = data[: self._missing]
+            self.may_go_on = False
+        return self._whole(b"".join([*self._parts, data]) if self._parts is not None else data)
+
+    def _whole(self, body: bytes) -> Reply:
+        return Reply(self._status, body, self._checksum, self._head or b"")
+
+
+def _read_status(line: bytes) -> tuple[int, bool]:
+    """The status, and whether the connection is kept unless a header says otherwise. Raises Malformed."""
+    told = _STATUS.fullmatch(line)
+    if told is None:
+        raise Malformed("no status line")
+    return int(told[2]), told[1] == b"1"
+
+
+class _Chunks:
+    """A body in chunks; trailers are skipped."""
+
+    def __init__(self) -> None:
+        self.rest = bytearray()
+        self._parts: list[bytes] = []
+        self._in_trailers = False
+
+    def feed(self, data: bytes) -> bytes | None:
+        """The body if this is the last of it. Raises Malformed."""
+        rest = self.rest
+        rest += data
+        while (end := rest.find(b"\r\n")) >= 0:
+            if self._in_trailers:
+                del rest[: end + 2]
+                if end == 0:
+                    return b"".join(self._parts)
+                continue
+            size = _CHUNK.fullmatch(rest, 0, end)
+            if size is None:
+                raise Malformed("a chunk without a size")
+            length = int(size[1], 16)
+            after = end + 2 + length
+            # While a match refers to the bytes, they cannot change size.
+            size = None
+            if length == 0:
+                self._in_trailers = True
+                del rest[: end + 2]
+                continue
+            if len(rest) < after + 2:
+                return None
+            if rest[after : after + 2] != b"\r\n":
+                raise Malformed("a chunk of the wrong size")
+            self._parts.append(bytes(rest[end + 2 : after]))
+            del rest[: after + 2]
+        if len(rest) > _HEAD_BYTES and not self._in_trailers:
+            raise Malformed("a chunk without a size")
+        return None
+
+
+# --- Connections --------------------------------------------------------------------------------------
+
+
+class _HttpConnection(asyncio.BufferedProtocol):
     """One connection, with at most one request on it.
 
-    It has a buffer of its own: for each read that is to make its bytes itself, asyncio takes 256 KB from the system
-    and gives them back, which costs more than the read.
+    It has its own buffer. Without one, asyncio allocates 256 KB for each read, which costs more than the read.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
-        self._answer: Answer | None = None
+        self._answer: AnswerReader | None = None
         self._whole: asyncio.Future[Reply] | None = None
         self.lost = self._loop.create_future()
         """Done when the connection has ended."""
@@ -43,7 +217,7 @@ class _Connection(asyncio.BufferedProtocol):
         self.heard = 0.0
         """When something was last sent or received, by the loop's time."""
         self.may_go_on = True
-        """Whether another request may follow: nothing is due, and what was due last was whole."""
+        """Whether another request may be sent: no answer is due, and the last one was complete."""
 
     def ask(self, request: bytes) -> asyncio.Future[Reply]:
         """Sends a request; its answer fails with ConnectionError, TimeoutError or Malformed.
@@ -52,7 +226,7 @@ class _Connection(asyncio.BufferedProtocol):
         """
         if self.is_lost:
             raise ConnectionResetError("the connection has ended")
-        self._answer = Answer()
+        self._answer = AnswerReader()
         whole = self._whole = self._loop.create_future()
         self.heard = self._loop.time()
         self.may_go_on = False
@@ -60,11 +234,11 @@ class _Connection(asyncio.BufferedProtocol):
         return whole
 
     def settle(self) -> None:
-        """Nobody waits for the last request's answer any more."""
+        """To be called when nobody waits for the last request's answer any more."""
         whole = self._whole
         self._answer = self._whole = None
         if not self.may_go_on and whole is not None and whole.done() and not whole.cancelled():
-            # Who waited may have been cancelled in the same moment; asyncio would log that nobody has looked.
+            # The waiting task may have been cancelled in the same moment; asyncio would log an exception never retrieved.
             whole.exception()
 
     @property
@@ -73,7 +247,7 @@ class _Connection(asyncio.BufferedProtocol):
         return self._answer is not None and self._answer.has_begun
 
     def is_waiting(self, silent_since: float) -> bool:
-        """Whether an answer is due; its request fails where nothing has been heard since then."""
+        """Whether an answer is due. Fails the request where nothing has been heard since then."""
         if self._whole is None:
             return False
         if self.heard <= silent_since:
@@ -94,7 +268,7 @@ class _Connection(asyncio.BufferedProtocol):
         data = bytes(self._buffer[:nbytes])
         answer, whole = self._answer, self._whole
         if answer is None or whole is None or whole.done():
-            # Nobody has asked for it.
+            # Nobody asked for it.
             self.abort()
             return
         self.heard = self._loop.time()
@@ -122,16 +296,16 @@ class _Connection(asyncio.BufferedProtocol):
             self._fail(ConnectionResetError("the connection was cut"))
 
     def close(self) -> None:
-        """Ends the connection as it should be."""
+        """Closes the connection in order."""
         self._transport.close()
 
     def abort(self) -> None:
-        """Ends the connection at once."""
+        """Drops the connection at once."""
         self._transport.abort()
 
 
 class Pool:
-    """Connections to one endpoint, kept open and used again."""
+    """Connections to one endpoint, which are kept open and reused."""
 
     def __init__(
         self,
@@ -152,20 +326,20 @@ class Pool:
         path = parts.path or "/"
         self._head = f"POST {path} HTTP/1.1\r\nAccept-Encoding: identity\r\nUser-Agent: keygraph\r\n"
         if not self._head.isascii() or self._head.count("\n") != 3 or path.split() != [path]:
-            raise ValueError(f"{path!r} cannot stand in a request")
+            raise ValueError(f"{path!r} cannot be the path of a request")
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._looking: asyncio.TimerHandle | None = None
-        self._turns = Turns(connections)
-        self._idle: deque[_Connection] = deque()
-        self._open: set[_Connection] = set()
+        self._places = ConcurrencyLimit(connections)
+        self._idle: deque[_HttpConnection] = deque()
+        self._open: set[_HttpConnection] = set()
         self._is_closed = False
 
     async def post(self, lines: str, body: bytes) -> Reply:
         """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
         request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
-        if not self._turns.take():
-            await self._turns.wait()
+        if not self._places.acquire_now():
+            await self._places.acquire_next()
         try:
             while True:
                 connection = self._used_before()
@@ -177,7 +351,7 @@ class Pool:
                 try:
                     return await connection.ask(request)
                 except OSError as error:
-                    # An idle connection may have ended without our hearing of it; a new one has not.
+                    # An idle connection may have ended without notice; a new one has not.
                     is_stale = not is_new and not connection.is_answered
                     if isinstance(error, ConnectionError) and is_stale:
                         continue
@@ -187,10 +361,10 @@ class Pool:
                 finally:
                     self._leave(connection)
         finally:
-            self._turns.give_back()
+            self._places.release()
 
     async def close(self) -> None:
-        """Closes every connection; what is still under way on one fails."""
+        """Closes every connection; requests that still wait for an answer fail."""
         self._is_closed = True
         if self._looking is not None:
             self._looking.cancel()
@@ -209,7 +383,7 @@ class Pool:
         self._looking = loop.call_later(self._read_seconds / _LOOKS, self._look)
 
     def _look(self) -> None:
-        """Fails the requests that have heard nothing for too long: one timer for all, not one for each."""
+        """Fails the requests whose connections have been silent for too long: one timer serves all."""
         silent_since = asyncio.get_running_loop().time() - self._read_seconds
         waiting = [each for each in list(self._open) if each.is_waiting(silent_since)]
         self._looking = None
@@ -223,8 +397,8 @@ class Pool:
             return boto.SSLError(endpoint_url=self._endpoint_url, error=error)
         return boto.ConnectionClosedError(endpoint_url=self._endpoint_url, error=error)
 
-    def _used_before(self) -> _Connection | None:
-        """The connection that was used last, so that those not needed go unused and end."""
+    def _used_before(self) -> _HttpConnection | None:
+        """The connection that was used last, so that connections in excess stay idle and are closed."""
         idle = self._idle
         if not idle:
             return None
@@ -237,22 +411,22 @@ class Pool:
                 return connection
         return None
 
-    def _leave(self, connection: _Connection) -> None:
+    def _leave(self, connection: _HttpConnection) -> None:
         connection.settle()
         if connection.may_go_on and not self._is_closed and not connection.is_lost:
             self._idle.append(connection)
         else:
-            # Whatever is still to come on it would be taken for another answer.
+            # What still arrives on it would be taken for the next answer.
             connection.abort()
 
-    async def _connected(self) -> _Connection:
+    async def _connected(self) -> _HttpConnection:
         if self._is_closed:
             raise RuntimeError("the store is closed")
         try:
             async with asyncio.timeout(self._connect_seconds):
                 # One address after the other: asyncio's race of addresses loses sockets where it is cancelled.
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    _Connection,
+                    _HttpConnection,
                     self._host,
                     self._port,
                     ssl=self._tls,

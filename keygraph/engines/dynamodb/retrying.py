@@ -1,10 +1,10 @@
 """Retries with full jitter, inside a deadline, and no more of them than a quota allows.
 
 "Exponential Backoff And Jitter" in the AWS Architecture Blog: the pause before the n-th retry is drawn evenly
-between nothing and a bound that doubles with n, so that clients that failed together do not return together.
-"Retry behavior" in the AWS SDKs reference guide: retries are paid from a quota that successes fill again, so that what
-is down is not asked several times by everybody. How often one request is tried is decided by the deadline, and by AWS's own
-setting where there is one.
+between zero and a bound that doubles with n, so that clients that failed together do not retry together.
+"Retry behavior" in the AWS SDKs reference guide: retries are paid from a quota that successes fill again, so that clients do
+not keep a server down by retrying. The deadline, and AWS's own `max_attempts` where it is set, limit how often one request
+is tried.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ class Backoff:
 
 
 class Quota:
-    """What retries are paid from, shared by all requests of a store; the prices are those of the SDKs.
+    """What retries are paid from, shared by all requests of a store.
 
-    So is the capacity, of a client with 50 connections. One with more has more under way that may fail at the same time.
+    The prices, and the capacity for 50 connections, are those of AWS's SDKs. With more connections more requests may fail
+    at the same time, so the capacity grows with them.
     """
 
     @classmethod
     def of_connections(cls, connections: int) -> Quota:
-        """The quota of a store with so many connections."""
+        """The quota of a store with this many connections."""
         return cls(max(_LEAST_CAPACITY, connections * _LEAST_CAPACITY // _ITS_CONNECTIONS))
 
     def __init__(self, capacity: int = _LEAST_CAPACITY) -> None:
@@ -51,7 +52,7 @@ class Quota:
         self._left = capacity
 
     def pay(self, failure: KeygraphError) -> int:
-        """The price of a retry after that failure. Raises the failure where nothing is left to pay it from."""
+        """The price of a retry after the failure. Raises the failure where too little is left to pay it."""
         price = _RETRY_AFTER_TIMEOUT if isinstance(failure, TimedOut) else _RETRY
         if price > self._left:
             raise failure
@@ -59,16 +60,15 @@ class Quota:
         return price
 
     def give_back(self, price: int | None) -> None:
-        """A request succeeded: after a retry of that price, or at once."""
+        """To be called when a request succeeded: after a retry of that price, or at once (None)."""
         if self._left < self._capacity:
             self._left = min(self._capacity, self._left + (_FIRST_SUCCESS if price is None else price))
 
 
 class Deadlines:
-    """Ends what takes longer than so many seconds.
+    """Ends attempts that take longer than so many seconds.
 
-    All that it watches has the same time, so what began first is due first, and one timer does for all: one for each
-    would cost more than what is watched.
+    All attempts have the same time, so those that began first are due first, and one timer serves them all.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -77,7 +77,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, attempts: Attempts, loop: asyncio.AbstractEventLoop) -> float:
-        """The loop's time at which the attempts are ended, unless they are `done` before."""
+        """Starts to watch the attempts. Returns the loop's time at which they are ended, unless they are `done` before."""
         until = loop.time() + self._seconds
         self._watched.append(attempts)
         if self._timer is None:
@@ -85,7 +85,7 @@ class Deadlines:
         return until
 
     def done(self) -> None:
-        """Some attempts are at their end; forgets the first ones that are."""
+        """To be called when attempts have ended: forgets the oldest ones that have."""
         watched = self._watched
         while watched and watched[0].task is None:
             watched.popleft()
@@ -93,7 +93,7 @@ class Deadlines:
     def _end_late(self) -> None:
         self._timer = None
         loop = asyncio.get_running_loop()
-        # A timer may be early by what the clock cannot tell apart.
+        # A timer may be early by the clock's resolution.
         now = loop.time() + 0.001
         while self._watched and (self._watched[0].task is None or self._watched[0].until <= now):
             self._watched.popleft().end()
@@ -102,9 +102,10 @@ class Deadlines:
 
 
 class Attempts:
-    """The attempts at one answer: how long they may go on, and why they have not succeeded yet.
+    """The attempts at one answer: how long they may take, and how the last one failed.
 
-    What runs inside is cancelled when the deadline passes, and the last failure raised, or TimedOut without one.
+    A context manager. When the deadline passes, the task inside is cancelled, and the last failure is raised; TimedOut
+    where there was none.
     """
 
     __slots__ = ("_backoff", "_cancelling", "_deadlines", "_is_late", "_late", "failure", "task", "until")
@@ -117,18 +118,18 @@ class Attempts:
         self._cancelling = 0
         self._is_late = False
         self.task: asyncio.Task[Any] | None = None
-        """What runs inside; None where there is nothing to end."""
+        """The task that runs inside; None before and after."""
         self.until = 0.0
         self.failure: KeygraphError | None = None
 
     def end(self) -> None:
-        """Cancels what runs inside."""
+        """Cancels the task that runs inside."""
         if self.task is not None:
             self._is_late = True
             self.task.cancel()
 
     async def wait(self, attempt: int, failure: KeygraphError) -> None:
-        """Pauses before retry number `attempt`. Raises the failure where the deadline would pass meanwhile."""
+        """Pauses before retry number `attempt`. Raises the failure where the deadline is earlier than that."""
         self.failure = failure
         pause = self._backoff.pause(attempt)
         if asyncio.get_running_loop().time() + pause >= self.until:
@@ -139,7 +140,7 @@ class Attempts:
         loop = asyncio.get_running_loop()
         task = self.task = asyncio.current_task(loop)
         if task is None:
-            raise RuntimeError("what has a deadline runs in a task of asyncio")
+            raise RuntimeError("attempts with a deadline must run in an asyncio task")
         self._cancelling = task.cancelling()
         self.until = self._deadlines.watch(self, loop)
         return self
@@ -151,7 +152,7 @@ class Attempts:
         self._deadlines.done()
         if kind is None and not self._is_late:
             return
-        # As in `asyncio.timeout`: whoever else cancels the task must see it cancelled.
+        # As in `asyncio.timeout`: where somebody else cancels the task too, it ends cancelled.
         is_ours = self._is_late and task is not None and task.uncancel() <= self._cancelling
         if is_ours and kind is asyncio.CancelledError:
             raise self.failure or TimedOut(self._late) from None

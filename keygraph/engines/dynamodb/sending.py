@@ -1,4 +1,4 @@
-"""Calls of DynamoDB's API until they have succeeded: retries, what was left unprocessed, and what it cost."""
+"""Sends calls of DynamoDB's API until they succeed: retries, unprocessed parts of batches, and consumed capacity."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from keygraph.dynamo.store import Cost
-from keygraph.engines.dynamodb.errors import meaning
-from keygraph.engines.dynamodb.request_texts import Call
+from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
 from keygraph.engines.dynamodb.transport import Body, Transport
@@ -15,7 +14,7 @@ from keygraph.errors import Throttled
 
 
 class Sender:
-    """How calls are sent: by which transport, for which table, in how many seconds, with how many retries."""
+    """Sends calls by one transport, within a deadline, with retries that all its calls pay from one quota."""
 
     def __init__(
         self,
@@ -38,11 +37,11 @@ class Sender:
         self._late = f"DynamoDB at {endpoint} did not answer within {deadline:g} seconds"
 
     def sending(self) -> Sending:
-        """The calls of one answer, together within the deadline. Raises Throttled or TimedOut past it."""
+        """A context in which all calls of one answer share the deadline. Raises Throttled or TimedOut past it."""
         return Sending(self, self._deadlines, self._backoff, self._late)
 
-    async def call(self, wire: Call) -> Body:
-        """The answer of one call that has the deadline to itself."""
+    async def call(self, wire: Wire) -> Body:
+        """The answer of a single call."""
         with self.sending() as sending:
             return await sending.call(wire)
 
@@ -61,13 +60,13 @@ class Sending(Attempts):
 
     @property
     def cost(self) -> Cost:
-        """What the calls have cost until now."""
+        """The cost of the calls so far."""
         return Cost(self._requests, self._read_units, self._write_units)
 
-    async def call(self, wire: Call) -> Body:
-        """The answer of one call, sent again as long as what fails may pass.
+    async def call(self, wire: Wire) -> Body:
+        """The answer of one call, which is sent again while a retry may help.
 
-        Raises the StoreError or BadUserInput that the failure means; botocore's own error where it means none.
+        Raises StoreError or BadUserInput; botocore's own error for a fault of Keygraph's.
         """
         sender = self._sender
         attempt = 0
@@ -77,12 +76,12 @@ class Sending(Attempts):
             try:
                 answer: Body = await sender.transport.call(wire)
             except Exception as error:
-                meant = meaning(error, sender.table, sender.endpoint)
-                if meant is None:
+                known = failure_of(error, sender.table, sender.endpoint)
+                if known is None:
                     raise
-                if not meant.passes:
-                    raise meant.error from error
-                failure = meant.error
+                if not known.is_passing:
+                    raise known.error from error
+                failure = known.error
             else:
                 sender.quota.give_back(paid)
                 self._count(wire, answer)
@@ -93,7 +92,7 @@ class Sending(Attempts):
             paid = sender.quota.pay(failure)
             await self.wait(attempt - 1, failure)
 
-    def _count(self, wire: Call, answer: Body) -> None:
+    def _count(self, wire: Wire, answer: Body) -> None:
         consumed = answer.get("ConsumedCapacity") or ()
         if type(consumed) is dict:
             units = consumed.get("CapacityUnits", 0.0)
@@ -104,39 +103,37 @@ class Sending(Attempts):
         else:
             self._read_units += units
 
-    async def all(self, calls: Sequence[Call]) -> list[Body]:
-        """The answers of calls that go out together, each until nothing of it is left unprocessed."""
+    async def all(self, calls: Sequence[Wire]) -> list[Body]:
+        """The answers of calls that are sent at the same time, each until none of it is unprocessed."""
         if len(calls) == 1:
             return await self._until_processed(calls[0])
         try:
-            # The first failure cancels the others, and is raised when they have ended.
+            # The first failure cancels the other calls, and is raised when they have ended.
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._until_processed(call)) for call in calls]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         return [answer for task in tasks for answer in task.result()]
 
-    async def _until_processed(self, wire: Call) -> list[Body]:
-        """The answers of a batch until nothing of it is left unprocessed."""
+    async def _until_processed(self, wire: Wire) -> list[Body]:
+        """The answers of a batch, which is sent until none of it is unprocessed."""
         answers = []
         attempt = 0
-        rest: Call | None = wire
+        rest: Wire | None = wire
         while rest is not None:
             answer = await self.call(rest)
             answers.append(answer)
             before, rest = rest, remaining(rest, answer)
             if rest is not None:
-                # What is left over by the size of an answer, not for load, needs no longer and longer pauses.
+                # Where only the size of the answer left a part over, and not load, pauses need not grow.
                 attempt = attempt + 1 if _length(rest) == _length(before) else 0
-                problem = (
-                    f"DynamoDB leaves a part of a batch for the table {self._sender.table} undone, for load"
-                )
+                problem = f"DynamoDB throttles batches for the table {self._sender.table}"
                 await self.wait(attempt, Throttled(problem))
         return answers
 
 
-def remaining(wire: Call, answer: Body) -> Wire | None:
-    """The batch with what the answer says was left unprocessed; None where nothing was."""
+def remaining(wire: Wire, answer: Body) -> Wire | None:
+    """The batch of what the answer left unprocessed; None where it left nothing."""
     left: Body = answer.get("UnprocessedKeys") or answer.get("UnprocessedItems") or {}
     if not left:
         return None
@@ -147,11 +144,11 @@ def remaining(wire: Call, answer: Body) -> Wire | None:
         if wire.operation == "BatchWriteItem":
             rest[table] = part
         else:
-            # The projection is taken from what was asked: not everything that speaks this API returns it.
+            # The projection is taken from the request: not every server with this API returns it.
             rest[table] = {**asked[table], "Keys": part["Keys"]}
     return Wire(wire.operation, {**body, "RequestItems": rest})
 
 
-def _length(wire: Call) -> int:
+def _length(wire: Wire) -> int:
     parts = wire.body["RequestItems"].values()
     return sum(len(part if isinstance(part, list) else part["Keys"]) for part in parts)

@@ -1,4 +1,4 @@
-"""AWS's own settings: the session with its credentials, region and endpoint, and the transport that they allow."""
+"""AWS's own settings: the session with its credentials, region and endpoint, and the transport that supports them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,19 @@ from urllib.parse import urlsplit
 
 import aioboto3
 from aiobotocore.config import AioConfig
-from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession, get_session
 from botocore.exceptions import NoCredentialsError, SSLError
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
+from keygraph.engines.dynamodb.client import ClientTransport, VerifyingSession
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.http1 import Pool
 from keygraph.engines.dynamodb.signing import Credentials, Signer
-from keygraph.engines.dynamodb.transport import ClientTransport, Transport, TransportName
+from keygraph.engines.dynamodb.transport import Transport, TransportName
 from keygraph.errors import Unavailable
 
 _log = logging.getLogger(__name__)
-
-
-class _VerifyingSession(AIOHTTPSession):
-    """aioboto3's HTTP, which by itself takes a certificate of any host's that is signed by one it trusts."""
-
-    def _get_ssl_context(self) -> ssl.SSLContext:
-        context: ssl.SSLContext = super()._get_ssl_context()  # type: ignore[misc]  # not in its stubs
-        context.check_hostname = True
-        return context
 
 
 async def open_transport(
@@ -43,10 +34,10 @@ async def open_transport(
     connections: int,
     deadline: float,
 ) -> tuple[Transport, int | None]:
-    """The transport asked for; aioboto3's where the direct one does not know what AWS's settings ask for.
+    """The transport asked for; aioboto3's where the direct one does not support AWS's settings.
 
-    With it how often AWS's settings say that a request is sent at most; None where they say nothing.
-    `connections` is how many there are at most, `deadline` in how many seconds an answer is due with its retries.
+    Also returns how often a call is sent at most by AWS's settings; None where they do not say. `connections` is their
+    largest number, `deadline` the seconds that an answer may take with its retries.
     Raises botocore's exceptions where settings are missing or wrong.
     """
     # A lost connection leaves time for another attempt.
@@ -59,9 +50,9 @@ async def open_transport(
         await _forget_roles(session)
         region = region or "us-east-1"
     config = AioConfig(
-        http_session_cls=_VerifyingSession,
+        http_session_cls=VerifyingSession,
         max_pool_connections=connections,
-        # Ours know the deadline and count what is sent.
+        # Keygraph's own retries know the deadline and count every attempt.
         retries={"total_max_attempts": 1, "mode": "standard"},
         connect_timeout=connect_seconds,
         read_timeout=read_seconds,
@@ -76,7 +67,7 @@ async def open_transport(
         return through_client, tries
     reason = _unknown_to_direct(client, session)
     if reason is not None:
-        _log.info("Requests go through aioboto3, which takes more processor time: %s", reason)
+        _log.info("Requests go through aioboto3, which takes more processor time, because %s", reason)
         return through_client, tries
     url = client.meta.endpoint_url
     try:
@@ -102,7 +93,7 @@ def _tries(session: AioSession) -> int | None:
         tries: int | None = session.get_config_variable("max_attempts")
     except ValueError as error:
         raise Unavailable(
-            "AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is no whole number"
+            "AWS_MAX_ATTEMPTS, or max_attempts of the AWS profile, is not a whole number"
         ) from error
     return tries
 
@@ -112,12 +103,12 @@ def _is_plain(endpoint_url: str | None) -> bool:
 
 
 def _verified(endpoint_url: str | None) -> bool | None:
-    """Certificates are read, which takes longer than a request, only where one will be shown."""
+    """Whether certificates are loaded, which takes longer than a request: not for a plain endpoint."""
     return False if _is_plain(endpoint_url) else None
 
 
 async def _forget_roles(session: AioSession) -> None:
-    """A machine's own role is never shown to a plain endpoint, and looking for one takes seconds."""
+    """Takes away the machine's own role: a plain endpoint must not see it, and looking for it takes seconds."""
     resolver = session.get_component("credential_provider")
     for provider in ("container-role", "iam-role"):
         resolver.remove(provider)
@@ -126,7 +117,7 @@ async def _forget_roles(session: AioSession) -> None:
 
 
 async def _credentials(session: AioSession) -> Callable[[], Awaitable[Credentials]]:
-    """Gives the credentials that are good now; the session refreshes those that expire."""
+    """Returns the current credentials on each call; the session refreshes them before they expire."""
     found = await session.get_credentials()
     if found is None:
 
@@ -134,26 +125,26 @@ async def _credentials(session: AioSession) -> Callable[[], Awaitable[Credential
             raise NoCredentialsError
 
         return none
-    # The stubs have them as any tuple of three.
+    # The stubs say any tuple of three.
     return cast("Callable[[], Awaitable[Credentials]]", found.get_frozen_credentials)
 
 
 def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
-    """What of AWS's settings the direct transport does not know; None where it knows all."""
+    """The setting of AWS's that the direct transport does not support; None where it supports all."""
     config, url = client.meta.config, client.meta.endpoint_url
     if config.proxies or get_environ_proxies(url):
         return "a proxy is set"
     if config.proxies_config or config.client_cert:
-        return "a proxy's settings or a client certificate are set"
+        return "proxy settings or a client certificate are set"
     if config.signature_version not in (None, "v4"):
-        return f"signatures are to be {config.signature_version}"
+        return f"the signature version is {config.signature_version}"
     if urlsplit(url).query or not url.isascii():
-        return "the endpoint has a query, or more than plain ASCII"
+        return "the endpoint has a query, or characters beyond ASCII"
     if client.meta.region_name == "local":
         return "the region is `local`"
     if config.account_id_endpoint_mode == "required":
-        return "endpoints are to have the account in their name"
-    # Each of these makes another endpoint of the region's.
+        return "endpoints must have the account in their name"
+    # Each of these changes the region's endpoint.
     for name in ("use_fips_endpoint", "use_dualstack_endpoint", "endpoint_discovery_enabled"):
         if session.get_config_variable(name) in {True, "true"}:
             return f"{name} is set"
@@ -161,7 +152,7 @@ def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
 
 
 def _tls(url: str, session: AioSession) -> ssl.SSLContext | None:
-    """Verifies the endpoint's certificate, by AWS_CA_BUNDLE where it is set."""
+    """The context that verifies the endpoint's certificate, with AWS_CA_BUNDLE where it is set; None for `http:`."""
     if urlsplit(url).scheme == "http":
         return None
     bundle = session.get_config_variable("ca_bundle") or get_cert_path(True)

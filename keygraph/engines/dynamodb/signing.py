@@ -1,7 +1,7 @@
 """Signature Version 4 of AWS for DynamoDB's requests: a POST of JSON to one endpoint.
 
-"Create a signed AWS API request" in the IAM user guide. What does not change from request to request is made once
-a second, the signing key once a day.
+The rules: "Create a signed AWS API request" in the IAM user guide. The parts that all requests of a second share are made
+once a second, the signing key once a day.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from botocore.utils import normalize_url_path
 CONTENT_TYPE = "application/x-amz-json-1.0"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NOTHING = sha256()
-"""A hash to copy, which is quicker than beginning one."""
+"""A hash to copy, which is faster than making one."""
 
 
 class Credentials(Protocol):
-    """What requests are signed with; `token` is None where the credentials are not temporary."""
+    """The credentials that sign requests; `token` is None where they are not temporary."""
 
     @property
     def access_key(self) -> str: ...
@@ -41,15 +41,15 @@ class Signer:
         self.host = host_of(parts)
         path = quote(normalize_url_path(parts.path or "/"), safe="/~")
         self._head = f"POST\n{path}\n\ncontent-type:{CONTENT_TYPE}\nhost:{self.host}\nx-amz-date:"
-        self._key = _Key("", "", b"")
+        self._key = _SigningKey("", "", b"")
         self._signed: tuple[int, str, str, str | None] = (-1, "", "", None)
         self._texts = _Texts("", "", "", b"")
         self._prepared: dict[str, _Prepared] = {}
 
     def lines(self, credentials: Credentials, target: str, body: bytes, at: float) -> str:
-        """The request's headers, signature and all, each a line. `target` is the operation, `at` the time in Unix seconds.
+        """The request's headers with its signature, each a line. `target` is the operation, `at` the time in Unix seconds.
 
-        Raises ValueError for credentials that would be several lines.
+        Raises ValueError for credentials with a line break.
         """
         signed = (int(at), credentials.access_key, credentials.secret_key, credentials.token)
         if signed != self._signed:
@@ -77,19 +77,19 @@ class Signer:
         return _Prepared(sha256(request.encode()), inner, self._key.outer, texts.lines, after)
 
     def _begin(self, second: int, access_key: str, secret: str, token: str | None) -> None:
-        """Makes everything that the requests of one second have in common."""
+        """Makes the parts that all requests of one second share."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         day = stamp[:8]
         if (self._key.secret, self._key.day) != (secret, day):
             key = hmac.digest(f"AWS4{secret}".encode(), day.encode(), "sha256")
             for step in self._steps:
                 key = hmac.digest(key, step, "sha256")
-            self._key = _Key(secret, day, key)
+            self._key = _SigningKey(secret, day, key)
         lines = [f"Host: {self.host}", f"Content-Type: {CONTENT_TYPE}", f"X-Amz-Date: {stamp}"]
         named, names = "", "content-type;host;x-amz-date;x-amz-target"
         if token:
             lines.append(f"X-Amz-Security-Token: {token}")
-            # Signed as the guide says: without the spaces around it, and with one where there are several.
+            # The guide signs it trimmed, and with one space for several.
             named = f"x-amz-security-token:{' '.join(token.split())}\n"
             names = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
         lines.append(
@@ -108,8 +108,8 @@ class Signer:
 
 
 class _Texts(NamedTuple):
-    """What is the same in all requests of one second: of the canonical request before and after the target, of the
-    headers, and of the text that is signed."""
+    """The text that all requests of one second share: of the canonical request before and after the target, of the
+    headers, and of the string to sign."""
 
     request: str
     signed: str
@@ -118,8 +118,8 @@ class _Texts(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What is the same in all requests of one second to one target: hashes of the canonical request and of the text
-    that is signed as far as they go, the hash that ends the signature, and the headers before and after it."""
+    """What all requests of one second to one target share: the unfinished hashes of the canonical request and of the
+    string to sign, the hash that ends the signature, and the headers before and after it."""
 
     request: Any
     inner: Any
@@ -128,7 +128,7 @@ class _Prepared(NamedTuple):
     after: str
 
 
-class _Key:
+class _SigningKey:
     """A day's signing key, as the two hashes that RFC 2104 begins with it."""
 
     def __init__(self, secret: str, day: str, key: bytes) -> None:
@@ -140,7 +140,7 @@ class _Key:
 
 
 def host_of(parts: SplitResult) -> str:
-    """The Host header: in small letters, without a user's name, and without the scheme's own port."""
+    """The Host header: in lower case, without a user name, and without the scheme's default port."""
     host = parts.hostname or ""
     if ":" in host:
         host = f"[{host}]"

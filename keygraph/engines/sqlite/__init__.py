@@ -1,5 +1,5 @@
-"""The embedded engine: a table in one SQLite file, answering every request as DynamoDB would.
+"""The embedded engine: tables in one SQLite file, with DynamoDB's answer to every request.
 
-`engine` is the way in. `catalogue` and `layout` say how tables stand in the file, `rows` how items stand in a row;
-`reads` and `writes` answer.
+`engine` is the way in. `catalogue` knows which tables the file has, `layout` how a table is stored, `rows` how an item is
+stored; `reads` and `writes` answer the requests.
 """

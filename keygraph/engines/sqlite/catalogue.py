@@ -1,7 +1,7 @@
-"""The catalogue of a SQLite file: which tables it holds, each with its keys and indexes.
+"""The catalogue of a SQLite file: the tables that it has, with their keys and indexes.
 
-Tables are found by name there; their SQLite tables are named by number, since SQLite takes `Shop` and `shop` for one.
-A number is never used twice, so what was once read of it stays true.
+Tables are found by name; their SQLite tables are named by number, since SQLite takes `Shop` and `shop` for the same name.
+A number is never reused, so what was read of it stays true.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from keygraph.engines.sqlite.layout import Layout, layout_of
 from keygraph.errors import TableMissing, Unavailable
 
 _APPLICATION_ID = 0x4B657967
-"""`Keyg`, which the file's header says of whose it is."""
+"""`Keyg`, in the header of the file."""
 _LAYOUT_VERSION = 2
-"""What 1 wrote is read as it is (`keygraph.engines.sqlite.rows`), but what 2 writes is not understood by 1."""
+"""Files of layout 1 are read as they are (`keygraph.engines.sqlite.rows`); layout 1 cannot read files of layout 2."""
 
 
 def prepare_file(connection: sqlite3.Connection) -> None:
-    """Makes a new file one of ours. Raises Unavailable for another program's file, or one of a later layout."""
+    """Makes a new file one of Keygraph's. Raises Unavailable for another program's file, or one of a later layout."""
     application, version, objects = (
         connection.execute(sql).fetchone()[0]
         for sql in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
@@ -31,7 +31,7 @@ def prepare_file(connection: sqlite3.Connection) -> None:
     if application == _APPLICATION_ID and version > _LAYOUT_VERSION:
         raise Unavailable("it was written by a newer version of Keygraph")
     if application != _APPLICATION_ID and (application or objects):
-        raise Unavailable("it is a SQLite file of another program")
+        raise Unavailable("it is another program's SQLite file")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -44,14 +44,14 @@ def prepare_file(connection: sqlite3.Connection) -> None:
 
 
 class Catalogue:
-    """Finds one table in the file, for any connection to it. To be called inside a transaction."""
+    """Finds one table in the file, for any connection to it. To be used inside a transaction."""
 
     def __init__(self, table: Table) -> None:
-        """`table` is the table as it is declared."""
+        """`table` is the declared table."""
         self._declared = table
         self._found: tuple[int, Layout] | None = None
         self.known: Layout | None = None
-        """The layout that was last given. Its tables may be gone since: SQLite says so, as no other ever has their names."""
+        """The layout that was last returned. Its tables may be gone: then SQLite says so, since names are not reused."""
 
     def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
         """The names of all tables in the file, in order."""
@@ -73,7 +73,7 @@ class Catalogue:
         return found[1]
 
     def layout(self, connection: sqlite3.Connection) -> Layout:
-        """The table's layout. Raises TableMissing; Unavailable where the file's table is not the declared one."""
+        """The table's layout. Raises TableMissing, and Unavailable where the file's table differs from the declared one."""
         layout = self.find(connection)
         if layout is None:
             raise TableMissing(
@@ -83,13 +83,13 @@ class Catalogue:
         if differing:
             raise Unavailable(
                 f"the file's table {self._declared.name} is not the declared one, {differing[0]}: "
-                "name another file, or export its items and load them into a new one"
+                "use another file, or export its items and load them into a new one"
             )
         self.known = layout
         return layout
 
     def create(self, connection: sqlite3.Connection) -> None:
-        """Creates the table as it is declared, unless there is one of its name."""
+        """Creates the declared table, unless there is one of its name."""
         if self.find(connection) is not None:
             return
         row = (self._declared.name, orjson.dumps(_schema(self._declared)).decode())

@@ -1,9 +1,9 @@
 """The embedded engine: a store in a SQLite file, which answers as DynamoDB would.
 
-A small read is answered at once, on the event loop: it takes less than handing it to a thread does. One that turns
-out to look at more than `_AT_ONCE` begins anew on a thread, so that the loop is never held up for long. Every read is
-one transaction, and each thread that reads has a connection of its own. One thread writes: what waits for it is one
-transaction. A write is acknowledged when it is on the disk (write-ahead log, `synchronous=FULL`).
+A small read is answered at once, on the event loop: it takes less time than handing it to a thread. A read that turns out to
+need more than `_AT_ONCE` starts again on a thread, so that the loop is never blocked for long. Every read is one transaction,
+and each reading thread has its own connection. One thread writes, and puts all waiting writes into one transaction. A write
+is acknowledged when it is on disk (write-ahead log, `synchronous=FULL`).
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from keygraph.errors import Unavailable
 _READERS = 4
 _LOCKED_SECONDS = 5.0
 _AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
-"""About half a millisecond's work, so that lists of 100 are in it."""
+"""About half a millisecond, which is enough for lists of 100 items."""
 _STATEMENTS = 512
-"""How many prepared statements a connection keeps: a few for each index and form of a range."""
+"""How many prepared statements a connection keeps: each index and form of a range has a few."""
 _WRITES_TOGETHER = 64
 _WRITER_CACHE_KB = 32 * 1024
 _CHECKPOINT_PAGES = 4000
-"""16 MB: fewer checkpoints write a page that changes often fewer times."""
+"""16 MB: with fewer checkpoints, a page that changes often is written fewer times."""
 
 
 @asynccontextmanager
 async def open_sqlite(
     path: str | Path, table: Table, *, readers: int = _READERS, locked_seconds: float = _LOCKED_SECONDS
 ) -> AsyncIterator[SQLiteStore]:
-    """The store of one table in the file, which is made, with its folders, where there is none.
+    """The store of one table in the file, which is created, with its folders, if it does not exist.
 
-    `readers` is how many reads run at once; `locked_seconds` is how long to wait for another process that has
-    locked the file. Raises Unavailable where the file cannot be used.
+    `readers` is how many reads run at once; `locked_seconds` is how long to wait while another process locks
+    the file. Raises Unavailable where the file cannot be used.
     """
     store = SQLiteStore(path, table, readers=readers, locked_seconds=locked_seconds)
     try:
@@ -68,7 +68,7 @@ async def open_sqlite(
 
 
 class SQLiteStore:
-    """One table in a SQLite file. To be opened by `open_sqlite`."""
+    """One table in a SQLite file. Open it with `open_sqlite`."""
 
     def __init__(self, path: str | Path, table: Table, *, readers: int, locked_seconds: float) -> None:
         self._path = Path(path)
@@ -78,9 +78,9 @@ class SQLiteStore:
         self._writing = _Threads("sqlite-writer", 1)
         self._reading = _Threads("sqlite-reader", readers)
         self._at_once: sqlite3.Connection | None = None
-        """Used on the event loop alone."""
+        """The connection of the event loop."""
         self._asking = 0
-        """Reads that are about to use it."""
+        """How many reads are about to use that connection."""
         self._writes: deque[tuple[Request[object], Future[object]]] = deque()
         self._is_closed = False
 
@@ -89,7 +89,7 @@ class SQLiteStore:
         return self._table
 
     async def open(self) -> None:
-        """Opens the file. Raises Unavailable where that cannot be done."""
+        """Opens the file. Raises Unavailable where it cannot be used."""
         await asyncio.get_running_loop().run_in_executor(self._writing.executor, self._connect)
 
     async def send(self, request: Request[Answer], /) -> Answer:
@@ -97,10 +97,10 @@ class SQLiteStore:
 
         Raises TableMissing, Unavailable, and BadUserInput for what DynamoDB would refuse: a key that is of another
         type, empty or too large, an item above 400 KB, crossed bounds, a start outside the range, a consistent
-        read of a global index, a filter that is too long, or on a key of what is read or on what the index does not
-        project, an attribute that the global index does not project, an index that there is not.
+        read of a global index, a filter that is too long or uses a key of what is read, an attribute that the index does
+        not project, an index that the table lacks.
 
-        A write whose caller is cancelled may happen all the same, but then as a whole.
+        A write whose caller is cancelled may still happen, but only as a whole.
         """
         if self._is_closed:
             raise Unavailable("the store is closed")
@@ -116,13 +116,13 @@ class SQLiteStore:
         return cast(Answer, answer)
 
     async def close(self) -> None:
-        """Waits for what is under way, then lets the connections, the file and the threads go."""
+        """Waits for running requests, then closes the connections and ends the threads."""
         self._is_closed = True
-        # Shielded, since the connections must go even when whoever closes the store is cancelled meanwhile.
+        # Shielded: the connections must be closed even if the caller is cancelled.
         await asyncio.shield(self._close())
 
     async def _close(self) -> None:
-        while self._asking:  # noqa: ASYNC110  # each ends with its next turn
+        while self._asking:  # noqa: ASYNC110  # each ends when the loop runs it next
             await asyncio.sleep(0)
         await asyncio.get_running_loop().run_in_executor(None, self._let_go)
 
@@ -130,7 +130,7 @@ class SQLiteStore:
         self._reading.close()
         if self._at_once is not None:
             self._at_once.close()
-        # The writer goes last: SQLite removes the write-ahead log with the last connection, which may write.
+        # The writer is closed last: SQLite removes the write-ahead log with the last connection, which must be able to write.
         self._writing.close()
 
     # --- Connections ------------------------------------------------------------------------------------
@@ -164,10 +164,10 @@ class SQLiteStore:
     # --- Reads ------------------------------------------------------------------------------------------
 
     async def _read_at_once(self, request: Query | Count | BatchGet) -> object:
-        """The answer to a small read; None where it is no small one, or where the file is locked."""
+        """The answer to a small read; None for a large one, and where the file is locked."""
         self._asking += 1
         try:
-            # As with every store others get their turn, so that what is asked for together is under way together.
+            # As with every store, other tasks run first, so that requests of the same moment are sent together.
             await asyncio.sleep(0)
             if self._at_once is None:
                 return None
@@ -176,7 +176,7 @@ class SQLiteStore:
         except TooMuch:
             return None
         except sqlite3.Error as error:
-            # On its thread it waits for the lock.
+            # A thread can wait for the lock.
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 return None
             raise _unusable(error) from error
@@ -229,7 +229,7 @@ class SQLiteStore:
                 return count(connection, layout, request, allowed)
             case Scan():
                 return scan(connection, layout, request)
-        raise TypeError(f"{type(request).__name__} is no request to a store")
+        raise TypeError(f"{type(request).__name__} is not a request to a store")
 
     # --- Writes -----------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class SQLiteStore:
         return await asyncio.wrap_future(done)
 
     def _write_waiting(self) -> None:
-        """Writes what waits in one transaction. Runs on the writer's thread, as often as something was asked."""
+        """Writes all waiting requests in one transaction. Runs on the writer's thread, once for each request."""
         waiting: list[tuple[Request[object], Future[object]]] = []
         while self._writes and len(waiting) < _WRITES_TOGETHER:
             request, done = self._writes.popleft()
@@ -262,7 +262,7 @@ class SQLiteStore:
                 done.set_result(outcome)
 
     def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
-        """The answer to one write, or why it was refused: then nothing of it was written."""
+        """The answer to one write, or the error that refused it; then nothing of it was written."""
         if isinstance(request, BatchWrite):
             try:
                 changes = batch_changes(connection, self._catalogue.layout(connection), request)
@@ -270,7 +270,7 @@ class SQLiteStore:
                 raise
             except Exception as error:
                 return error
-            # No savepoint: SQLite would keep a copy of every page that is changed behind it.
+            # No savepoint: SQLite would keep a copy of every page that changes after it.
             return changes.make(connection)
         connection.execute("SAVEPOINT request")
         answer: object = None
@@ -289,7 +289,7 @@ class SQLiteStore:
 
 
 class _Threads:
-    """Threads, and as many connections, each used by one thread at a time."""
+    """Threads, and as many connections. A connection is used by one thread at a time."""
 
     def __init__(self, name: str, size: int) -> None:
         self.size = size
@@ -331,12 +331,12 @@ def _unusable(error: sqlite3.Error) -> Unavailable:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, in words for whoever runs the server."""
+    """What is wrong, for the person who runs the server."""
     match error:
         case sqlite3.Error(sqlite_errorcode=sqlite3.SQLITE_BUSY):
             return "another process has locked it"
         case sqlite3.Error(sqlite_errorcode=sqlite3.SQLITE_NOTADB):
-            return "it is no SQLite file"
+            return "it is not a SQLite file"
         case OSError(strerror=str(strerror)):
             return strerror.lower()
         case _:

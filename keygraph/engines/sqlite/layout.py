@@ -1,9 +1,8 @@
-"""How a table stands in a SQLite file: one SQLite table for the table itself, one for each of its indexes.
+"""How a table is stored in a SQLite file: one SQLite table for the table itself, and one for each of its indexes.
 
-Each is `WITHOUT ROWID`: its rows stand in the order of their key columns, which are those of `Table.position`. A row
-holds its keys as ordered bytes (`keygraph.dynamo.order`), the size of the item by DynamoDB's rules, and the item, as far
-as it is projected, in JSON (`keygraph.engines.sqlite.rows`). The size stands before the item, so that a count does not read the
-items.
+Each is `WITHOUT ROWID`, so its rows are in the order of their key columns, which are those of `Table.position`. A row has its
+keys as ordered bytes (`keygraph.dynamo.order`), the size of the item by DynamoDB's rules, and the projected item in JSON
+(`keygraph.engines.sqlite.rows`). The size comes before the item, so that a count does not read items.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from keygraph.dynamo.checked_items import WriteRules
 from keygraph.dynamo.items import Item, item_size
-from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES, checked_key_bytes
+from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.dynamo.order import key_value
+from keygraph.dynamo.read_rules import refuse_position
 from keygraph.dynamo.table import Index, KeyAttribute, Position, Table
+from keygraph.dynamo.write_rules import WriteRules, checked_key_bytes
 from keygraph.engines.sqlite.rows import content_of
-from keygraph.errors import BadUserInput
 
 StoredKey = tuple[bytes, ...]
 SEVERAL = 50
-"""How many keys one statement looks for."""
+"""How many keys one statement looks up."""
 
 
 class Row(NamedTuple):
-    """An item as the table or one index keeps it."""
+    """An item as the table or one index stores it."""
 
     key: StoredKey
     size: int
@@ -39,41 +38,34 @@ class Keyed:
     """The SQLite table of the table itself or of one of its indexes."""
 
     name: str
-    """In SQLite."""
+    """The name of the SQLite table."""
     attributes: tuple[KeyAttribute, ...]
-    """What its rows are ordered by, one column each."""
+    """The attributes that its rows are ordered by; each is a column."""
     own: int
     """How many of them are its own keys: a partition key alone (1), or a sort key too (2)."""
     index: Index | None
     projected: frozenset[str] | None
-    """The attributes that its items have here; None for all."""
+    """The attributes that its rows have; None for all."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         return tuple(f"k{at}" for at in range(len(self.attributes)))
 
-    @property
-    def is_global(self) -> bool:
-        """Whether it is a global index: read with eventual consistency, and nothing beside what it projects."""
-        return self.index is not None and not self.index.local
-
     @cached_property
     def overhead(self) -> int:
-        """What a row takes beside its attributes, in bytes, when it is written."""
+        """The bytes that a row takes beside its attributes when it is written."""
         return LOCAL_ENTRY_BYTES if self.index is not None and self.index.local else 0
 
     def stored(self, at: int, value: object) -> bytes:
-        """The value of one column. Raises BadUserInput for what cannot be a key there."""
+        """The value of one column. Raises BadUserInput for a value that cannot be a key there."""
         is_sort_key = at == 1 and self.own == 2
         return checked_key_bytes(
             self.attributes[at], value, SORT_KEY_BYTES if is_sort_key else PARTITION_KEY_BYTES
         )
 
-    def stored_position(self, position: tuple[object, ...]) -> StoredKey:
-        """The columns of a whole position. Raises BadUserInput where it does not fit the keys."""
-        if len(position) != len(self.attributes):
-            names = ", ".join(attribute.name for attribute in self.attributes)
-            raise BadUserInput(f"A position here has a value for each of {names}.")
+    def stored_position(self, position: Position) -> StoredKey:
+        """The columns of a position. Raises BadUserInput where it does not fit the keys."""
+        refuse_position(position, self.attributes)
         return tuple(self.stored(at, value) for at, value in enumerate(position))
 
     def position(self, key: StoredKey) -> Position:
@@ -85,7 +77,7 @@ class Keyed:
     def row(self, item: Item, keys: Mapping[str, bytes], whole: Row) -> Row | None:
         """The item's row in this index, or None where it lacks a key of it: the index is sparse.
 
-        `keys` are the stored forms of its keys by name, `whole` is its row in the table.
+        `keys` are its keys as ordered bytes, by name; `whole` is its row in the table.
         """
         for name in self.own_names:
             if name not in keys:
@@ -98,12 +90,12 @@ class Keyed:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of `attributes`."""
+        """The names of `attributes`."""
         return tuple(attribute.name for attribute in self.attributes)
 
     @cached_property
     def own_names(self) -> tuple[str, ...]:
-        """Of its own keys."""
+        """The names of its own keys."""
         return self.names[: self.own]
 
     @cached_property
@@ -121,9 +113,9 @@ class Keyed:
 
     @cached_property
     def get_several(self) -> str:
-        """Gives the rows of `SEVERAL` keys, of those that there are."""
+        """Finds the rows of `SEVERAL` keys."""
         marks = ", ".join([f"({', '.join('?' for _ in self.columns)})"] * SEVERAL)
-        # CROSS JOIN keeps the order of the two: each key is looked for once.
+        # CROSS JOIN keeps the order of the two: each key is looked up once.
         joined = " AND ".join(f"{column} = column{at}" for at, column in enumerate(self.columns, 1))
         return f"SELECT {', '.join(self.columns)}, size, item FROM (VALUES {marks}) CROSS JOIN {self.name} ON {joined}"
 
@@ -150,20 +142,16 @@ class Layout:
 
     @cached_property
     def rules(self) -> WriteRules:
-        """What its items must be like."""
+        """The rules for its items."""
         return WriteRules(self.table)
 
     def keyed(self, index: str | None) -> Keyed:
-        """What a read with that index name reads. Raises BadUserInput where there is no such index."""
-        if index is None:
-            return self.items
-        if index not in self.indexes:
-            raise BadUserInput(f"The table {self.table.name} has no index {index}.")
-        return self.indexes[index]
+        """What a read with that index name reads; KeyError where the table lacks it."""
+        return self.items if index is None else self.indexes[index]
 
 
 def layout_of(table: Table, number: int) -> Layout:
-    """The SQLite tables of the table; its number in the catalogue makes their names."""
+    """The SQLite tables of the table, which are named by its number in the catalogue."""
     items = Keyed(f"table_{number}", table.keys, len(table.keys), None, None)
     indexes = {
         index.name: Keyed(

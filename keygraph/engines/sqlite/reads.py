@@ -1,7 +1,7 @@
 """Query, Count, Scan and BatchGet on a SQLite connection, answered as DynamoDB would.
 
-Every function is called inside a transaction, so that all its statements see one state of the file. What each raises
-is said of `SQLiteStore.send`.
+Every function is called inside a transaction, so that all its statements see one state of the file. `SQLiteStore.send` says
+what they raise.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from typing import Any
 from keygraph.dynamo.conditions import Condition, holds, paths_of
 from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, simplified
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.limits import (
-    BATCH_GET_BYTES,
-    BATCH_GET_KEYS,
+from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
+from keygraph.dynamo.order import after_prefix
+from keygraph.dynamo.prices import read_units
+from keygraph.dynamo.read_rules import (
     can_go_on,
+    read_from,
     refuse_crossed_bounds,
     refuse_filtered,
+    refuse_limit,
     refuse_segment,
+    sort_key_of,
 )
-from keygraph.dynamo.order import after_prefix
-from keygraph.dynamo.prices import PAGE_BYTES, read_units
 from keygraph.dynamo.store import (
     Above,
     AtLeast,
@@ -45,20 +47,20 @@ from keygraph.dynamo.store import (
     Scan,
     Within,
 )
-from keygraph.dynamo.table import KeyValue, Position
+from keygraph.dynamo.table import Index, KeyValue, Position, Table
 from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
 from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
 from keygraph.errors import BadUserInput
 
 segment_hash = zlib.crc32
-"""Of a stored partition key; SQLite must know it by this name. It stays the same, so that a scan can go on later."""
+"""The hash of a stored partition key, registered with SQLite by this name. It must not change, so that a scan can be resumed."""
 
 # --- The rows of a request ----------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Span:
-    """Consecutive rows of a SQLite table: the conditions that they meet, and in which direction they are read."""
+class _RowRange:
+    """Consecutive rows of a SQLite table: their conditions, and the direction in which they are read."""
 
     keyed: Keyed
     forward: bool
@@ -70,7 +72,7 @@ class _Span:
         self.values.extend(values)
 
     def go_on_after(self, key: StoredKey, fixed: int) -> None:
-        """Leaves out what stands up to the key, whose first `fixed` columns all rows share."""
+        """Leaves out the rows up to the key, whose first `fixed` columns all rows share."""
         columns = self.keyed.columns[fixed:]
         if not columns:
             self.add("FALSE")
@@ -80,7 +82,7 @@ class _Span:
         self.add(f"({', '.join(columns)}) {comparison} ({marks})", *key[fixed:])
 
     def rows(self, connection: sqlite3.Connection, limit: int | None, with_items: bool) -> sqlite3.Cursor:
-        """The rows as key columns, size and, if asked for, item. Read one by one: nothing is held here."""
+        """The rows as key columns, size and, if asked for, item. The cursor reads them one by one."""
         keyed = self.keyed
         sql = _select(keyed.name, keyed.columns, tuple(self.conditions), self.forward, with_items)
         return connection.execute(sql, (*self.values, -1 if limit is None else limit))
@@ -90,7 +92,7 @@ class _Span:
 def _select(
     name: str, columns: tuple[str, ...], conditions: tuple[str, ...], forward: bool, with_items: bool
 ) -> str:
-    """The same text each time, for which SQLite keeps what it has prepared."""
+    """The statement. The same text finds SQLite's prepared statement again."""
     order = ", ".join(column if forward else f"{column} DESC" for column in columns)
     return (
         f"SELECT {', '.join(columns)}, size{', item' if with_items else ''} FROM {name}"
@@ -98,14 +100,14 @@ def _select(
     )
 
 
-def _partition_span(keyed: Keyed, request: Query | Count, forward: bool) -> _Span:
+def _partition_rows(keyed: Keyed, read: Table | Index, request: Query | Count, forward: bool) -> _RowRange:
     """The rows of a Query or a Count, from its start on.
 
-    DynamoDB refuses a start outside the range, so it is refused here too: nothing may rely on it.
+    DynamoDB refuses a start outside the range, so this does too.
     """
     partition = keyed.stored(0, request.partition)
-    span = _Span(keyed, forward, ["k0 = ?"], [partition])
-    low, high = _bounds(keyed, request.range)
+    span = _RowRange(keyed, forward, ["k0 = ?"], [partition])
+    low, high = (None, None) if request.range is None else _bounds(keyed, request.range, read)
     start = None if request.start is None else keyed.stored_position(request.start)
     if start is not None:
         if start[0] != partition:
@@ -113,7 +115,7 @@ def _partition_span(keyed: Keyed, request: Query | Count, forward: bool) -> _Spa
         if (low and not low.is_met_by(start[1])) or (high and not high.is_met_by(start[1])):
             raise BadUserInput("The start is outside the range.")
         span.go_on_after(start, 1)
-    # A start lies within the bounds and so replaces the one it comes after: SQLite seeks by one lower bound only.
+    # A start is within the bounds, so it replaces the bound before it: SQLite seeks by one lower bound only.
     if low and not (start and forward):
         span.add(f"k1 {low.comparison} ?", low.value)
     if high and not (start and not forward):
@@ -138,12 +140,9 @@ class _Bound:
                 return stored < self.value
 
 
-def _bounds(keyed: Keyed, range_: Range | None) -> tuple[_Bound | None, _Bound | None]:
+def _bounds(keyed: Keyed, range_: Range, read: Table | Index) -> tuple[_Bound | None, _Bound | None]:
     """The lower and the upper bound of the sort key."""
-    if range_ is None:
-        return None, None
-    if keyed.own == 1:
-        raise BadUserInput("What has no sort key has no range.")
+    sort_key_of(range_, read)
 
     def bound(comparison: str, value: KeyValue) -> _Bound:
         return _Bound(comparison, keyed.stored(1, value))
@@ -163,27 +162,26 @@ def _bounds(keyed: Keyed, range_: Range | None) -> tuple[_Bound | None, _Bound |
         case Below(value):
             return None, bound("<", value)
         case Prefix(value):
-            if keyed.attributes[1].type == "N":
-                raise BadUserInput("A number has no prefix.")
             low_ = bound(">=", value)
             end = after_prefix(low_.value)
             return low_, None if end is None else _Bound("<", end)
 
 
-# --- What is made of a row's item ---------------------------------------------------------------------
+# --- The items of rows --------------------------------------------------------------------------------
 
 
 class _Filter:
-    """Whether an item passes a filter, looking at nothing else of it."""
+    """Tells whether an item passes a filter, and decodes nothing but what the filter uses."""
 
-    def __init__(self, condition: Condition, layout: Layout, request: Query | Count) -> None:
+    def __init__(
+        self, condition: Condition, table: Table, read: Table | Index, request: Query | Count
+    ) -> None:
         self._condition = condition
         paths = tuple(paths_of(condition))
-        keyed = layout.table.keyed(request.index)
-        refuse_filtered({path[0] for path in paths}, keyed, layout.table)
-        # Written out only to be measured as DynamoDB would, keys first.
+        refuse_filtered({path[0] for path in paths}, read, table)
+        # The expression is written only to measure it as DynamoDB would, keys first.
         placeholders = Placeholders()
-        key_text(request, keyed, placeholders)
+        key_text(request, read, placeholders)
         filter_text(condition, placeholders)
         self._decoded = decoder(paths)
 
@@ -192,9 +190,9 @@ class _Filter:
 
 
 class _Items:
-    """The items of the rows of a read, and what fetching them costs beside the rows.
+    """The items of the rows of a read, and the cost of fetching them beside the rows.
 
-    A local index fetches from the table what is asked for and not projected; a global index cannot.
+    A local index fetches from the table what is selected and not projected; a global index cannot.
     """
 
     def __init__(
@@ -208,17 +206,12 @@ class _Items:
         self.units = 0.0
         if keyed.projected is None or keyed.index is None:
             return
-        missing = {path[0] for path in projection or ()} - keyed.projected
-        if keyed.is_global:
-            if missing:
-                raise BadUserInput(
-                    f"The global index {keyed.index.name} does not project {', '.join(sorted(missing))}."
-                )
-        elif missing:
+        # In a global index none is missing: `read_from` refuses that.
+        if {path[0] for path in projection or ()} - keyed.projected:
             self._at = tuple(keyed.attributes.index(key) for key in layout.items.attributes)
 
     def stored(self, row: tuple[Any, ...]) -> Stored:
-        """The item of the row, from the table if the row has too little of it."""
+        """The item of the row, read from the table if the row lacks an attribute."""
         if self._at is None:
             return stored_item(row[-1])
         size, content = self._connection.execute(self._get, [row[at] for at in self._at]).fetchone()
@@ -230,26 +223,26 @@ class _Items:
 
 
 class TooMuch(Exception):
-    """The read looks at more than it was allowed to."""
+    """The read needs more than it is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much a read may look at before it raises TooMuch."""
+    """How much a read may take before it raises TooMuch."""
 
     items: int
     sizes: int
-    """Of rows of which nothing but the size is read."""
+    """Rows of which only the size is read."""
     bytes: int
 
 
 @dataclass(slots=True)
 class _Pager:
-    """Counts the rows of a page and says where it ends: at the limit, or with the row that reaches 1 MB."""
+    """Counts the rows of a page, which ends at the limit, or with the row that reaches 1 MB."""
 
     limit: int | None
     most: int | None
-    """Rows after which this is too much."""
+    """The number of rows that is too much."""
     most_bytes: int
     scanned: int = 0
     size: int = 0
@@ -265,8 +258,7 @@ class _Pager:
 
 
 def _pager(request: Query | Count | Scan, allowed: Allowance | None, with_items: bool) -> _Pager:
-    if request.limit is not None and request.limit < 1:
-        raise BadUserInput("The limit of a page is at least 1.")
+    refuse_limit(request)
     if allowed is None:
         return _Pager(request.limit, None, PAGE_BYTES)
     return _Pager(request.limit, allowed.items if with_items else allowed.sizes, allowed.bytes)
@@ -306,19 +298,18 @@ def _read_partition(
     take: Callable[[Stored], None] | None,
     allowed: Allowance | None,
 ) -> tuple[_Pager, Position | None, Cost]:
-    """Gives each item that passes the filter to `take`; without one only sizes are read.
+    """Passes each item that the filter accepts to `take`; without `take` only sizes are read.
 
-    A filter that nothing can pass is answered without a request, and so is a start that nothing can stand behind.
+    A filter that nothing can pass costs no request, nor does a start that nothing can follow.
     """
+    read = read_from(request, layout.table)
     keyed = layout.keyed(request.index)
-    if request.consistent and keyed.is_global:
-        raise BadUserInput("A global index cannot be read consistently.")
     pager = _pager(request, allowed, take is not None)
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
         return pager, None, Cost()
-    span = _partition_span(keyed, request, forward)
-    filter_ = None if condition is True else _Filter(condition, layout, request)
+    span = _partition_rows(keyed, read, request, forward)
+    filter_ = None if condition is True else _Filter(condition, layout.table, read, request)
     items = _Items(connection, layout, keyed, request)
     if request.start is not None and not can_go_on(request, request.start):
         return pager, None, Cost()
@@ -340,11 +331,11 @@ def _read_partition(
 
 
 def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
-    """One page of a segment of the table. Partitions stand in the order of their keys."""
+    """One page of a segment of the table. Partitions are in the order of their keys."""
     keyed = layout.items
-    refuse_segment(request.segment, request.segments)
+    refuse_segment(request)
     pager = _pager(request, None, True)
-    span = _Span(keyed, True, [], [])
+    span = _RowRange(keyed, True, [], [])
     if request.start is not None:
         start = keyed.stored_position(request.start)
         if segment_hash(start[0]) % request.segments != request.segment:

@@ -1,8 +1,8 @@
-"""Items as they stand in a row of a SQLite file, and back: no more of them than is asked for.
+"""Items as they are stored in a row of a SQLite file, and back; no more of them is decoded than is asked for.
 
-An item is a JSON object. A text, a whole number of up to 18 digits, true, false and null stand in it as JSON has them;
-every other value stands in DynamoDB's typed form, which is an object with one name. Layout 1 of the file had that form
-for all values, so its rows read as they are.
+An item is a JSON object. Text, whole numbers of up to 18 digits, true, false and null are stored as JSON's own; every other
+value is in DynamoDB's typed form, which is an object with one name. Layout 1 of the file had the typed form for all values,
+so its rows can be read as they are.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import orjson
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item, TypedValue, Value, from_typed, number, to_typed
-from keygraph.dynamo.limits import refuse_deep_path
+from keygraph.dynamo.read_rules import refuse_deep_path
 
 _WHOLE_DIGITS = 18
-"""Of a number that every JSON reader takes for an integer of 64 bits."""
+"""Numbers of so many digits fit an integer of 64 bits in every JSON reader."""
 
 Stored: TypeAlias = dict[str, Any]
-"""An item as JSON says it."""
+"""An item as JSON."""
 Decoder: TypeAlias = Callable[[Stored], Item]
 
 # --- Writing ------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ Decoder: TypeAlias = Callable[[Stored], Item]
 def content_of(item: Item) -> bytes:
     """The item's bytes.
 
-    Raises ValueError for what DynamoDB cannot hold, orjson.JSONEncodeError for text that is no valid Unicode.
+    Raises ValueError for a value that DynamoDB cannot hold, orjson.JSONEncodeError for invalid Unicode.
     """
     stored = {name: value if type(value) is str else _stored(value) for name, value in item.items()}
     return orjson.dumps(stored, default=_base64_text)
@@ -46,7 +46,7 @@ def _stored(value: Value) -> object:
 
 @lru_cache(maxsize=4096)
 def _stored_number(text: str) -> object:
-    """What stands for a number. It is written and never changed: quantities, prices and versions repeat."""
+    """The JSON of a number. It is cached and must not be changed: quantities, prices and versions repeat."""
     if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
         return int(text)
     return to_typed(Decimal(text))
@@ -61,11 +61,11 @@ def _base64_text(value: object) -> str:
 # --- Reading ------------------------------------------------------------------------------------------
 
 stored_item: Callable[[bytes], Stored] = orjson.loads
-"""What `content_of` has written, nothing of it decoded yet."""
+"""Reads what `content_of` wrote, and decodes no value."""
 
 
 def value_of(stored: object) -> Value:
-    """The value of what stands in an item for it, if that is no text."""
+    """The value of its JSON, for all but text."""
     if isinstance(stored, dict):
         return from_typed(stored)
     if type(stored) is int:
@@ -80,7 +80,7 @@ def whole(stored: Stored) -> Item:
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Whether two rows hold the same item, whichever layout wrote them and in whichever order."""
+    """Whether two rows have the same item, whatever layout and order they were written in."""
     return one == other or _ordered(one) == _ordered(other)
 
 
@@ -91,7 +91,7 @@ def _ordered(content: bytes) -> bytes:
 
 @lru_cache(maxsize=1024)
 def decoder(paths: tuple[Path, ...] | None) -> Decoder:
-    """What makes an item with what stands at these paths, and decodes nothing else; with everything for None.
+    """A function that decodes these paths of a stored item and nothing else; the whole item for None.
 
     Raises BadUserInput for a path that is too deep.
     """
@@ -111,7 +111,7 @@ def decoder(paths: tuple[Path, ...] | None) -> Decoder:
 
 
 _Tree: TypeAlias = "dict[str, _Tree | None]"
-"""Paths by their first names; None where the whole value is meant."""
+"""Paths by their first names; None stands for the whole value."""
 
 
 def _tree(paths: Iterable[Path]) -> _Tree:

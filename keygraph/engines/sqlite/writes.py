@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
-from keygraph.dynamo.checked_items import CheckedItem
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS
 from keygraph.dynamo.order import key_bytes
 from keygraph.dynamo.prices import write_units
@@ -22,27 +22,27 @@ _IndexRows: TypeAlias = Sequence[Row | None]
 
 @dataclass(frozen=True, slots=True)
 class BatchChanges:
-    """What a BatchWrite comes to: nothing of it has been written."""
+    """The changes that a BatchWrite makes, before any is written."""
 
     tables: Sequence[_Changes]
     answer: Written
 
     def make(self, connection: sqlite3.Connection) -> Written:
-        """Writes it, inside a transaction that is given up where this fails: then a part of it may be written."""
+        """Writes them. If this fails, a part may be written, and the transaction must be rolled back."""
         for each in self.tables:
             each.make(connection)
         return self.answer
 
 
 def batch_changes(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> BatchChanges:
-    """What to put and to delete. To be called inside a transaction that writes.
+    """The rows to put and to delete. To be called inside a transaction that writes.
 
     Raises BadUserInput for an item that DynamoDB refuses.
     """
     wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
     for item in request.puts:
-        in_table, in_indexes = _rows(layout, layout.rules.checked(item))
-        # Taken out first, since a dict keeps the place of a key that is set again.
+        in_table, in_indexes = _rows(layout, item)
+        # Removed first, since a dict keeps the place of a key that is set again.
         wanted.pop(in_table.key, None)
         wanted[in_table.key] = (in_table, in_indexes)
     for key in request.deletes:
@@ -51,24 +51,20 @@ def batch_changes(connection: sqlite3.Connection, layout: Layout, request: Batch
     found = _stored_rows(connection, layout.items, wanted)
     units = 0
     for key, rows in wanted.items():
-        old = found.get(key)
-        if old is None and rows is not None:
-            units += _put_new(tables, *rows)
-        else:
-            units += _change_item(layout, tables, key, old, rows)
+        units += _change_item(layout, tables, key, found.get(key), rows)
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
     return BatchChanges(tables, Written(Cost(requests=requests, write_units=float(units))))
 
 
-def _rows(layout: Layout, item: CheckedItem) -> tuple[Row, _IndexRows]:
-    """What is kept of a new item."""
-    keys = item.keys_stored
-    in_table = Row(tuple([keys[name] for name in layout.items.names]), item.size, content_of(item))
+def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
+    """The rows of a new item. Raises BadUserInput for an item that DynamoDB refuses."""
+    keys, size = layout.rules.check(item)
+    in_table = Row(tuple([keys[name] for name in layout.items.names]), size, content_of(item))
     return in_table, [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
 
 
 def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
-    """The rows in the indexes that belong to one in the table."""
+    """The rows that an item has in the indexes, by its row in the table."""
     item = whole(stored_item(in_table.content))
     keys = {
         name: key_bytes(item[name])  # type: ignore[arg-type]  # it was checked when it was written
@@ -82,7 +78,7 @@ def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
 def _stored_rows(
     connection: sqlite3.Connection, keyed: Keyed, keys: Iterable[StoredKey]
 ) -> dict[StoredKey, Row]:
-    """The rows of these keys, of those that there are."""
+    """The rows of those keys that have one."""
     wanted = list(keys)
     found: dict[StoredKey, Row] = {}
     several = len(wanted) - len(wanted) % SEVERAL
@@ -99,7 +95,7 @@ def _stored_rows(
 
 @dataclass(slots=True)
 class _Changes:
-    """What becomes of one SQLite table. No two changes of a batch are of one row, but an item's own."""
+    """The changes of one SQLite table. No two of a batch are of the same row, except one item's delete and put."""
 
     keyed: Keyed
     deleted: list[StoredKey] = field(default_factory=list)
@@ -112,21 +108,9 @@ class _Changes:
         if self.deleted:
             connection.executemany(self.keyed.delete, self.deleted)
         if self.put:
-            # In the order of the keys, of which no two are the same, so that neighbours are written together.
+            # In the order of the keys, of which no two are equal, so that neighbors are written together.
             self.put.sort()
             connection.executemany(self.keyed.insert, self.put)
-
-
-def _put_new(tables: Sequence[_Changes], new: Row, rows: _IndexRows) -> int:
-    """Notes an item of which there is none yet, as nearly all are that are loaded. Returns its write units."""
-    in_table, *in_indexes = tables
-    in_table.put_row(new)
-    units = write_units(new.size)
-    for changes, row in zip(in_indexes, rows, strict=True):
-        if row is not None:
-            changes.put_row(row)
-            units += write_units(row.size + changes.keyed.overhead)
-    return units
 
 
 def _change_item(
@@ -136,7 +120,7 @@ def _change_item(
     old: Row | None,
     wanted: tuple[Row, _IndexRows] | None,
 ) -> int:
-    """Notes how the item comes to these rows, or goes for None. Returns what that costs in write units."""
+    """Notes that the item gets these rows, or is deleted for None. Returns the write units."""
     before: _IndexRows = [None] * len(layout.indexes)
     if old is not None and layout.indexes:
         before = _index_rows_before(layout, old)
@@ -153,9 +137,9 @@ def _change_item(
 
 
 def _change_index(changes: _Changes, before: Row | None, after: Row | None) -> int:
-    """Notes how one index comes from one row to the other.
+    """Notes how the item's row in one index changes. Returns the write units.
 
-    It costs nothing where they are equal, one write where only other attributes change, two where a key does.
+    An equal row costs nothing, a change of other attributes one write, a change of a key two.
     """
     overhead = changes.keyed.overhead
     if before is not None and after is not None and before.key == after.key:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.prices import PAGE_BYTES, read_units
+from keygraph.dynamo.limits import PAGE_BYTES
+from keygraph.dynamo.prices import read_units
 from keygraph.dynamo.table import Key
 from keygraph.lists.describe import described_requests
 from keygraph.lists.gather import Part, Together, list_part, node_part, read_together, side_by_side

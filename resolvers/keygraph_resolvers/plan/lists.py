@@ -9,7 +9,8 @@ from math import ceil
 from typing import Any
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.prices import PAGE_BYTES, read_units
+from keygraph.dynamo.limits import PAGE_BYTES
+from keygraph.dynamo.prices import read_units
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput
 from keygraph.lists.counting import count_requests

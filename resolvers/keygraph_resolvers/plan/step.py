@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph_resolvers.plan.explained import Explained, View, Where
 from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.read.objects import Object
-from keygraph_resolvers.read.scheduler import BATCH_KEYS
 
 RoundTrips: TypeAlias = frozenset[int]
 
@@ -92,7 +92,7 @@ class Cost:
     def requests(self) -> int:
         """The requests. Of each round trip all batches but one have a hundred keys."""
         batches = min(self.keys, len(self.batches))
-        return min(MOST, self.apart + (self.keys - batches) // BATCH_KEYS + batches)
+        return min(MOST, self.apart + (self.keys - batches) // BATCH_GET_KEYS + batches)
 
 
 Below: TypeAlias = "Sequence[tuple[Step, Starts]]"

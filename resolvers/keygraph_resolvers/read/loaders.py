@@ -15,11 +15,11 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from aiodataloader import DataLoader, dispatch_queue
 
+from keygraph.concurrency import ConcurrencyLimit
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Store
 from keygraph.dynamo.table import Key
-from keygraph.engines.dynamodb.turns import Turns
 from keygraph.errors import StoreError, TimedOut
 from keygraph.lists.counting import count
 from keygraph.lists.listing import Located, NeighbourList
@@ -164,7 +164,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
     def __init__(self, store: Store, concurrency: int) -> None:
         super().__init__(batch=False)
         self._store = store
-        self._turns = Turns(concurrency)
+        self._limit = ConcurrencyLimit(concurrency)
         self._longest: dict[Hashable, PageOf] = {}
         self._whole: dict[Hashable, list[tuple[Span, Extent, list[Located]]]] = {}
 
@@ -190,14 +190,14 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
 
     async def read(self, keys: list[NeighbourRequest]) -> Sequence[Arrived | Exception]:
         [request] = keys
-        if not self._turns.take():
-            await self._turns.wait()
+        if not self._limit.acquire_now():
+            await self._limit.acquire_next()
         try:
             answer = await self._answer(request)
         except Exception as error:
             return [error]
         finally:
-            self._turns.give_back()
+            self._limit.release()
         under_way = READ.get()
         return [Arrived(answer, under_way.round_trip if under_way else 0)]
 

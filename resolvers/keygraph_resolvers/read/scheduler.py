@@ -18,12 +18,10 @@ from functools import partial
 from typing import Any, cast
 
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.table import Key
 from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NeighbourRequest, NodeLoader
 from keygraph_resolvers.read.meter import READ, Read
-
-BATCH_KEYS = 100
-"""DynamoDB's limit on the keys of a BatchGetItem."""
 
 _HELD = 0
 """The round trip of a key that has left already: there is none before it."""
@@ -201,8 +199,8 @@ class Scheduler:
             return
         for round_trip in sorted(self._waiting):
             keys = self._waiting[round_trip]
-            while len(keys) >= BATCH_KEYS or (keys and not self._may_be_fed(round_trip)):
-                batch = list(keys)[:BATCH_KEYS]
+            while len(keys) >= BATCH_GET_KEYS or (keys and not self._may_be_fed(round_trip)):
+                batch = list(keys)[:BATCH_GET_KEYS]
                 for key in batch:
                     del keys[key]
                     self._round_trips[key] = _HELD

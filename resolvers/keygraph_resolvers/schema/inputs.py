@@ -26,6 +26,7 @@ from keygraph.dynamo.conditions import (
     Path,
 )
 from keygraph.dynamo.items import Value
+from keygraph.dynamo.limits import IN_VALUES
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
@@ -75,9 +76,6 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
     "json": (),
 }
 """The comparisons that an attribute of each kind offers, besides `exists`."""
-
-_MOST_VALUES = 100
-"""How many values `in` may have: DynamoDB's own limit."""
 
 _NODES = "Which node it is, by global ids: the key of a node alone does not say its type."
 
@@ -261,8 +259,8 @@ def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: A
 
     match operator:
         case "in":
-            if len(value) > _MOST_VALUES:
-                raise BadUserInput(f"where.{name}.in: at most {_MOST_VALUES} values")
+            if len(value) > IN_VALUES:
+                raise BadUserInput(f"where.{name}.in: at most {IN_VALUES} values")
             return In(path, tuple(attribute(each) for each in value))
         case "between":
             bounds = [attribute(each) for each in value]

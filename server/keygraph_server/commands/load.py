@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from keygraph.dynamo.checked_items import WriteRules
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, DescribeTable, Store
+from keygraph.dynamo.write_rules import WriteRules
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing
 from keygraph.graph import Graph
 from keygraph.keys.types import plain
@@ -194,7 +194,8 @@ class _Reading:
         if self.graph.recognise(item) is None:
             raise ValueError(f"no declared type accepts this item: {self.graph.why_refused(item)}")
         # What the store would refuse is refused here, where its line is known; with it a whole batch would fail.
-        return self.rules.checked(item)
+        self.rules.check(item)
+        return item
 
 
 def _first(entries: Iterator[Entry], count: int) -> Iterator[bytes]:

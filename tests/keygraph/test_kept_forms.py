@@ -1,4 +1,4 @@
-"""Requests as text: what is sent is what `render` says, however many others of the shape went before."""
+"""Forms of reads that are kept: a request is rendered as if it were the first, however many others went before."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from keygraph.dynamo.conditions import Eq, Gt, In
 from keygraph.dynamo.store import BatchGet, Count, Equals, Prefix, Query, Within
 from keygraph.dynamo.table import Index, Table
-from keygraph.engines.dynamodb import request_texts
-from keygraph.engines.dynamodb.request_texts import RequestTexts, Text, encoded
-from keygraph.engines.dynamodb.requests import render
+from keygraph.engines.dynamodb import requests
+from keygraph.engines.dynamodb.direct import encoded
+from keygraph.engines.dynamodb.requests import Renderer
 from keygraph.errors import BadUserInput
 from tests.keygraph.made_requests import TEXTS, queries, tables
 
@@ -34,28 +34,25 @@ BROKEN: list[Any] = [
 """Keys that one key or another cannot have."""
 
 
-def sent(texts: RequestTexts, request: Query | Count | BatchGet) -> object:
+def sent(renderer: Renderer, request: Query | Count | BatchGet) -> object:
     """The calls of the request, or why there are none."""
     try:
-        return [(text.operation, text.body) for text in texts.calls(request)]
+        return [(wire.operation, orjson.loads(encoded(wire.body))) for wire in renderer.render(request)]
     except BadUserInput as refused:
         return str(refused)
 
 
 def rendered(table: Table, request: Query | Count | BatchGet) -> object:
-    """The same by `render`."""
-    try:
-        return [(wire.operation, orjson.loads(encoded(wire.body))) for wire in render(request, table)]
-    except BadUserInput as refused:
-        return str(refused)
+    """The same by a renderer that has kept nothing."""
+    return sent(Renderer(table), request)
 
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_a_text_says_what_the_rendered_request_says(data: st.DataObject) -> None:
+def test_a_kept_form_says_what_a_new_one_says(data: st.DataObject) -> None:
     """A list would be read with another list's filter, attributes or range, or a bad key be sent."""
     table = data.draw(tables())
-    texts = RequestTexts(table)
+    renderer = Renderer(table)
     for query in data.draw(st.lists(queries(table, exact=True), min_size=1, max_size=4)):
         keys = st.sampled_from([query.partition, *TEXTS, *BROKEN])
         for _ in range(3):
@@ -76,10 +73,10 @@ def test_a_text_says_what_the_rendered_request_says(data: st.DataObject) -> None
                 query.consistent,
             )
             for request in (query, count, again):
-                assert sent(texts, request) == rendered(table, request)
+                assert sent(renderer, request) == rendered(table, request)
         key = st.tuples(*(keys for _ in table.keys)) | st.just(("A",))
         batch = BatchGet(tuple(data.draw(st.lists(key, max_size=3))), query.projection, query.consistent)
-        assert sent(texts, batch) == rendered(table, batch)
+        assert sent(renderer, batch) == rendered(table, batch)
 
 
 table = Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("by-day", "GSI1PK", ("day", "N"))])
@@ -87,46 +84,47 @@ table = Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("by-day"
 
 def test_filters_that_are_equal_to_python_alone() -> None:
     """Who asks for what is true would be given what is 1."""
-    texts = RequestTexts(table)
+    renderer = Renderer(table)
     for value in (True, Decimal(1), True):
-        [text] = texts.calls(Query("A", filter=Eq(("gift",), value)))
+        [wire] = renderer.render(Query("A", filter=Eq(("gift",), value)))
         expected = {"BOOL": True} if value is True else {"N": "1"}
-        assert text.body["ExpressionAttributeValues"] == {":v0": {"S": "A"}, ":v1": expected}
+        assert wire.body["ExpressionAttributeValues"] == {":v0": {"S": "A"}, ":v1": expected}
 
 
 def test_a_filter_that_can_find_nothing_sends_nothing() -> None:
     """A request would be paid for whose answer is known."""
-    texts = RequestTexts(table)
-    assert texts.calls(Query("A", filter=In(("x",), ()))) == ()
-    assert texts.calls(Query("A", filter=In(("x",), ("y",)))) != ()
+    renderer = Renderer(table)
+    assert renderer.render(Query("A", filter=In(("x",), ()))) == ()
+    assert renderer.render(Query("A", filter=In(("x",), ("y",)))) != ()
 
 
-def test_shapes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forms_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that asks for other things each time would fill the memory."""
-    monkeypatch.setattr(request_texts, "_SHAPES", 5)
-    texts = RequestTexts(table)
+    monkeypatch.setattr(requests, "_FORMS", 5)
+    renderer = Renderer(table)
     for number in range(20):
-        query = Query("A", filter=Gt(("n",), Decimal(number)))
+        query = Query("A", filter=Gt(("n",), Decimal(number)), projection=((f"a{number}",),))
         batch = BatchGet((("A", "B"),), projection=((f"a{number}",),))
         for request in (query, batch):
-            assert sent(texts, request) == rendered(table, request)
-        assert len(texts._queries) <= 5
-        assert len(texts._batches) <= 5
+            assert sent(renderer, request) == rendered(table, request)
+        assert len(renderer._queries) <= 5
+        assert len(renderer._projections) <= 5
 
 
 def test_what_is_sent_to_the_letter() -> None:
     """DynamoDB would refuse what is no JSON, which only this shows where all else reads it back."""
-    texts = RequestTexts(table)
+    renderer = Renderer(table)
     for partition in ("A", "Zoë 🦊"):
-        [text] = texts.calls(Query(partition, range=Equals("x"), limit=7))
-        assert text == Text(
-            "Query",
+        [wire] = renderer.render(Query(partition, range=Equals("x"), limit=7))
+        assert wire.operation == "Query"
+        assert encoded(wire.body) == (
             b'{"TableName":"Shop","KeyConditionExpression":"#n0 = :v0 AND #n1 = :v1",'
-            b'"ExpressionAttributeNames":{"#n0":"PK","#n1":"SK"},"ReturnConsumedCapacity":"TOTAL",'
-            b'"ExpressionAttributeValues":{":v0":{"S":"%b"},":v1":{"S":"x"}},"Limit":7}' % partition.encode(),
+            b'"ExpressionAttributeNames":{"#n0":"PK","#n1":"SK"},"ExpressionAttributeValues":'
+            b'{":v0":{"S":"%b"},":v1":{"S":"x"}},"ReturnConsumedCapacity":"TOTAL","Limit":7}'
+            % partition.encode()
         )
-    [text] = texts.calls(BatchGet((("A", "B"), ("C", "D")), consistent=True))
-    assert text.content == (
-        b'{"ReturnConsumedCapacity":"TOTAL","RequestItems":{"Shop":{"ConsistentRead":true,"Keys":'
-        b'[{"PK":{"S":"A"},"SK":{"S":"B"}},{"PK":{"S":"C"},"SK":{"S":"D"}}]}}}'
+    [wire] = renderer.render(BatchGet((("A", "B"), ("C", "D")), consistent=True))
+    assert encoded(wire.body) == (
+        b'{"RequestItems":{"Shop":{"Keys":[{"PK":{"S":"A"},"SK":{"S":"B"}},{"PK":{"S":"C"},"SK":{"S":"D"}}],'
+        b'"ConsistentRead":true}},"ReturnConsumedCapacity":"TOTAL"}'
     )

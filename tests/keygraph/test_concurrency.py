@@ -1,4 +1,4 @@
-"""Turns: never more at once than allowed, and none is lost."""
+"""Places: never more at once than allowed, and none is lost."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from keygraph.engines.dynamodb.turns import Turns
+from keygraph.concurrency import ConcurrencyLimit
 
 
 @asynccontextmanager
-async def turn_of(turns: Turns) -> AsyncIterator[None]:
-    if not turns.take():
-        await turns.wait()
+async def place_of(places: ConcurrencyLimit) -> AsyncIterator[None]:
+    if not places.acquire_now():
+        await places.acquire_next()
     try:
         yield
     finally:
-        turns.give_back()
+        places.release()
 
 
 async def test_no_more_at_once_than_allowed_and_in_order() -> None:
     """A server would open more connections than it was told, or let who came first wait for ever."""
-    turns, running, most, order = Turns(3), 0, 0, []
+    places, running, most, order = ConcurrencyLimit(3), 0, 0, []
 
     async def work(number: int) -> None:
         nonlocal running, most
-        async with turn_of(turns):
+        async with place_of(places):
             order.append(number)
             running += 1
             most = max(most, running)
@@ -40,13 +40,13 @@ async def test_no_more_at_once_than_allowed_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("rounds", range(4))
-async def test_a_turn_of_who_is_cancelled_is_not_lost(rounds: int) -> None:
+async def test_a_place_of_who_is_cancelled_is_not_lost(rounds: int) -> None:
     """With every client that goes away the server could do one thing less at a time, until it stood still."""
-    turns = Turns(1)
+    places = ConcurrencyLimit(1)
     done: list[str] = []
 
     async def work(name: str) -> None:
-        async with turn_of(turns):
+        async with place_of(places):
             await asyncio.sleep(0)
             done.append(name)
 

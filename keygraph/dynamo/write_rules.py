@@ -1,0 +1,135 @@
+"""What DynamoDB refuses in a key, and in an item that is written.
+
+An item is checked in one pass, which also finds its keys as ordered bytes and its size. Every engine checks what it writes;
+a load checks each item before, where its line is known.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+
+from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
+from keygraph.dynamo.limits import ATTRIBUTE_NAME_BYTES, ITEM_BYTES, KEY_BYTES, NESTED_LEVELS
+from keygraph.dynamo.order import key_bytes
+from keygraph.dynamo.table import Index, KeyAttribute, Table
+from keygraph.errors import BadUserInput
+
+
+def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> bytes:
+    """The key value as ordered bytes.
+
+    Raises BadUserInput for a value that is of another type, empty, not Unicode, not a number that DynamoDB holds, or
+    larger than `limit` bytes.
+    """
+    try:
+        # Most keys are text.
+        if type(value) is str and attribute.type == "S":
+            stored = value.encode()
+        elif attribute.holds(value):
+            stored = key_bytes(value)  # type: ignore[arg-type]  # holds() has said that it is a KeyValue
+        else:
+            raise BadUserInput(f"The key {attribute.name} is of type {attribute.type}.")
+    except UnicodeEncodeError:
+        raise BadUserInput(f"The key {attribute.name} is not valid Unicode text.") from None
+    except ValueError as error:
+        raise BadUserInput(f"The key {attribute.name} is {error}.") from None
+    if not stored:
+        raise BadUserInput(f"The key {attribute.name} is empty.")
+    if len(stored) > limit:
+        raise BadUserInput(f"The key {attribute.name} has more than {limit:,} bytes.")
+    return stored
+
+
+class WriteRules:
+    """What DynamoDB asks of an item that is written into one table."""
+
+    def __init__(self, table: Table) -> None:
+        self._own = tuple(key.name for key in table.keys)
+        limits: dict[str, int] = {}
+        for keys in (table.keys, *(index.keys for index in table.indexes)):
+            for key, limit in zip(keys, KEY_BYTES, strict=False):
+                limits[key.name] = min(limit, limits.get(key.name, limit))
+        self._keys = [(key, key.name, limits[key.name]) for key in table.key_attributes()]
+        self._local = [index for index in table.indexes if index.local]
+
+    def check(self, item: Item) -> tuple[dict[str, bytes], int]:
+        """The ordered bytes of the keys that the item has, of the table and its indexes, and the item's size.
+
+        An item that lacks a key of an index is not in the index, but the keys that it has must fit. Raises BadUserInput
+        for an item that DynamoDB refuses.
+        """
+        for name in self._own:
+            if name not in item:
+                raise BadUserInput(f"The item lacks the key {name}.")
+        keys = {}
+        for key, name, limit in self._keys:
+            if name in item:
+                keys[name] = checked_key_bytes(key, item[name], limit)
+        size = _names_size(tuple(item))
+        try:
+            size += text_size("".join([value for value in item.values() if type(value) is str]))
+            for value in item.values():
+                if type(value) is not str:
+                    size += number_size(value) if type(value) is Decimal else _checked_size(value)
+        except UnicodeEncodeError:
+            raise BadUserInput("The item holds text that is not valid Unicode.") from None
+        except ValueError as error:
+            raise BadUserInput(f"The item holds {error}.") from None
+        if size > ITEM_BYTES:
+            raise BadUserInput(f"The item is larger than {ITEM_BYTES // 1024} KB.")
+        if self._local and size + sum(_entry_size(item, index) for index in self._local) > ITEM_BYTES:
+            raise BadUserInput(
+                f"The item is larger than {ITEM_BYTES // 1024} KB, with its entries in local indexes."
+            )
+        return keys, size
+
+
+@lru_cache(maxsize=1024)
+def _names_size(names: tuple[str, ...]) -> int:
+    """The size of an item's names, which many items have in common. Raises BadUserInput for a name that is refused."""
+    for name in names:
+        _refuse_name(name)
+    return sum(map(text_size, names))
+
+
+def _checked_size(value: Value) -> int:
+    """The size of a value. Raises BadUserInput or ValueError for one that DynamoDB refuses."""
+    _refuse_nesting(value, 1)
+    to_typed(value)
+    return value_size(value)
+
+
+def _refuse_nesting(value: Value, level: int) -> None:
+    """Raises BadUserInput for lists and maps that are nested too deep, or a name in them that DynamoDB refuses."""
+    if not isinstance(value, dict | list):
+        return
+    if level >= NESTED_LEVELS:
+        raise BadUserInput(f"The item is nested more than {NESTED_LEVELS} levels deep.")
+    if isinstance(value, dict):
+        for name in value:
+            _refuse_name(name)
+    for inner in value.values() if isinstance(value, dict) else value:
+        _refuse_nesting(inner, level + 1)
+
+
+def _refuse_name(name: str) -> None:
+    if not name:
+        raise BadUserInput("The item has a value without a name.")
+    # A character is four bytes at most, so most names need not be encoded.
+    if len(name) * 4 > ATTRIBUTE_NAME_BYTES and len(name.encode(errors="replace")) > ATTRIBUTE_NAME_BYTES:
+        raise BadUserInput(f"The item has a name of more than {ATTRIBUTE_NAME_BYTES:,} bytes.")
+
+
+def _entry_size(item: Item, index: Index) -> int:
+    """What counts of the item's entry in the index: not the table's sort key, unless the index projects everything.
+
+    Nothing where the item lacks a key of the index, which is sparse.
+    """
+    keys = [key.name for key in index.keys]
+    if any(name not in item for name in keys):
+        return 0
+    if index.projection == "ALL":
+        return item_size(item)
+    held = {*keys, *(() if index.projection == "KEYS_ONLY" else index.projection)}
+    return item_size({name: value for name, value in item.items() if name in held})
