@@ -7,7 +7,7 @@ of a shape stand (`stretches`)? By that siblings are left out of what is read.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 
 from keygraph.dynamo.order import text_after_all
 from keygraph.keys.template import Slot, Template, Token, is_certain
-from keygraph.keys.text import KeyText
+from keygraph.keys.text import Chars, KeyText
 from keygraph.keys.union import written_out
 
 
@@ -119,18 +119,7 @@ def _is_within(part: tuple[_Unit, ...], text: KeyText) -> bool:
     if len(literal) == len(part):
         return text.accepts(literal)
     [only] = part if len(part) == 1 else (None,)
-    return isinstance(only, Hole) and _is_narrower(only.text, text)
-
-
-def _is_narrower(narrow: KeyText, wide: KeyText) -> bool:
-    if narrow == wide or wide.type.is_text:
-        return True
-    if narrow.choices:
-        return all(wide.accepts(choice) for choice in narrow.choices)
-    if narrow.format or wide.format or narrow.declared or wide.declared:
-        return False
-    order = {("int", "long"), ("long", "int"), ("int", "decimal"), ("long", "decimal"), ("date", "datetime")}
-    return (narrow.type.kind, wide.type.kind) in order
+    return isinstance(only, Hole) and text.covers(only.text)
 
 
 def goes_before(special: Shape, general: Shape) -> bool:
@@ -151,10 +140,7 @@ def goes_before(special: Shape, general: Shape) -> bool:
 
 # --- Disjoint shapes ----------------------------------------------------------------------------------
 
-_DIGITS = frozenset("0123456789")
-_Chars: TypeAlias = "frozenset[str] | None"
-"""The characters that a step of a key may be; None is any."""
-_Step: TypeAlias = "tuple[_Chars | _Border, bool, bool]"
+_Step: TypeAlias = "tuple[Chars | _Border, bool, bool]"
 """Characters, whether they may be absent, whether they may repeat."""
 
 
@@ -172,7 +158,7 @@ class _Walk:
     places as characters, where writing out every key would take the product of all enums.
     """
 
-    ways: list[list[tuple[_Chars | _Border, int]]]
+    ways: list[list[tuple[Chars | _Border, int]]]
     skips: list[list[int]]
 
     def place(self) -> int:
@@ -228,49 +214,23 @@ def _meet(one: _Walk, other: _Walk) -> bool:
     return False
 
 
-def _unit_steps(unit: _Unit) -> list[list[_Step]]:
+def _unit_steps(unit: _Unit) -> Sequence[Sequence[_Step]]:
     """The ways in which a part of a key can be written."""
     if isinstance(unit, str):
         return [[(frozenset(unit), False, False)]]
     if isinstance(unit, Hole):
-        return _hole_steps(unit.text)
+        return unit.text.char_steps
     return [[(unit, False, False)]]
 
 
 def _step_alternatives(units: tuple[_Unit, ...]) -> list[list[_Step]]:
     alternatives: list[list[_Step]] = [[]]
     for unit in units:
-        alternatives = [steps + more for steps in alternatives for more in _unit_steps(unit)]
+        alternatives = [[*steps, *more] for steps in alternatives for more in _unit_steps(unit)]
     return alternatives
 
 
-def _hole_steps(text: KeyText) -> list[list[_Step]]:
-    kind = text.type.kind
-    if text.declared is not None:
-        return [[(None, False, True)]]
-    if text.choices:
-        return [[(frozenset(char), False, False) for char in choice] for choice in text.choices]
-    digit: _Step = (_DIGITS, False, False)
-    match kind:
-        case "boolean":
-            return [[(frozenset(char), False, False) for char in word] for word in ("true", "false")]
-        case "int" | "long":
-            padded = re.fullmatch(r"0([1-9][0-9]*)d?", text.format)
-            least = int(padded[1]) if padded else 1
-            return [
-                [*sign, *([digit] * (least - len(sign) if padded else least)), (_DIGITS, True, True)]
-                for sign in ([], [(frozenset("-"), False, False)])
-            ]
-        case "decimal" | "float":
-            return [[(frozenset("-0123456789"), False, False), (frozenset("0123456789.eE+-"), True, True)]]
-        case "date" | "datetime" if not text.format:
-            dash: _Step = (frozenset("-"), False, False)
-            day: list[_Step] = [*[digit] * 4, dash, digit, digit, dash, digit, digit]
-            return [day] if kind == "date" else [[*day, (frozenset("0123456789T :.+-Z"), True, True)]]
-    return [[(None, False, True)]]
-
-
-def _share(one: _Chars | _Border, other: _Chars | _Border) -> bool:
+def _share(one: Chars | _Border, other: Chars | _Border) -> bool:
     if isinstance(one, _Border) or isinstance(other, _Border):
         return one is other
     return one is None or other is None or bool(one & other)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from keygraph.dynamo.table import KeyValue
 from keygraph.keys.shapes import Shape, Stretch, is_special_case, shape, shape_of_one, stretches
 from keygraph.keys.template import Slot, Template
-from keygraph.keys.text import KeyText
+from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType
 from keygraph.lists.ranges import Span
 from keygraph.model.paths import AccessPath
@@ -130,7 +130,7 @@ def _reading(
 
 def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
     """The shape of a sort key that has these texts in it; any text where nobody said what stands in it."""
-    sort = keys.sort or Template((Slot(("",), KeyText(FieldType("string"))),))
+    sort = keys.sort or Template((Slot(("",), key_text(FieldType("string"))),))
     return shape_of_one(sort.with_texts(dict(texts)))
 
 

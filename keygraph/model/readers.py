@@ -233,5 +233,5 @@ def text_reader(slot: Slot) -> Callable[[str], Any]:
     """What gives the value of a text that stands in a key; None for an optional one that is absent, which is empty."""
     if slot.text.is_plain_text:
         return lambda text: text or None
-    value = slot.text.reader
+    value = slot.text.value
     return lambda text: value(text) if text else None

@@ -249,7 +249,7 @@ class RecordType:
     def _key_readers(self) -> dict[str, list[tuple[Callable[[Mapping[str, Value]], str | None], Any]]]:
         """For each field that stands in keys, what reads its text there, and what makes its value of that."""
         return {
-            name: [(slot_reader(keys, slot.name), slot.text.reader) for keys, slot in places]
+            name: [(slot_reader(keys, slot.name), slot.text.value) for keys, slot in places]
             for name, places in self._slots_of_fields.items()
         }
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Table
 from keygraph.keys.template import FieldPath, Slot, Template
-from keygraph.keys.text import KeyText, UnusableFormat
+from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import Writing
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import Declaration, StoredAs, declaration_of
@@ -113,7 +113,7 @@ class KeyResolution:
             match template.tokens:
                 case (Slot() as slot,) if _is_a_value(slot):
                     try:
-                        text = replace(slot.text, is_number=True)
+                        text = key_text(slot.text.type, slot.text.format, slot.text.declared, is_number=True)
                         return Template((replace(slot, text=text),))
                     except UnusableFormat as error:
                         problem = str(error)
@@ -226,7 +226,7 @@ class KeyResolution:
         for field in record.fields.values():
             if field.attribute == (key.name,):
                 try:
-                    slot = Slot((field.name,), KeyText(field.type, is_number=key.type == "N"))
+                    slot = Slot((field.name,), key_text(field.type, is_number=key.type == "N"))
                 except UnusableFormat:
                     return None
                 return Template((slot,))

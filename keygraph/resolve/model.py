@@ -13,7 +13,7 @@ from keygraph.dynamo.table import Table
 from keygraph.keys.formats import Format
 from keygraph.keys.shapes import are_disjoint, goes_before, is_special_case, shape
 from keygraph.keys.template import Slot, Template
-from keygraph.keys.text import KeyText
+from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType, Writing
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
 from keygraph.model.paths import AccessPath, best, candidates, is_listable
@@ -258,7 +258,7 @@ class Model:
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         prefix = path.of_owner(path.prefix)
         partition = shape(path.of_owner(path.keys.partition))
-        anything = Slot(("",), KeyText(FieldType("string")))
+        anything = Slot(("",), key_text(FieldType("string")))
         ranges = [shape(prefix)]
         if path.rest.tokens or path.keys.sort is None:
             ranges.append(shape(Template((*prefix.tokens, anything))))

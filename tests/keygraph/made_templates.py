@@ -9,7 +9,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from keygraph.keys.template import Maybe, Slot, Template, Token
-from keygraph.keys.text import KeyText
+from keygraph.keys.text import key_text
 from keygraph.keys.types import ID, FieldType, Writing, field_type
 
 ALPHABET = "A10-"
@@ -42,7 +42,7 @@ def type_of(name: str) -> FieldType:
 
 
 def slot(name: str) -> Slot:
-    return Slot((name,), KeyText(type_of(name)))
+    return Slot((name,), key_text(type_of(name)))
 
 
 @st.composite
