@@ -50,9 +50,8 @@ from bench.bound_requests import Requests, RoundTrip
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.lists.listing import NeighbourList, bind
-from keygraph.model.members import End
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.read.connection import DEFAULT_PAGE_SIZE, SortDirection
 from keygraph_resolvers.schema.global_ids import read_global_id
@@ -215,10 +214,10 @@ class _Walk:
                 case ListOf(path) | OnlyOf(path):
                     self._list(path, found.identity, node, definition)
                 case NodeAt(end) if end.name in record.key_fields:
-                    self._end(end, record.identity_end(found.identity, end), node)
+                    self._end(end, record.end_reader(end)(found.identity), node)
                 case FarNode(path) if path.far_end in record.key_fields:
                     end = record.ends[path.far_end]
-                    self._end(end, record.identity_end(found.identity, end), node)
+                    self._end(end, record.end_reader(end)(found.identity), node)
 
     def _told_by_item(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
         """Goes on with what stands in the object's item alone: ends that are attributes."""
@@ -356,4 +355,4 @@ class _Walk:
         items: list[Item],
     ) -> None:
         for item in items:
-            self._whole(_Object(type_, record, record.identity_of(item)), item, selected)
+            self._whole(_Object(type_, record, record.read_identity(item) or ()), item, selected)

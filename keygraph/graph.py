@@ -18,7 +18,8 @@ from keygraph.errors import BadUserInput, Mistake, ModelError
 from keygraph.keys.shapes import are_disjoint, is_special_case, shape
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.union import NodeText, in_use
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph.resolve.model import Model
 from keygraph.resolve.options import graph_option_mistakes
@@ -119,7 +120,7 @@ class Graph(Model):
         key = [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
         item = {a.name: a.value(text) for a, text in zip(keys.attributes, key, strict=True)}
         for rival in self._whole_rivals(record, texts):
-            if rival.accepts(item):
+            if rival.read_identity(item) is not None:
                 raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
 
     def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:

@@ -7,9 +7,8 @@ from itertools import combinations
 
 from keygraph.errors import Mistake
 from keygraph.keys.shapes import are_disjoint, goes_before, shape
-from keygraph.model.members import DeclaredList
 from keygraph.model.paths import AccessPath, stands_beside
-from keygraph.model.records import RecordType
+from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.model import Model
 
 

@@ -48,7 +48,7 @@ def why_not_read(graph: Graph, item: Item) -> str | None:
         return "no type here has such a key"
     try:
         for field in record.fields.values():
-            record.value(item, field)
+            record.reader(field)(item)
         for end in record.ends.values():
             if record.end_identity(item, end) is None and not end.optional:
                 return f"{record.name}.{end.name} is missing"

@@ -25,7 +25,8 @@ from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType
 from keygraph.lists.ranges import Span
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import RecordType
 
 if TYPE_CHECKING:
     from keygraph.resolve.model import Model

@@ -33,9 +33,9 @@ from keygraph.model.declaration import (
     method_options,
 )
 from keygraph.model.docstrings import docstring, member_docstrings
-from keygraph.model.members import DeclaredList, End, Field, Method
+from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import RecordType
+from keygraph.model.records import DeclaredList, End, Method, RecordType
 from keygraph.names import camel, cased
 
 

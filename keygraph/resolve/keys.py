@@ -13,9 +13,8 @@ from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import Writing
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import Declaration, StoredAs, declaration_of
-from keygraph.model.members import End
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.records import End, Keys, RecordType
 from keygraph.names import cased
 from keygraph.resolve.templates import BrokenTemplate, TemplateResolution
 

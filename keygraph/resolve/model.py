@@ -17,8 +17,8 @@ from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType, Writing
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
 from keygraph.model.paths import AccessPath, best, candidates, is_listable
-from keygraph.model.readers import IdentityReader
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.record_keys import IdentityReader, Keys
+from keygraph.model.records import RecordType
 from keygraph.names import CASES, plural, snake
 from keygraph.resolve.records import Resolution
 

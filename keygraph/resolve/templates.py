@@ -27,9 +27,8 @@ from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText, Variant, written_out
 from keygraph.model.declaration import Declaration
-from keygraph.model.members import Method
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import RecordType
+from keygraph.model.records import Method, RecordType
 
 
 class BrokenTemplate(Exception):

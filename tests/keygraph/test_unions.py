@@ -348,7 +348,7 @@ def test_what_is_rendered_is_parsed_alike_or_refused(owner: str, name: str) -> N
     [(partition, sort)] = LAWFUL.table_keys(owned, (owner, name))
     item: Item = {"PK": partition, "SK": sort, "Type": "Owned"}
     assert LAWFUL.recognise(item) is owned
-    assert owned.identity_of(item) == (owner, name)
+    assert owned.read_identity(item) == (owner, name)
     identity = owned.end_identity(item, owned.ends["owner"])
     assert identity == (owner,)
     [member], own = owned.ends["owner"].nodes(identity)

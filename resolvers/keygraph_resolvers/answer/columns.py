@@ -12,8 +12,7 @@ from itertools import chain
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from keygraph.model.members import Field
-from keygraph.model.readers import plain_attribute
+from keygraph.model.fields import Field
 from keygraph_resolvers.answer.writers import LEADS_ON, is_leaf, is_written_as_read, serializer, writer
 from keygraph_resolvers.plan.field_plans import Below, FieldPlan
 from keygraph_resolvers.plan.plan import ObjectPlan
@@ -102,7 +101,7 @@ def _leaf_column(plan: ObjectPlan, field: FieldPlan, stored: Field) -> Column:
             [value_of(visit.source.identity[number]) for visit in objects]
         )
     read = record.reader(stored)
-    attribute = plain_attribute(record, stored)
+    attribute = record.plain_attribute(stored)
     if attribute is None or serialize is not None:
         return lambda run, objects, items: completed([read(item) for item in items])
     name, expected = attribute

@@ -22,8 +22,7 @@ from graphql import (
 )
 
 from keygraph.keys.types import Kind
-from keygraph.model.members import Field
-from keygraph.model.readers import plain_attribute
+from keygraph.model.fields import Field
 from keygraph_resolvers.plan.field_plans import Below, FieldPlan
 from keygraph_resolvers.plan.plan import ObjectPlan
 from keygraph_resolvers.read.visits import ListVisit, Visit
@@ -146,9 +145,10 @@ def _leaf_writer(plan: ObjectPlan, field: FieldPlan, stored: Field) -> Write:
     missing = None if field.is_nullable else _null_message(field)
     serialize = None if is_written_as_read(stored, type_) else serializer(type_)
     if name in record.key_fields:
+        number, value_of = record.place_in_identity(name)
 
         def write_of_key(run: Completion, visit: Visit, path: Path | None) -> Any:
-            value = record.identity_value(visit.source.identity, name)
+            value = value_of(visit.source.identity[number])
             if value is None and missing is not None:
                 raise TypeError(missing)
             return value if serialize is None or value is None else serialize(value)
@@ -167,7 +167,7 @@ def _leaf_writer(plan: ObjectPlan, field: FieldPlan, stored: Field) -> Write:
             return None
         return value if serialize is None else serialize(value)
 
-    attribute = plain_attribute(record, stored)
+    attribute = record.plain_attribute(stored)
     return write if attribute is None or serialize is not None else _plain_writer(*attribute, write)
 
 

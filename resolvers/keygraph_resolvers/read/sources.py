@@ -15,8 +15,8 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.union import NodeText
-from keygraph.model.members import End, Field, Method
-from keygraph.model.records import RecordType
+from keygraph.model.fields import Field
+from keygraph.model.records import End, Method, RecordType
 from keygraph_resolvers.read.context import RequestContext
 from keygraph_resolvers.schema.global_ids import global_id
 
@@ -39,8 +39,9 @@ class Source:
     def value(self, field: Field) -> Any:
         """The value of a field: of its key where that tells it, else of the item."""
         if field.name in self.record.key_fields:
-            return self.record.identity_value(self.identity, field.name)
-        return self.record.value(self._read_item(field.name), field)
+            number, value_of = self.record.place_in_identity(field.name)
+            return value_of(self.identity[number])
+        return self.record.reader(field)(self._read_item(field.name))
 
     def shown(self, field: Field) -> Any:
         """The value of a field as it is answered: a set in order, which has none of its own."""
@@ -50,7 +51,7 @@ class Source:
     def end(self, end: End) -> Source | None:
         """The node at an end; None where there is none. Raises CorruptItem where what stands there is no key."""
         if end.name in self.record.key_fields:
-            identity = self.record.identity_end(self.identity, end)
+            identity = self.record.end_reader(end)(self.identity)
         else:
             identity = self.record.end_identity(self._read_item(end.name), end)
         if identity is None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from keygraph.model.members import End, Field, Method
+from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, Method, RecordType
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
 from keygraph.keys.types import Writing, field_type, is_optional
-from keygraph.model.members import Method
-from keygraph.model.records import RecordType
+from keygraph.model.records import Method, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.schema.definitions import OutputType, ServedField, argument, nullable
 from keygraph_resolvers.schema.meanings import Called

@@ -14,9 +14,9 @@ from keygraph.check.naming import connection_prefix, field_name, union_name
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.model.docstrings import docstring, member_docstrings
-from keygraph.model.members import End, Field
+from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.names import camel, plural, snake
 from keygraph_resolvers.read.connection import DEFAULT_PAGE_SIZE, SortDirection
 from keygraph_resolvers.read.sources import Source
