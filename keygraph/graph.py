@@ -1,7 +1,7 @@
 """The graph: what everything that reads or serves a table begins with.
 
 A graph is asked: which type is this item of, by which path does this node reach those, what key has the node with
-these fields, may this text be an id at all? The first two it answers as a `Model`; the keys are decided here.
+these fields, may this text be an id at all? The first two it answers as `RecordTypes`; the keys are decided here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from keygraph.keys.union import NodeText, in_use
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph.resolve.model import Model
 from keygraph.resolve.options import graph_option_mistakes
+from keygraph.resolve.record_types import RecordTypes
 
 _KEY_BYTES = (2048, 1024)
 """DynamoDB's limits on a partition key and a sort key."""
 
 
-class Graph(Model):
+class Graph(RecordTypes):
     """The record types that live in one table.
 
     `Graph(table, *types, attribute_case="snake", type_attribute=None, formats={})`: the case ("snake", "camel" or

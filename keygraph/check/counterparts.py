@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from keygraph.errors import Mistake
 from keygraph.model.counterparts import Correspondence, is_one_attribute, matched_ends
 from keygraph.model.records import RecordType
-from keygraph.resolve.model import Model
+from keygraph.resolve.record_types import RecordTypes
 
 
-def counterpart_mistakes(model: Model) -> Iterator[Mistake]:
+def counterpart_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     """Every mistake of `mirror=` and `counterpart=`."""
     for record in model.types.values():
         if record.kind != "edge":
@@ -28,7 +28,7 @@ def counterpart_mistakes(model: Model) -> Iterator[Mistake]:
             yield from _of_counterpart(model, record, record.counterpart)
 
 
-def _of_mirror(model: Model, record: RecordType) -> Iterator[Mistake]:
+def _of_mirror(model: RecordTypes, record: RecordType) -> Iterator[Mistake]:
     if record.counterpart:
         yield Mistake(
             "mirror",
@@ -64,7 +64,7 @@ def _of_mirror(model: Model, record: RecordType) -> Iterator[Mistake]:
         )
 
 
-def _of_counterpart(model: Model, record: RecordType, name: str) -> Iterator[Mistake]:
+def _of_counterpart(model: RecordTypes, record: RecordType, name: str) -> Iterator[Mistake]:
     def mistake(problem: str, mend: str) -> Mistake:
         return Mistake("counterpart", record.name, problem, mend)
 

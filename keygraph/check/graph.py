@@ -9,10 +9,10 @@ from keygraph.errors import Mistake
 from keygraph.keys.shapes import are_disjoint, goes_before, shape
 from keygraph.model.paths import AccessPath, stands_beside
 from keygraph.model.records import DeclaredList, RecordType
-from keygraph.resolve.model import Model
+from keygraph.resolve.record_types import RecordTypes
 
 
-def graph_mistakes(model: Model) -> list[Mistake]:
+def graph_mistakes(model: RecordTypes) -> list[Mistake]:
     """Every mistake of the kinds of this module."""
     return [
         *_lists_without_one_path(model),
@@ -26,7 +26,7 @@ def graph_mistakes(model: Model) -> list[Mistake]:
     ]
 
 
-def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
+def _lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
     for (owner, name), paths in model.list_candidates.items():
         record = model.types[owner]
         if not paths:
@@ -89,7 +89,7 @@ def _are_told_apart(one: RecordType, other: RecordType) -> bool:
     return goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs)
 
 
-def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
+def _types_not_told_apart(model: RecordTypes) -> Iterator[Mistake]:
     for value, group in model.types_by_value.items():
         declared = [record for record in model.types.values() if record in group]
         for one, other in combinations(declared, 2):
@@ -104,7 +104,7 @@ def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
                 )
 
 
-def _members_without_item(model: Model) -> Iterator[Mistake]:
+def _members_without_item(model: RecordTypes) -> Iterator[Mistake]:
     """Members of a union with keys alike, which only reading tells apart, of which the table holds no item."""
     for record in model.types.values():
         for end in record.ends.values():
@@ -120,7 +120,7 @@ def _members_without_item(model: Model) -> Iterator[Mistake]:
                     )
 
 
-def _types_not_projected(model: Model) -> Iterator[Mistake]:
+def _types_not_projected(model: RecordTypes) -> Iterator[Mistake]:
     """Lists in an index that lacks the type attribute, where keys alone do not tell the items apart."""
     attribute = model.type_attribute
     for path in model.paths:
@@ -137,7 +137,7 @@ def _types_not_projected(model: Model) -> Iterator[Mistake]:
                 )
 
 
-def _fields_without_item(model: Model) -> Iterator[Mistake]:
+def _fields_without_item(model: RecordTypes) -> Iterator[Mistake]:
     for record in model.types.values():
         if not record.is_virtual:
             continue
@@ -151,7 +151,7 @@ def _fields_without_item(model: Model) -> Iterator[Mistake]:
                 )
 
 
-def _lists_twice(model: Model) -> Iterator[Mistake]:
+def _lists_twice(model: RecordTypes) -> Iterator[Mistake]:
     """Two lists of a mirrored edge that are meant to be its two directions: it has none."""
     found: dict[tuple[str, str, str | None], AccessPath] = {}
     for path in model.node_lists.values():
@@ -168,7 +168,7 @@ def _lists_twice(model: Model) -> Iterator[Mistake]:
             )
 
 
-def _gathers_nothing(model: Model) -> Iterator[Mistake]:
+def _gathers_nothing(model: RecordTypes) -> Iterator[Mistake]:
     for record in model.types.values():
         if not record.gathers:
             continue
@@ -186,7 +186,7 @@ def _gathers_nothing(model: Model) -> Iterator[Mistake]:
 _KEY_BYTES = (("partition", 2048), ("sort", 1024))
 
 
-def _keys_too_long(model: Model) -> Iterator[Mistake]:
+def _keys_too_long(model: RecordTypes) -> Iterator[Mistake]:
     """Keys of which the literal text alone is longer than any that DynamoDB takes."""
     for record in model.types.values():
         for keys in record.keys.values():

@@ -17,7 +17,7 @@ from keygraph.keys.union import NodeText
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, snake
-from keygraph.resolve.model import Model
+from keygraph.resolve.record_types import RecordTypes
 
 RESERVED_TYPES = frozenset(
     [
@@ -132,7 +132,7 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
 # --- Mistakes -----------------------------------------------------------------------------------------
 
 
-def name_mistakes(model: Model) -> list[Mistake]:
+def name_mistakes(model: RecordTypes) -> list[Mistake]:
     """Generated names that are one, reserved, or no names of GraphQL; arguments and fields that collide."""
     found: list[Mistake] = []
     _look_at_types(model, found)
@@ -142,7 +142,7 @@ def name_mistakes(model: Model) -> list[Mistake]:
     return found
 
 
-def _look_at_types(model: Model, found: list[Mistake]) -> None:
+def _look_at_types(model: RecordTypes, found: list[Mistake]) -> None:
     made: dict[str, str] = {}
     declared: dict[str, object] = {}
 
@@ -208,7 +208,7 @@ def _classes_of(type_: FieldType) -> Iterator[type]:
         yield from _classes_of(member.type)
 
 
-def _look_at_fields(model: Model, found: list[Mistake]) -> None:
+def _look_at_fields(model: RecordTypes, found: list[Mistake]) -> None:
     for record in model.types.values():
         names = [*record.fields, *record.ends, *record.lists, *record.methods]
         _look_for_equal(record.name, [camel(name) for name in names], found)

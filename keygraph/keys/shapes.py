@@ -20,7 +20,7 @@ from keygraph.keys.union import written_out
 
 
 @dataclass(frozen=True)
-class Hole:
+class Wildcard:
     """A placeholder in a shape; equal labels stand for equal text."""
 
     label: str
@@ -32,10 +32,10 @@ class _Border:
 
 
 _BORDER = _Border()
-_Unit: TypeAlias = "str | Hole | _Border"
+_Unit: TypeAlias = "str | Wildcard | _Border"
 Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
 """The alternatives of a shape (an optional part makes two, a union one for each member's key), each a sequence of
-characters and holes."""
+characters and wildcards."""
 
 
 @cache
@@ -66,7 +66,7 @@ def _units(tokens: tuple[Token, ...]) -> list[tuple[_Unit, ...]]:
         if isinstance(token, str):
             added = [tuple(token)]
         elif isinstance(token, Slot):
-            added = [(Hole(token.name, token.text),)]
+            added = [(Wildcard(token.name, token.text),)]
         elif is_certain(token, tokens):
             added = _units(token.tokens)
         else:
@@ -93,13 +93,13 @@ def _covers(
     j: int,
     bound: dict[str, tuple[_Unit, ...]],
 ) -> bool:
-    while i < len(wide) and not isinstance(wide[i], Hole):
+    while i < len(wide) and not isinstance(wide[i], Wildcard):
         if j == len(narrow) or narrow[j] != wide[i]:
             return False
         i, j = i + 1, j + 1
     if i == len(wide):
         return j == len(narrow)
-    unit = cast(Hole, wide[i])
+    unit = cast(Wildcard, wide[i])
     if unit.label in bound:
         same = bound[unit.label]
         return narrow[j : j + len(same)] == same and _covers(wide, i + 1, narrow, j + len(same), bound)
@@ -119,7 +119,7 @@ def _is_within(part: tuple[_Unit, ...], text: KeyText) -> bool:
     if len(literal) == len(part):
         return text.accepts(literal)
     [only] = part if len(part) == 1 else (None,)
-    return isinstance(only, Hole) and text.covers(only.text)
+    return isinstance(only, Wildcard) and text.covers(only.text)
 
 
 def goes_before(special: Shape, general: Shape) -> bool:
@@ -218,7 +218,7 @@ def _unit_steps(unit: _Unit) -> Sequence[Sequence[_Step]]:
     """The ways in which a part of a key can be written."""
     if isinstance(unit, str):
         return [[(frozenset(unit), False, False)]]
-    if isinstance(unit, Hole):
+    if isinstance(unit, Wildcard):
         return unit.text.char_steps
     return [[(unit, False, False)]]
 
@@ -288,14 +288,14 @@ def _stretch(units: tuple[_Unit, ...], steps: list[_Step], states: set[int], tex
         [char] = every
         text += char
         states = _advanced(steps, states, char)
-    holes = [unit for unit in units if isinstance(unit, Hole)]
+    wildcards = [unit for unit in units if isinstance(unit, Wildcard)]
     if not chars:
-        is_filled = not holes or (len(holes) == 1 and holes[0].text.takes_any_text)
+        is_filled = not wildcards or (len(wildcards) == 1 and wildcards[0].text.takes_any_text)
         return Stretch(text, text, text + "\0", is_filled)
     if len(known) == len(chars):
         low = text if can_end else text + min(every)
         return Stretch(text, low, text_after_all(text + max(every)), is_filled=False)
-    is_open = len(holes) == 1 and holes[0] is units[-1] and holes[0].text.takes_any_text
+    is_open = len(wildcards) == 1 and wildcards[0] is units[-1] and wildcards[0].text.takes_any_text
     return Stretch(text, text if can_end else text + "\0", text_after_all(text), is_open)
 
 

@@ -14,7 +14,8 @@ from keygraph.keys.types import Writing
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import Declaration, StoredAs, declaration_of
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import End, Keys, RecordType
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import End, RecordType
 from keygraph.names import cased
 from keygraph.resolve.templates import BrokenTemplate, TemplateResolution
 

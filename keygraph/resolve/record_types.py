@@ -23,7 +23,7 @@ from keygraph.names import CASES, plural, snake
 from keygraph.resolve.records import Resolution
 
 
-class Model:
+class RecordTypes:
     """The record types of a table, whether or not the declaration has mistakes."""
 
     def __init__(
@@ -39,6 +39,8 @@ class Model:
         self._classes = types
         self._formats = cast("dict[object, Format]", dict(formats or {}))
         self.attribute_case = attribute_case
+        self._identifiers: dict[tuple[RecordType, Keys], IdentityReader] = {}
+        self._siblings: dict[AccessPath, tuple[RecordType, ...]] = {}
 
     # --- What was declared ----------------------------------------------------------------------------
 
@@ -200,10 +202,6 @@ class Model:
             found = self._identifiers[record, keys] = self._make_identifier(record, keys)
         return found
 
-    @cached_property
-    def _identifiers(self) -> dict[tuple[RecordType, Keys], IdentityReader]:
-        return {}
-
     def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
         attribute, value = self.type_attribute, self.type_value(record)
         is_told = attribute is not None and value is not None and keys.index_name not in self._untyped
@@ -247,13 +245,9 @@ class Model:
 
     def siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         """The other types of which items can stand inside the range that the path reads."""
-        if path not in self._siblings_found:
-            self._siblings_found[path] = self._find_siblings(path)
-        return self._siblings_found[path]
-
-    @cached_property
-    def _siblings_found(self) -> dict[AccessPath, tuple[RecordType, ...]]:
-        return {}
+        if path not in self._siblings:
+            self._siblings[path] = self._find_siblings(path)
+        return self._siblings[path]
 
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         prefix = path.of_owner(path.prefix)
