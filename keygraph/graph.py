@@ -11,16 +11,14 @@ from functools import cached_property
 
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
-from keygraph.check.naming import name_mistakes
 from keygraph.check.table import table_mistakes
 from keygraph.dynamo.table import Key
-from keygraph.errors import BadUserInput, Mistake, ModelError
+from keygraph.errors import BadUserInput, FieldName, Mistake, ModelError
 from keygraph.keys.shapes import are_disjoint, is_special_case, shape
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.union import NodeText, in_use
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
-from keygraph.names import camel
 from keygraph.resolve.options import graph_option_mistakes
 from keygraph.resolve.record_types import RecordTypes
 
@@ -41,19 +39,20 @@ class Graph(RecordTypes):
 
     def check(self) -> Graph:
         """The graph itself. Raises ModelError, with every mistake of the declaration, where it has any."""
-        if self._mistakes:
-            raise ModelError(self._mistakes)
+        if self.mistakes:
+            raise ModelError(self.mistakes)
         return self
 
     @cached_property
-    def _mistakes(self) -> list[Mistake]:
+    def mistakes(self) -> list[Mistake]:
+        """Everything that is wrong with the declaration. The names of a schema are checked by who makes one."""
         found = list(self.resolution.mistakes.found)
         found += table_mistakes(self.table)
         if not self.types and not found:
             found.append(Mistake("no-types", "the graph", "it lists no types.", "Graph(table, User, …)"))
         found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
         found += counterpart_mistakes(self)
-        return found + graph_mistakes(self) + name_mistakes(self)
+        return found + graph_mistakes(self)
 
     # --- Keys -----------------------------------------------------------------------------------------
 
@@ -68,7 +67,7 @@ class Graph(RecordTypes):
             value = values[name]
             text = "" if value is None else self.text_of(record, slot, value)
             if value is not None and not text:
-                raise BadUserInput(f"{camel(name)} of {record.name}: it is empty")
+                raise BadUserInput(FieldName(name), f" of {record.name}: it is empty")
             texts.append(text)
         identity = tuple(texts)
         self.check_identity(record, identity)
@@ -78,8 +77,8 @@ class Graph(RecordTypes):
         """The text of a value in a slot. Raises BadUserInput where it has none, or one that says another value."""
         text, difference = self._rendered(record, slot, value)
         if difference:
-            name = camel(record.leaf_name(slot.path))
-            raise BadUserInput(f"{name} of {record.name}: its key would say another value")
+            name = FieldName(record.leaf_name(slot.path))
+            raise BadUserInput(name, f" of {record.name}: its key would say another value")
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
@@ -88,15 +87,15 @@ class Graph(RecordTypes):
         Raises BadUserInput where no text divides the keys there.
         """
         text, difference = self._rendered(record, slot, value)
-        name = camel(record.leaf_name(slot.path))
+        name = FieldName(record.leaf_name(slot.path))
         if not slot.text.has_order(text):
-            raise BadUserInput(f"{name} of {record.name}: negative numbers do not stand in order in its key")
+            raise BadUserInput(name, f" of {record.name}: negative numbers do not stand in order in its key")
         if difference < 0 and is_low:
             # The smallest text above the one that was rounded down.
             return f"{text}\0"
         if difference > 0 and not is_low:
             raise BadUserInput(
-                f"{name} of {record.name}: it says more than its key can; leave out the last digits"
+                name, f" of {record.name}: it says more than its key can; leave out the last digits"
             )
         return text
 
@@ -106,8 +105,8 @@ class Graph(RecordTypes):
             text = slot.text.render(value)
             return text, 0 if slot.lossy else slot.text.difference(text, value)
         except (ValueError, TypeError, AttributeError, OverflowError):
-            name = camel(record.leaf_name(slot.path))
-            raise BadUserInput(f"{name} cannot stand in a key of {record.name}") from None
+            name = FieldName(record.leaf_name(slot.path))
+            raise BadUserInput(name, f" cannot stand in a key of {record.name}") from None
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
@@ -145,8 +144,9 @@ class Graph(RecordTypes):
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
             slots = [slot for slot in template.slots if not slot.is_shard]
-            names = ", ".join(camel(record.leaf_name(slot.path)) for slot in slots)
-            raise BadUserInput(f"{names or 'the key'} of {record.name}: {problem}")
+            names = [FieldName(record.leaf_name(slot.path)) for slot in slots]
+            shown = [part for name in names for part in (", ", name)][1:] or ["the key"]
+            raise BadUserInput(*shown, f" of {record.name}: {problem}")
         return key
 
     def _is_certain(self, keys: Keys, number: int) -> bool:

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.dynamo.items import Value, number, number_text
 from keygraph.keys.formats import Format
-from keygraph.names import camel, cased
+from keygraph.names import cased
 
 ID = NewType("ID", str)
 """A text that identifies something."""
@@ -218,9 +218,6 @@ def field_type(annotation: object, writing: Writing, inside: tuple[type, ...] = 
         members = _members(annotation, writing, (*inside, annotation))
         if not members:
             raise UnknownType(f"{annotation.__name__} has no fields")
-        names = [camel(member.name) for member in members]
-        if len(set(names)) < len(names):
-            raise UnknownType(f"two fields of {annotation.__name__} have one name in the schema")
         return FieldType("object", python=annotation, members=members)
     shown = getattr(annotation, "__name__", None) or str(annotation)
     raise UnknownType(f"{shown} is no type of a field")

@@ -17,7 +17,9 @@ MOST_ATTRIBUTES = 100
 4 KB."""
 
 
-def attributes_of(model: RecordTypes, record: RecordType, names: Iterable[str] | None) -> frozenset[str] | None:
+def attributes_of(
+    model: RecordTypes, record: RecordType, names: Iterable[str] | None
+) -> frozenset[str] | None:
     """The attributes that tell these fields, ends and methods of an item, and what it is; None for all of them.
 
     A field may stand in a key of an index alone, which is among them then.

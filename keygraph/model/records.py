@@ -24,9 +24,8 @@ from keygraph.keys.union import NodeText
 from keygraph.model.declaration import ListOptions
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import IdentityReader, Keys, Texts
-from keygraph.names import camel
 
-ITEM_BYTES = 1024
+DEFAULT_ITEM_BYTES = 1024
 """The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
 
 
@@ -47,7 +46,7 @@ class RecordType:
     """The other edge type of which each edge has an item too, as it was declared."""
     gathers: bool = False
     """Whether a node's partition is small, so that the node is read together with its lists there."""
-    item_bytes: int = ITEM_BYTES
+    item_bytes: int = DEFAULT_ITEM_BYTES
     """The size of an item, in bytes, that the cost bound of an operation is computed with."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
@@ -440,11 +439,10 @@ class Method:
     def is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.function)
 
-    @cached_property
-    def parameters(self) -> Mapping[str, str]:
-        """Its parameters but `self`, by the names of the arguments that a reader gives."""
-        _, *names = self.signature.parameters
-        return {camel(name): name for name in names}
+    @property
+    def parameters(self) -> Sequence[str]:
+        """Its parameters but `self`."""
+        return list(self.signature.parameters)[1:]
 
 
 def _optional(value_of: Callable[[str], Any], text: str) -> Any:

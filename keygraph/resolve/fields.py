@@ -36,7 +36,7 @@ from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DeclaredList, End, Method, RecordType
-from keygraph.names import camel, cased
+from keygraph.names import cased
 
 
 class FieldResolution:
@@ -196,14 +196,7 @@ class FieldResolution:
             record.ends[name] = End(name, tuple(members), optional, {}, description)
 
     def _refuse_taken_name(self, record: RecordType, name: str) -> None:
-        """A node's own id, and the shard of a key, are called so already."""
-        if record.is_node and camel(name) == "id":
-            self._mistakes.add(
-                "field-called-id",
-                f"{record.name}.{name}",
-                "`id` is the global id of a node.",
-                f'Name the field otherwise: {record.name.lower()}_id: ID = stored("{name}").',
-            )
+        """The shard of a key is called so already."""
         if name == SHARD[0]:
             self._mistakes.add(
                 "field-called-shard",
@@ -305,8 +298,6 @@ class FieldResolution:
         problem = None
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
             problem = "it takes any number of arguments."
-        elif len({camel(each.name) for each in parameters}) < len(parameters):
-            problem = "two of its arguments have one name in the schema."
         elif any(each.name not in hints for each in parameters):
             problem = "not all of its arguments are annotated."
         types: list[FieldType] = []

@@ -15,7 +15,7 @@ from keygraph.keys.types import Writing
 from keygraph.model.declaration import Declaration, declaration_of
 from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import ITEM_BYTES, RecordType
+from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
 from keygraph.resolve.fields import FieldResolution
 from keygraph.resolve.keys import KeyResolution
 from keygraph.resolve.options import refuse_wrong_options
@@ -65,5 +65,5 @@ class Resolution:
             is_mirrored=declaration.mirror,
             counterpart=declaration.counterpart,
             gathers=declaration.gather,
-            item_bytes=ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
+            item_bytes=DEFAULT_ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
         )

@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
 
 from keygraph import Graph, ModelError
+from keygraph_resolvers import GraphSchema, build_schema, check
 from keygraph_server.errors import ModelNotLoadedError
-
-if TYPE_CHECKING:
-    from keygraph_resolvers import GraphSchema
 
 _DEFAULT_ATTRIBUTE = "graph"
 _PACKAGES = map(importlib.util.find_spec, ("keygraph", "keygraph_resolvers", "keygraph_server"))
@@ -51,9 +49,6 @@ class Model:
         """The GraphQL schema, derived from the graph where the model brings none."""
         if self.own_schema is not None:
             return self.own_schema
-        # Imported here, since commands that only read a graph start without GraphQL's libraries.
-        from keygraph_resolvers import build_schema
-
         return build_schema(self.graph)
 
     @property
@@ -101,19 +96,13 @@ def load_model(name: str) -> Model:
     if inspect.isroutine(found):
         found = _call(found, f"{module_name}:{attribute}")
     if isinstance(found, Graph):
-        return Model(name, module, found.check())
-    if _is_schema(found):
-        return Model(name, module, found.graph.check(), found)
+        return Model(name, module, check(found))
+    if isinstance(found, GraphSchema):
+        return Model(name, module, check(found.graph), found)
     raise ModelNotLoadedError(
         f"{module_name}:{attribute} is {_kind(found)}",
         _WANTED,
     )
-
-
-def _is_schema(value: object) -> TypeGuard[GraphSchema]:
-    # A module that made a schema has imported this already; for others it need not be imported.
-    resolvers = sys.modules.get("keygraph_resolvers")
-    return resolvers is not None and isinstance(value, resolvers.GraphSchema)
 
 
 def _import(name: str) -> ModuleType:

@@ -109,38 +109,6 @@ def test_an_annotation_that_is_no_type_of_a_field() -> None:
     assert told[2].startswith("Post.tree: Tree ")
 
 
-def test_a_field_called_id() -> None:
-    """`id` would be the item's attribute on one type and the global id on another."""
-
-    @node("POST#{id}")
-    class Post:
-        id: ID
-
-    assert mistakes(Post) == [
-        'Post.id: `id` is the global id of a node. Name the field otherwise: post_id: ID = stored("id").'
-    ]
-
-
-def test_an_end_a_list_or_a_method_called_id() -> None:
-    """The schema would have two fields of one name, and the global id would be lost."""
-
-    @node("POST#{post_id}")
-    class Post:
-        post_id: ID
-        id: User
-
-    @node("TAG#{tag_id}")
-    class Tag:
-        tag_id: ID
-
-        @field(needs=("tag_id",))
-        def id(self) -> str:
-            return self.tag_id
-
-    assert any(told.startswith("Post.id: `id` is the global id of a node.") for told in mistakes(Post, User))
-    assert any(told.startswith("Tag.id: `id` is the global id of a node.") for told in mistakes(Tag))
-
-
 def test_an_attribute_stored_twice() -> None:
     """A write of one field would change another."""
 
@@ -295,7 +263,6 @@ def test_all_mistakes_are_told_together() -> None:
         graph.check()
     assert [(mistake.kind, mistake.where) for mistake in error.value.mistakes] == [
         ("duplicate-type", "A"),
-        ("field-called-id", "Post.id"),
         ("unknown-name", "Post.author"),
         ("attribute-twice", "Post.heading"),
         ("template", "Post"),
@@ -303,7 +270,7 @@ def test_all_mistakes_are_told_together() -> None:
         ("no-path", "A.users"),
     ]
     assert str(error.value).startswith(
-        "the graph has 7 mistakes:\n  - A: two types have this name. Rename one of them.\n"
+        "the graph has 6 mistakes:\n  - A: two types have this name. Rename one of them.\n"
     )
     assert "  - the graph: attribute_case='camle' is none. It is one of snake, camel, pascal.\n" in str(
         error.value

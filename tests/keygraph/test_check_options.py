@@ -82,10 +82,6 @@ def thing(*keys: Any, **options: Any) -> type:
             'Thing in ByDate: finds=5 is no name of a field. Say finds="user_by_email".',
         ),
         (
-            lambda: thing("T#{thing_id}", anything("D", "{number}", lists="1st")),
-            "the root: '1st', a list or finder of Thing, is no name of GraphQL. Rename it.",
-        ),
-        (
             lambda: thing("T\ud800#{thing_id}"),
             'Thing: the template "T\\ud800#{thing_id}": it has a half of a surrogate pair, which no text can hold. '
             'Write it as "ORDER#{order_id}".',

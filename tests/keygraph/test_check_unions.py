@@ -1,4 +1,4 @@
-"""Mistakes of ends of several types: members, their keys, and the names of unions."""
+"""Mistakes of ends of several types: members and their keys."""
 
 from __future__ import annotations
 
@@ -174,30 +174,6 @@ def test_one_attribute_holds_the_key() -> None:
     assert mistakes(Post, User, Organization) == [
         "Post.owner: one attribute holds the key of a User or Organization, which tells the type. "
         'Write stored("name").'
-    ]
-
-
-def test_names_that_collide() -> None:
-    """Two types of the schema would have one name, and one of them be lost."""
-
-    @node("UO#{user_id}")
-    class UserOrOrganization:
-        user_id: ID
-        a: User | Organization
-        b: User | PersonOrCompany
-        c: User | Person | Company
-        a_id: str | None
-
-    @node("PC#{user_id}")
-    class PersonOrCompany:
-        user_id: ID
-
-    found = mistakes(UserOrOrganization, PersonOrCompany, User, Organization, Person, Company)
-    assert found == [
-        "the union of User and Organization: the schema's name UserOrOrganization is that of UserOrOrganization too. "
-        "Rename one.",
-        "the union of User and Person and Company: the schema's name UserOrPersonOrCompany is that of the union of "
-        "User and PersonOrCompany too. Rename one.",
     ]
 
 

@@ -36,16 +36,16 @@ def test_an_id_makes_a_key() -> None:
 @pytest.mark.parametrize(
     ("user_id", "said"),
     [
-        ("", "userId of User: it is empty"),
+        ("", "user_id of User: it is empty"),
         (
             "12345#SHARD3",
-            'userId of User: it would be a key of another shape, "USER#{user.user_id}#SHARD{shard}"',
+            'user_id of User: it would be a key of another shape, "USER#{user.user_id}#SHARD{shard}"',
         ),
-        ("\udc00", "userId of User: it is no text that can be stored"),
-        ("x" * 1020, "userId of User: its key has more than 1024 bytes"),
-        ("x" * 2044, "userId of User: its key has more than 2048 bytes"),
-        ("é" * 1022, "userId of User: its key has more than 2048 bytes"),
-        (None, "userId of User: it is empty"),
+        ("\udc00", "user_id of User: it is no text that can be stored"),
+        ("x" * 1020, "user_id of User: its key has more than 1024 bytes"),
+        ("x" * 2044, "user_id of User: its key has more than 2048 bytes"),
+        ("é" * 1022, "user_id of User: its key has more than 2048 bytes"),
+        (None, "user_id of User: it is empty"),
     ],
 )
 def test_an_id_that_makes_no_key_is_refused(user_id: str | None, said: str) -> None:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, record, stored
-from keygraph.check.naming import union_name
 from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.lists.listing import bind
 from keygraph.model.records import RecordType
+from keygraph_resolvers.schema.names import union_name
 from tests.keygraph.checked import TABLE, by_date
 from tests.keygraph.union_members import Company, Organization, Person, User
 

@@ -161,7 +161,8 @@ class Naive:
             instance = thing.record.bare_instance(thing.identity)
         else:
             instance = thing.record.instance(self._item(thing), method.needs)
-        answer = method.function(instance, **{method.parameters[name]: given[name] for name in given})
+        names = {camel(name): name for name in method.parameters}
+        answer = method.function(instance, **{names[name]: given[name] for name in given})
 
         def node(found: Any) -> Any:
             if not method.nodes or found is None:

@@ -267,7 +267,7 @@ class Reading:
     def _call(self, selected: FieldPlan, visit: Visit, round_trip: int, place: str) -> None:
         meaning = cast(Called, selected.meaning)
         try:
-            names, given = meaning.method.parameters, self._arguments.of(selected)
+            names, given = meaning.parameters, self._arguments.of(selected)
             instance = visit.source.instance(meaning.method)
             answer = meaning.method.function(instance, **{names[name]: given[name] for name in given})
         except Exception as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keygraph.check.naming import Filterable, condition_name, filterable_fields, range_name, where_name
 from keygraph.dynamo.conditions import (
     And,
     BeginsWith,
@@ -43,6 +42,13 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
 )
 from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.names import (
+    Filterable,
+    condition_name,
+    filterable_fields,
+    range_name,
+    where_name,
+)
 
 _EQUALITY = ("eq", "ne", "in")
 _ORDER = ("lt", "le", "gt", "ge", "between")

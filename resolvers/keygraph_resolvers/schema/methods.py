@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from strawberry.types.arguments import StrawberryArgument
@@ -33,12 +33,13 @@ class MethodFields:
 
     def field(self, method: Method) -> StrawberryField:
         """The field of a method."""
+        parameters = {camel(name): name for name in method.parameters}
         return ServedField(
             camel(method.name),
             # Whether a node exists is known only when it is read.
             nullable(self._node(method.nodes)) if method.nodes else self._type(method.hints["return"]),
-            Called(method),
-            self._shown_arguments(method),
+            Called(method, parameters),
+            self._shown_arguments(method, parameters),
             method.description,
         )
 
@@ -47,9 +48,9 @@ class MethodFields:
         type_ = self._output(field_type(annotation, Writing()))
         return nullable(type_) if optional else type_
 
-    def _shown_arguments(self, method: Method) -> list[StrawberryArgument]:
+    def _shown_arguments(self, method: Method, parameters: Mapping[str, str]) -> list[StrawberryArgument]:
         shown = []
-        for graphql_name, name in method.parameters.items():
+        for graphql_name, name in parameters.items():
             default = method.signature.parameters[name].default
             hint = method.hints[name]
             type_ = self._type(hint)

@@ -10,7 +10,6 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
-from keygraph.check.naming import connection_prefix, field_name, union_name
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.model.docstrings import docstring, member_docstrings
@@ -51,6 +50,7 @@ from keygraph_resolvers.schema.meanings import (
     TotalCount,
 )
 from keygraph_resolvers.schema.methods import MethodFields
+from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 
 
@@ -69,7 +69,7 @@ def build_schema(graph: Graph, query: type | None = None, mutation: type | None 
     `query` and `mutation` are Strawberry types whose fields are added to the root's. Raises ModelError where the
     graph has mistakes.
     """
-    types = _Types(graph.check())
+    types = _Types(check(graph))
     root = object_type("Query", "Everything that can be read.")
     add_fields(root, types.root_fields())
     if query is not None:

@@ -12,6 +12,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import ListTables
 from keygraph.dynamo.table import Table
 from keygraph.tables.sample import sample
+from keygraph_resolvers import check
 from keygraph_server.errors import CommandError
 from keygraph_server.options import StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -36,7 +37,7 @@ def draft(
     """
     settings = read_settings(store=store)
     described, found = asyncio.run(_read(settings, table, items))
-    typer.echo(drafted(described, found), nl=False)
+    typer.echo(drafted(described, found, check), nl=False)
 
 
 async def _read(settings: Settings, named: str | None, count: int) -> tuple[Table, list[Item]]:
