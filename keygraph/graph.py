@@ -12,18 +12,17 @@ from functools import cached_property
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
 from keygraph.check.table import table_mistakes
+from keygraph.dynamo.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, FieldName, Mistake, ModelError
-from keygraph.keys.shapes import are_disjoint, is_special_case, shape
-from keygraph.keys.template import Slot, Template
-from keygraph.keys.union import NodeText, in_use
+from keygraph.keys.template import Slot
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.resolve.options import graph_option_mistakes
 from keygraph.resolve.record_types import RecordTypes
+from keygraph.resolve.rivals import Rivals
 
-_KEY_BYTES = (2048, 1024)
-"""DynamoDB's limits on a partition key and a sort key."""
+_KEY_BYTES = (PARTITION_KEY_BYTES, SORT_KEY_BYTES)
 
 
 class Graph(RecordTypes):
@@ -55,6 +54,10 @@ class Graph(RecordTypes):
         return found + graph_mistakes(self)
 
     # --- Keys -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _rivals(self) -> Rivals:
+        return Rivals(self.types)
 
     def identity(self, record: RecordType, values: Mapping[str, object]) -> tuple[str, ...]:
         """The identity of a node or edge with those key fields, by argument name.
@@ -118,7 +121,7 @@ class Graph(RecordTypes):
             return
         key = [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
         item = {a.name: a.value(text) for a, text in zip(keys.attributes, key, strict=True)}
-        for rival in self._whole_rivals(record, texts):
+        for rival in self._rivals.records(record, texts):
             if rival.read_identity(item) is not None:
                 raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
 
@@ -139,7 +142,7 @@ class Graph(RecordTypes):
         """
         template = keys.templates[number]
         key = template.render(texts)
-        if key and key.isascii() and len(key) <= _KEY_BYTES[number] and self._is_certain(keys, number):
+        if key and key.isascii() and len(key) <= _KEY_BYTES[number] and self._rivals.has_none(keys, number):
             return key
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
@@ -148,22 +151,6 @@ class Graph(RecordTypes):
             shown = [part for name in names for part in (", ", name)][1:] or ["the key"]
             raise BadUserInput(*shown, f" of {record.name}: {problem}")
         return key
-
-    def _is_certain(self, keys: Keys, number: int) -> bool:
-        """Whether every key there that is neither empty nor too long parses back, and is of no other shape."""
-        found = self._certain_found.get((keys, number))
-        if found is None:
-            template = keys.templates[number]
-            found = self._certain_found[keys, number] = (
-                (template.says_any_text or not template.slots)
-                and not any(isinstance(slot.text, NodeText) for slot in keys.slots)
-                and not self._rivals(keys, number, {})
-            )
-        return found
-
-    @cached_property
-    def _certain_found(self) -> dict[tuple[Keys, int], bool]:
-        return {}
 
     def _problem(
         self, record: RecordType, keys: Keys, number: int, key: str | None, texts: Mapping[str, str | None]
@@ -180,58 +167,10 @@ class Graph(RecordTypes):
         wanted = {slot.name: texts[slot.name] for slot in template.slots if texts.get(slot.name) is not None}
         if template.parse(key) != wanted:
             return "it would be read back as something else"
-        for rival in self._rivals(keys, number, texts):
+        for rival in self._rivals.templates(keys, number, texts):
             if rival.parse(key) is not None:
                 return f'it would be a key of another shape, "{rival}"'
         return None
-
-    def _rivals(self, keys: Keys, number: int, texts: Mapping[str, str | None]) -> tuple[Template, ...]:
-        """The shapes that the key attribute has elsewhere and of which the template is no special case."""
-        own = in_use(keys.templates[: number + 1], texts)
-        place = (keys.index_name, own)
-        if place not in self._rivals_found:
-            self._rivals_found[place] = self._find_rivals(keys, own)
-        return self._rivals_found[place]
-
-    @cached_property
-    def _rivals_found(self) -> dict[tuple[str | None, tuple[Template, ...]], tuple[Template, ...]]:
-        return {}
-
-    def _whole_rivals(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
-        """The types of which a key of this one can be, as the edge from a node to itself has the node's own."""
-        templates = in_use(record.table_keys.templates, texts)
-        place = (record.name, templates)
-        if place not in self._whole_rivals_found:
-            own = shape(*templates)
-            self._whole_rivals_found[place] = [
-                other
-                for other in self.types.values()
-                if other is not record and not other.is_virtual and not record.is_virtual
-                for theirs in [shape(*other.table_keys.templates)]
-                if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
-            ]
-        return self._whole_rivals_found[place]
-
-    @cached_property
-    def _whole_rivals_found(self) -> dict[tuple[str, tuple[Template, ...]], list[RecordType]]:
-        return {}
-
-    def _find_rivals(self, keys: Keys, templates: tuple[Template, ...]) -> tuple[Template, ...]:
-        number = len(templates) - 1
-        attribute = keys.attributes[number].name
-        own, own_partition = shape(templates[number]), shape(templates[0])
-        rivals: dict[Template, None] = {}
-        for other in self.types.values():
-            if other.is_virtual:
-                continue
-            for others in other.keys.values():
-                for key, template in zip(others.attributes, others.templates, strict=False):
-                    if key.name != attribute or is_special_case(own, shape(template)):
-                        continue
-                    is_elsewhere = number == 1 and are_disjoint(own_partition, shape(others.partition))
-                    if not is_elsewhere and not are_disjoint(own, shape(template)):
-                        rivals[template] = None
-        return tuple(rivals)
 
 
 def _texts(record: RecordType, identity: Iterable[str]) -> dict[str, str | None]:

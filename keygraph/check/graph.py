@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from keygraph.dynamo.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.shapes import are_disjoint, goes_before, shape
 from keygraph.model.paths import AccessPath, stands_beside
@@ -183,7 +184,7 @@ def _gathers_nothing(model: RecordTypes) -> Iterator[Mistake]:
         yield Mistake("gather", record.name, f"gather=True, and {why}", "Leave gather=True out.")
 
 
-_KEY_BYTES = (("partition", 2048), ("sort", 1024))
+_KEY_BYTES = (("partition", PARTITION_KEY_BYTES), ("sort", SORT_KEY_BYTES))
 
 
 def _keys_too_long(model: RecordTypes) -> Iterator[Mistake]:
