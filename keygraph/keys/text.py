@@ -35,6 +35,10 @@ _DIGIT: CharStep = (_DIGITS, False, False)
 _DASH: CharStep = (frozenset("-"), False, False)
 _DATE_STEPS: list[CharStep] = [*[_DIGIT] * 4, _DASH, _DIGIT, _DIGIT, _DASH, _DIGIT, _DIGIT]
 
+_FRACTION_STEPS: list[list[CharStep]] = [
+    [(frozenset("-0123456789"), False, False), (frozenset("0123456789.eE+-"), True, True)]
+]
+
 _TEXT = r"(?s:.+?)"
 _NUMBER = r"-?[0-9][0-9.]*(?:E[+-]?[0-9]+)?"
 
@@ -271,6 +275,7 @@ class WholeNumber(KeyText):
 class DecimalText(KeyText):
     """A decimal with its exact digits, or with a fixed number of them: `{price:012.2f}`."""
 
+    char_steps = _FRACTION_STEPS
     _FIXED = re.compile(r"(?:0([1-9][0-9]*))?\.([1-9][0-9]?)f")
 
     def __post_init__(self) -> None:
@@ -293,10 +298,6 @@ class DecimalText(KeyText):
     def ordered(self) -> bool:
         return self.width is not None
 
-    @property
-    def char_steps(self) -> Sequence[Sequence[CharStep]]:
-        return _FRACTION_STEPS
-
     def render(self, value: Any) -> str:
         return format(_given(value), self.format) if self.format else str(_given(value))
 
@@ -305,11 +306,6 @@ class DecimalText(KeyText):
             return Decimal(text)
         except InvalidOperation:
             raise ValueError("not a number") from None
-
-
-_FRACTION_STEPS: list[list[CharStep]] = [
-    [(frozenset("-0123456789"), False, False), (frozenset("0123456789.eE+-"), True, True)]
-]
 
 
 class FloatText(KeyText):
@@ -323,25 +319,6 @@ class FloatText(KeyText):
 
     def value(self, text: str) -> float:
         return float(text)
-
-
-class BooleanText(KeyText):
-    """`true` or `false`."""
-
-    pattern = "true|false"
-    has_own_end = True
-
-    @property
-    def char_steps(self) -> Sequence[Sequence[CharStep]]:
-        return [_literal("true"), _literal("false")]
-
-    def render(self, value: Any) -> str:
-        return "true" if _given(value) else "false"
-
-    def value(self, text: str) -> bool:
-        if text not in ("true", "false"):
-            raise ValueError("neither true nor false")
-        return text == "true"
 
 
 class BytesText(KeyText):
@@ -361,32 +338,42 @@ class EnumText(KeyText):
 
     has_own_end = True
 
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        """The values by their texts; of two with one text the first."""
+        members: list[Any] = list(cast(Any, self.type.cls))
+        return {str(member.value): member for member in reversed(members)}
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(reversed(self._values))
+
     @property
     def pattern(self) -> str:
         return "|".join(sorted(map(re.escape, self.choices), key=len, reverse=True))
 
     @property
-    def choices(self) -> tuple[str, ...]:
-        return tuple(self._members)
-
-    @property
     def char_steps(self) -> Sequence[Sequence[CharStep]]:
-        return [_literal(choice) for choice in self.choices]
-
-    @cached_property
-    def _members(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for member in cast(Any, self.type.cls):
-            found.setdefault(str(member.value), member)
-        return found
+        return [[(frozenset(char), False, False) for char in choice] for choice in self.choices]
 
     def render(self, value: Any) -> str:
         return str(_given(value).value)
 
     def value(self, text: str) -> Any:
-        if text not in self._members:
-            raise ValueError("none of the enum's values")
-        return self._members[text]
+        if text not in self._values:
+            raise ValueError(f"none of {', '.join(self.choices)}")
+        return self._values[text]
+
+
+class BooleanText(EnumText):
+    """`true` or `false`."""
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return {"false": False, "true": True}
+
+    def render(self, value: Any) -> str:
+        return "true" if _given(value) else "false"
 
 
 class IsoDatetime(KeyText):
@@ -394,10 +381,7 @@ class IsoDatetime(KeyText):
 
     pattern = ISO_DATETIME.replace(r"\d", "[0-9]")
     ordered = True
-
-    @property
-    def char_steps(self) -> Sequence[Sequence[CharStep]]:
-        return [[*_DATE_STEPS, (frozenset("0123456789T :.+-Z"), True, True)]]
+    char_steps = ([*_DATE_STEPS, (frozenset("0123456789T :.+-Z"), True, True)],)
 
     def render(self, value: Any) -> str:
         return moment_text(_given(value))
@@ -533,10 +517,6 @@ class NumberKey(KeyText):
 
     def value(self, text: str) -> Any:
         return self._usual.value(text)
-
-
-def _literal(text: str) -> list[CharStep]:
-    return [(frozenset(char), False, False) for char in text]
 
 
 _CLASSES: dict[str, type[KeyText]] = {
