@@ -48,7 +48,7 @@ class Graph(RecordTypes):
         found = list(self.resolution.mistakes.found)
         found += table_mistakes(self.table)
         if not self.types and not found:
-            found.append(Mistake("no-types", "the graph", "it lists no types.", "Graph(table, User, …)"))
+            found.append(Mistake("no-types", "the graph", "it has no types.", "Graph(table, User, …)"))
         found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
         found += counterpart_mistakes(self)
         return found + graph_mistakes(self)

@@ -99,7 +99,7 @@ def _types_not_told_apart(model: RecordTypes) -> Iterator[Mistake]:
                 yield Mistake(
                     "not-told-apart",
                     one.name,
-                    f"its items cannot be told from those of {other.name}: they {said}, and a key can be of both "
+                    f"its items cannot be distinguished from those of {other.name}: they {said}, and a key can be of both "
                     f"({one.table_keys} and {other.table_keys}).",
                     "Give one of them a type value or a literal prefix of its own.",
                 )
@@ -147,8 +147,8 @@ def _fields_without_item(model: RecordTypes) -> Iterator[Mistake]:
                 yield Mistake(
                     "virtual-field",
                     f"{record.name}.{name}",
-                    "no item holds it, and the key does not tell it.",
-                    "Put it into the key template, or leave it out.",
+                    "no item holds it, and it is not in the key.",
+                    "Add it to the key template, or remove it.",
                 )
 
 
@@ -174,9 +174,9 @@ def _gathers_nothing(model: RecordTypes) -> Iterator[Mistake]:
         if not record.gathers:
             continue
         if record.is_virtual:
-            why = "no item stands for it, so that there is nothing to read its lists with."
+            why = "it has no item that could be read with its lists."
         elif record.table_keys.shards:
-            why = "it is spread over shards, and does not stand in its lists' partition."
+            why = "it is spread over shards and so is not in the partition of its lists."
         elif not any(stands_beside(path) for path in model.node_lists.values() if path.owner is record):
             why = "none of its lists reads its own partition of the table."
         else:

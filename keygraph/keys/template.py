@@ -57,7 +57,7 @@ def read_source(source: str) -> tuple[str | Reference, ...]:
             optional = name.endswith("?")
             path = tuple(name.removesuffix("?").split("."))
             if conversion or not all(step.isidentifier() for step in path):
-                raise TemplateError(f"{{{name}}} is no name of a field")
+                raise TemplateError(f"{{{name}}} is not a field name")
             parts.append(Reference(path, spec or "", optional))
     except UnicodeEncodeError:
         raise TemplateError("it has a half of a surrogate pair, which no text can hold") from None

@@ -234,7 +234,9 @@ class WholeNumber(KeyText):
             texts = {number: self.render(number) for number in (0, 7, 1_234_567)}
             is_read_back = all(self.value(text) == number for number, text in texts.items())
         except (ValueError, TypeError) as error:
-            raise UnusableFormat(f"{{:{self.format}}} is no format for {self.type.name}: {error}") from None
+            raise UnusableFormat(
+                f"{{:{self.format}}} is not a format for {self.type.name}: {error}"
+            ) from None
         if not is_read_back or not all(map(self.accepts, texts.values())):
             raise UnusableFormat(f"{{:{self.format}}} writes integers that cannot be read back")
 
@@ -281,7 +283,7 @@ class DecimalText(KeyText):
     def __post_init__(self) -> None:
         if self.format and not self._FIXED.fullmatch(self.format):
             raise UnusableFormat(
-                f"{{:{self.format}}} is no format for decimals; {{:.2f}} and {{:012.2f}} are"
+                f"{{:{self.format}}} is not a format for decimals; {{:.2f}} and {{:012.2f}} are"
             )
 
     @property
@@ -419,9 +421,9 @@ class FormattedTime(KeyText):
 
     def __post_init__(self) -> None:
         if "%" not in self.format:
-            raise UnusableFormat(f"{{:{self.format}}} is no format for {self.type.name}, it has no %")
+            raise UnusableFormat(f"{{:{self.format}}} is not a format for {self.type.name}, it has no %")
         if self.render(self._of(self._SAMPLE)) == self.render(self._of(self._OTHER)):
-            raise UnusableFormat(f"{{:{self.format}}} writes every {self.type.name} alike")
+            raise UnusableFormat(f"{{:{self.format}}} writes every {self.type.name} the same way")
 
     def _of(self, moment: datetime) -> date:
         """What a field of the type has of a moment."""

@@ -158,7 +158,7 @@ class FieldType:
 
 
 class UnknownType(Exception):
-    """The annotation is no type of a field; the message says which part of it."""
+    """The annotation is not a field type; the message says which part of it."""
 
 
 def is_optional(annotation: object) -> tuple[object, bool]:
@@ -220,7 +220,7 @@ def field_type(annotation: object, writing: Writing, inside: tuple[type, ...] = 
             raise UnknownType(f"{annotation.__name__} has no fields")
         return FieldType("object", python=annotation, members=members)
     shown = getattr(annotation, "__name__", None) or str(annotation)
-    raise UnknownType(f"{shown} is no type of a field")
+    raise UnknownType(f"{shown} is not a field type")
 
 
 def _members(cls: type, writing: Writing, inside: tuple[type, ...]) -> tuple[Member, ...]:

@@ -155,7 +155,7 @@ class FieldResolution:
             self._mistakes.add(
                 "attributes-of-no-end",
                 where,
-                "stored() names one attribute for each key field, but this is no end.",
+                "stored() names one attribute for each key field, but this field is not an end.",
                 'Write stored("name").',
             )
         default = self._default(record.cls, name)
@@ -163,8 +163,8 @@ class FieldResolution:
             self._mistakes.add(
                 "default",
                 where,
-                f"its default, {default!r}, is no {type_.name}.",
-                "Give it one of the type, or annotate it otherwise.",
+                f"its default, {default!r}, is not of type {type_.name}.",
+                "Change the default or the annotation.",
             )
         record.fields[name] = Field(name, type_, optional, attribute, default, description)
 
@@ -184,7 +184,7 @@ class FieldResolution:
                 members.append(target)
                 continue
             is_declared = isinstance(part, type) and declaration_of(part) is not None
-            problem = "is not listed in the graph" if is_declared and target is None else "is no node"
+            problem = "is not listed in the graph" if is_declared and target is None else "is not a node"
             self._mistakes.add(
                 "unknown-end",
                 f"{record.name}.{name}",
@@ -202,7 +202,7 @@ class FieldResolution:
                 "field-called-shard",
                 f"{record.name}.{name}",
                 "`shard` is the placeholder of a shard.",
-                "Name the field otherwise.",
+                "Rename the field.",
             )
 
     def _default(self, cls: type, name: str) -> Any:

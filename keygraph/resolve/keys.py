@@ -72,8 +72,8 @@ class KeyResolution:
             self._mistakes.add(
                 "node-without-key-fields",
                 record.name,
-                "its key has no placeholder, so that there could be one of it alone.",
-                "Put a field into its key template.",
+                "its key has no placeholder, so there could be only one such node.",
+                "Add a field to its key template.",
                 breaks=record.name,
             )
         if record.kind == "edge" and len(record.key_ends) != 2:
@@ -96,7 +96,10 @@ class KeyResolution:
             return 1 if is_spread else None
         if is_spread and (given is None or given < 1):
             self._mistakes.add(
-                "shards", where, "its partition has {shard} and no number of shards.", "Say shards=5, or so."
+                "shards",
+                where,
+                "its partition has {shard} and no number of shards.",
+                "Add shards=5, for example.",
             )
             return 1
         if given is not None and not is_spread:
@@ -138,8 +141,8 @@ class KeyResolution:
             self._mistakes.add(
                 "shards",
                 record.name,
-                "{shard} stands in a sort key, where it spreads nothing.",
-                "Put it into the partition.",
+                "{shard} is in a sort key, where it has no effect.",
+                "Move it to the partition template.",
                 breaks=record.name,
             )
 

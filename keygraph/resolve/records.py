@@ -45,7 +45,7 @@ class Resolution:
             self.mistakes.add(
                 "not-a-type",
                 name,
-                "it is no node, edge or record.",
+                "it is not a node, an edge or a record.",
                 "Decorate it, or leave it out of the graph.",
             )
             return

@@ -158,7 +158,7 @@ class TemplateResolution:
         if name not in record.ends:
             raise self._refused(
                 site,
-                f"{reference} is no field of {record.name}.",
+                f"{reference} is not a field of {record.name}.",
                 f"Its fields are {', '.join([*record.fields, *record.ends]) or 'none'}.",
             )
         members = record.ends[name].members
@@ -167,7 +167,7 @@ class TemplateResolution:
             if any(key != keys[0] for key in keys):
                 raise self._refused(
                     site,
-                    f"{reference} does not stand alike in the keys of {_all_of(members)}.",
+                    f"{reference} is written differently in the keys of {_all_of(members)}.",
                     "Give it one type and one format in all of them.",
                 )
             own = keys[0]
@@ -310,7 +310,7 @@ class TemplateResolution:
                     raise self._refused(
                         site,
                         "it cannot be parsed back: "
-                        f"nothing stands between {{{before.name}}} and {{{token.name}}}.",
+                        f"there is no text between {{{before.name}}} and {{{token.name}}}.",
                         "Put literal text between them.",
                     )
 

@@ -225,5 +225,5 @@ def test_mistakes_of_virtual_nodes() -> None:
         city: str
 
     assert mistakes(Firm) == [
-        "Firm.city: no item holds it, and the key does not tell it. Put it into the key template, or leave it out."
+        "Firm.city: no item holds it, and it is not in the key. Add it to the key template, or remove it."
     ]

@@ -147,7 +147,7 @@ def test_reserved_names() -> None:
     ]
     assert mistakes(User, PageInfo, Visit)[1:] == [
         f"Visit.{name}: `{name}` is a field that every edge of a connection has. "
-        "Name the field otherwise, with stored() for its attribute."
+        "Rename the field, and name its attribute with stored()."
         for name in ("cursor", "node")
     ]
 
@@ -188,9 +188,9 @@ def test_names_that_are_no_names_of_graphql() -> None:
         answer: Answer
 
     assert mistakes(Post) == [
-        "Post.size: Größe is no name of GraphQL. Rename it.",
-        "Post.größe: it is no name of GraphQL. Rename it.",
-        "Post.answer: Answer.true is no name of GraphQL. Rename it.",
+        "Post.size: Größe is not a valid GraphQL name. Rename it.",
+        "Post.größe: it is not a valid GraphQL name. Rename it.",
+        "Post.answer: Answer.true is not a valid GraphQL name. Rename it.",
     ]
 
 
@@ -211,7 +211,7 @@ def test_colliding_arguments() -> None:
         user: User
         direction: str
 
-    mend = "Name the field of the key template otherwise, with stored() for its attribute."
+    mend = "Rename the key template's field, and name its attribute with stored()."
     assert mistakes(User, Match, Goal) == [
         "the filter of Goal: two of its fields are called userId in the schema. "
         "Rename one; a list is named by lists=, or left out by lists=False.",
@@ -267,7 +267,7 @@ def test_a_field_called_id() -> None:
         id: ID
 
     assert mistakes(Post) == [
-        'Post.id: `id` is the global id of a node. Name the field otherwise: post_id: ID = stored("id").'
+        'Post.id: `id` is the global id of a node. Rename the field: post_id: ID = stored("id").'
     ]
 
 
@@ -324,7 +324,7 @@ def test_a_list_whose_name_is_none() -> None:
         number: int
 
     assert mistakes(Thing) == [
-        "the root: '1st', a list or finder of Thing, is no name of GraphQL. Rename it."
+        "the root: '1st', a list or finder of Thing, is not a valid GraphQL name. Rename it."
     ]
 
 

@@ -67,7 +67,7 @@ def type_name(type_: FieldType) -> str:
 
 
 def field_name(record: RecordType) -> str:
-    """The field at the root that gives one node by its key: `orderItem` for OrderItem."""
+    """The field at the root that gives one node by its key: `bigThing` for BigThing."""
     return camel(snake(record.name))
 
 
@@ -171,7 +171,7 @@ def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
                 )
             )
         elif not _NAME.fullmatch(name):
-            found.append(Mistake("bad-name", what, f"{name} is no name of GraphQL.", "Rename it."))
+            found.append(Mistake("bad-name", what, f"{name} is not a valid GraphQL name.", "Rename it."))
         elif declared.setdefault(name, holder) is not holder:
             found.append(Mistake("name-twice", what, f"two types are called {name}.", "Rename one."))
         else:
@@ -229,7 +229,9 @@ def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
         for name in names:
             if not _NAME.fullmatch(camel(name)):
                 found.append(
-                    Mistake("bad-name", f"{record.name}.{name}", "it is no name of GraphQL.", "Rename it.")
+                    Mistake(
+                        "bad-name", f"{record.name}.{name}", "it is not a valid GraphQL name.", "Rename it."
+                    )
                 )
         if record.is_node:
             keys = {slot.path: camel(record.leaf_name(slot.path)) for slot in record.identity}
@@ -249,7 +251,7 @@ def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
                         "reserved-name",
                         f"{record.name}.{name}",
                         f"`{name}` is a field that every edge of a connection has.",
-                        "Name the field otherwise, with stored() for its attribute.",
+                        "Rename the field, and name its attribute with stored().",
                     )
                 )
         for field in record.fields.values():
@@ -262,7 +264,7 @@ def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
     _look_for_equal("the root", at_root, found)
     for path in (*graph.root_lists, *graph.finders):
         if not _NAME.fullmatch(camel(path.name)):
-            problem = f"{path.name!r}, a list or finder of {path.record.name}, is no name of GraphQL."
+            problem = f"{path.name!r}, a list or finder of {path.record.name}, is not a valid GraphQL name."
             found.append(Mistake("bad-name", "the root", problem, "Rename it."))
 
 
@@ -275,7 +277,7 @@ def _look_for_ids(record: RecordType, found: list[Mistake]) -> None:
                     "field-called-id",
                     f"{record.name}.{name}",
                     "`id` is the global id of a node.",
-                    f'Name the field otherwise: {record.name.lower()}_id: ID = stored("{name}").',
+                    f'Rename the field: {record.name.lower()}_id: ID = stored("{name}").',
                 )
             )
 
@@ -292,7 +294,7 @@ def _look_at_members(record: RecordType, name: str, type_: FieldType, found: lis
                     Mistake(
                         "bad-name",
                         f"{record.name}.{name}",
-                        f"{python.__name__}.{member} is no name of GraphQL.",
+                        f"{python.__name__}.{member} is not a valid GraphQL name.",
                         "Rename it.",
                     )
                 )
@@ -326,7 +328,7 @@ def _look_at_arguments(path: AccessPath, found: list[Mistake]) -> None:
 def _collision(path: AccessPath, where: str, argument: Argument, name: str) -> Mistake:
     alike = [each for each in (*path.required, *path.ranged) if each.slot.path == argument.slot.path]
     problem = f"two of its arguments are called {name}"
-    mend = "Name the field of the key template otherwise, with stored() for its attribute."
+    mend = "Rename the key template's field, and name its attribute with stored()."
     if len(alike) > 1:
         shown = " and ".join(f"{{{each.slot.name}}}" for each in alike)
         problem += f", since one field stands there in two formats, {shown}"
