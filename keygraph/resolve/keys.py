@@ -229,7 +229,8 @@ class KeyResolution:
         for field in record.fields.values():
             if field.attribute == (key.name,):
                 try:
-                    slot = Slot((field.name,), key_text(field.type, is_number=key.type == "N"))
+                    text = key_text(field.type, declared=field.type.written, is_number=key.type == "N")
+                    slot = Slot((field.name,), text)
                 except UnusableFormat:
                     return None
                 return Template((slot,))

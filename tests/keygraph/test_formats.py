@@ -247,3 +247,22 @@ async def test_what_a_key_cannot_say(make_store: MakeStore, asked: str, said: st
     service = Service(build_schema(shelves), store, secret=b"a secret")
     answer = await service.execute(f'{{ shelf(shelfId: "1") {{ {asked} {{ totalCount }} }} }}')
     assert [(e["message"], e["extensions"]["code"]) for e in answer["errors"]] == [(said, "BAD_USER_INPUT")]
+
+
+async def test_an_index_on_an_attribute_in_the_tables_own_way(make_store: MakeStore) -> None:
+    """A list by the attribute would be asked for under a key that no item has."""
+
+    @node("VISIT#{visit_id}")
+    class Visit:
+        visit_id: ID
+        at: datetime = stored("At")
+
+    table = Table("Visits", partition_key="PK", sort_key="SK", indexes=[Index("ByTime", "At", "PK")])
+    own = Graph(table, Visit, formats={datetime: Format(written_compactly, read_compactly)}).check()
+    item = {"PK": "VISIT#1", "SK": "VISIT#1", "At": "20240102030405"}
+    store = await make_store(own.table)
+    await store.send(BatchWrite((item,)))
+    answer = await Service(build_schema(own), store, secret=b"0123456789abcdef").execute(
+        '{ visits(at: "2024-01-02T03:04:05Z") { nodes { visitId at } } }'
+    )
+    assert answer == {"data": {"visits": {"nodes": [{"visitId": "1", "at": "2024-01-02T03:04:05Z"}]}}}
