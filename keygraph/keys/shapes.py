@@ -147,11 +147,11 @@ _Step: TypeAlias = "tuple[Chars | _Border, bool, bool]"
 @cache
 def are_disjoint(one: Shape, other: Shape) -> bool:
     """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
-    return not any(_meet(_walk(units), _walk(others)) for units in one for others in other)
+    return not any(_meet(_automaton(units), _automaton(others)) for units in one for others in other)
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _Automaton:
     """The ways through a key: for each place the characters that lead on from it, and the places that are as good.
 
     The first place is 0, the last one is the end. Values of an enum are ways side by side: there are as many
@@ -169,29 +169,29 @@ class _Walk:
 
 
 @cache
-def _walk(units: tuple[_Unit, ...]) -> _Walk:
-    walk = _Walk([[]], [[]])
+def _automaton(units: tuple[_Unit, ...]) -> _Automaton:
+    automaton = _Automaton([[]], [[]])
     here = 0
     for unit in units:
         ends = []
         for steps in _unit_steps(unit):
             at = here
             for chars, may_be_absent, may_repeat in steps:
-                then = walk.place()
-                walk.ways[at].append((chars, then))
+                then = automaton.place()
+                automaton.ways[at].append((chars, then))
                 if may_repeat:
-                    walk.ways[then].append((chars, then))
+                    automaton.ways[then].append((chars, then))
                 if may_be_absent:
-                    walk.skips[at].append(then)
+                    automaton.skips[at].append(then)
                 at = then
             ends.append(at)
-        here = walk.place()
+        here = automaton.place()
         for end in ends:
-            walk.skips[end].append(here)
-    return walk
+            automaton.skips[end].append(here)
+    return automaton
 
 
-def _meet(one: _Walk, other: _Walk) -> bool:
+def _meet(one: _Automaton, other: _Automaton) -> bool:
     """Whether there is a text that leads through both."""
     end = len(one.ways) - 1, len(other.ways) - 1
     seen = {(0, 0)}

@@ -14,9 +14,9 @@ from typing import Any
 from keygraph.dynamo.conditions import Path
 from keygraph.keys.template import SHARD
 from keygraph.keys.types import (
+    AttributeStyle,
     FieldType,
     UnknownType,
-    Writing,
     decode,
     encode,
     field_type,
@@ -46,12 +46,12 @@ class FieldResolution:
         self,
         types: Mapping[str, RecordType],
         declarations: Mapping[str, Declaration],
-        writing: Writing,
+        style: AttributeStyle,
         mistakes: Mistakes,
     ) -> None:
         self._types = types
         self._declarations = declarations
-        self._writing = writing
+        self._style = style
         self._mistakes = mistakes
 
     def resolve(self) -> None:
@@ -139,7 +139,7 @@ class FieldResolution:
             self._read_end(record, name, parts, optional, description)
             return
         try:
-            type_ = field_type(annotation, self._writing)
+            type_ = field_type(annotation, self._style)
         except UnknownType as error:
             self._mistakes.add(
                 "unknown-type",
@@ -150,7 +150,7 @@ class FieldResolution:
                 breaks=record.name,
             )
             return
-        attribute = own.path if own is not None and own.path else (cased(name, self._writing.case),)
+        attribute = own.path if own is not None and own.path else (cased(name, self._style.case),)
         if own is not None and own.attributes:
             self._mistakes.add(
                 "attributes-of-no-end",
@@ -308,7 +308,7 @@ class FieldResolution:
                 targets = [self._listed(each) for each in union_parts(annotation)]
                 nodes = [target for target in targets if target is not None and target.is_node]
                 if len(nodes) < len(targets) or part != "return":
-                    types.append(field_type(annotation, self._writing))
+                    types.append(field_type(annotation, self._style))
                 else:
                     returned = tuple(nodes)
         except UnknownType as error:

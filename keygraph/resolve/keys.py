@@ -10,7 +10,7 @@ from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Table
 from keygraph.keys.template import FieldPath, Slot, Template
 from keygraph.keys.text import UnusableFormat, key_text
-from keygraph.keys.types import Writing
+from keygraph.keys.types import AttributeStyle
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import Declaration, StoredAs, declaration_of
 from keygraph.model.mistakes import Mistakes
@@ -28,15 +28,15 @@ class KeyResolution:
         table: Table,
         types: Mapping[str, RecordType],
         declarations: Mapping[str, Declaration],
-        writing: Writing,
+        style: AttributeStyle,
         mistakes: Mistakes,
     ) -> None:
         self._table = table
         self._types = types
         self._declarations = declarations
-        self._case = writing.case
+        self._case = style.case
         self._mistakes = mistakes
-        self._templates = TemplateResolution(table, declarations, writing.formats, mistakes)
+        self._templates = TemplateResolution(table, declarations, style.formats, mistakes)
 
     def resolve(self) -> None:
         for record in self._types.values():

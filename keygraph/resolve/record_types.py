@@ -14,7 +14,7 @@ from keygraph.keys.formats import Format
 from keygraph.keys.shapes import are_disjoint, goes_before, is_special_case, shape
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.text import key_text
-from keygraph.keys.types import FieldType, Writing
+from keygraph.keys.types import AttributeStyle, FieldType
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
 from keygraph.model.paths import AccessPath, best, candidates, is_listable
 from keygraph.model.record_keys import IdentityReader, Keys
@@ -50,7 +50,7 @@ class RecordTypes:
         case = self.attribute_case if self.attribute_case in CASES else CASES[0]
         given: Mapping[object, object] = self._formats
         formats = {name: each for name, each in given.items() if isinstance(each, Format)}
-        return Resolution(self.table, self._classes, Writing(case, formats))
+        return Resolution(self.table, self._classes, AttributeStyle(case, formats))
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:

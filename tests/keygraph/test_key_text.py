@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keygraph.keys.text import KeyText, UnusableFormat, key_text
-from keygraph.keys.types import ID, JSON, Long, Moment, Writing, field_type
+from keygraph.keys.types import ID, JSON, AttributeStyle, Long, Moment, field_type
 
 
 class Size(Enum):
@@ -27,7 +27,7 @@ class Step(Enum):
 
 
 def text(annotation: object, format_: str = "") -> KeyText:
-    return key_text(field_type(annotation, Writing("snake")), format_)
+    return key_text(field_type(annotation, AttributeStyle("snake")), format_)
 
 
 # --- Without a format ---------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from keygraph.keys.template import Maybe, Reference, Slot, Template, TemplateError, read_source
 from keygraph.keys.text import key_text
-from keygraph.keys.types import FieldType, Writing, field_type
+from keygraph.keys.types import AttributeStyle, FieldType, field_type
 from tests.keygraph.made_templates import templates, texts
 
 
 def slot(*path: str, type_: object = str, format_: str = "", computed: bool = False) -> Slot:
-    return Slot(path, key_text(field_type(type_, Writing("snake")), format_), computed)
+    return Slot(path, key_text(field_type(type_, AttributeStyle("snake")), format_), computed)
 
 
 USER = slot("user_id")
@@ -121,7 +121,7 @@ def test_a_placeholder_that_repeats_is_one_value() -> None:
 
 def test_one_field_may_stand_in_two_formats() -> None:
     """A key with a month before the day could not be described."""
-    day = field_type(date, Writing("snake"))
+    day = field_type(date, AttributeStyle("snake"))
     template = Template((Slot(("day",), key_text(day, "%Y-%m")), "#", Slot(("day",), key_text(day))))
     assert template.parse("2024-02#2024-02-29") == {"day:%Y-%m": "2024-02", "day": "2024-02-29"}
 

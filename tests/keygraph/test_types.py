@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from keygraph.keys.types import (
     ID,
     JSON,
+    AttributeStyle,
     FieldType,
     Long,
     Moment,
     UnknownType,
-    Writing,
     decode,
     encode,
     field_type,
@@ -69,7 +69,7 @@ class Misspelt:
 
 
 def typed(annotation: object) -> FieldType:
-    return field_type(annotation, Writing("camel"))
+    return field_type(annotation, AttributeStyle("camel"))
 
 
 # --- Annotations --------------------------------------------------------------------------------------
@@ -252,8 +252,8 @@ def test_what_is_none_is_left_out_of_a_map() -> None:
 
 def test_nested_dataclasses_are_stored_in_the_graphs_case() -> None:
     """A map's fields would be looked for under names that the table does not use."""
-    assert decode(field_type(Address, Writing("snake")), {"street_name": "A"}).street_name == "A"
-    assert decode(field_type(Address, Writing("pascal")), {"StreetName": "A"}).street_name == "A"
+    assert decode(field_type(Address, AttributeStyle("snake")), {"street_name": "A"}).street_name == "A"
+    assert decode(field_type(Address, AttributeStyle("pascal")), {"StreetName": "A"}).street_name == "A"
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e-200])

@@ -10,7 +10,7 @@ from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
-from keygraph.keys.types import Writing, field_type, is_optional
+from keygraph.keys.types import AttributeStyle, field_type, is_optional
 from keygraph.model.records import Method, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.schema.definitions import OutputType, ServedField, argument, nullable
@@ -45,7 +45,7 @@ class MethodFields:
 
     def _type(self, annotation: object) -> OutputType:
         annotation, optional = is_optional(annotation)
-        type_ = self._output(field_type(annotation, Writing()))
+        type_ = self._output(field_type(annotation, AttributeStyle()))
         return nullable(type_) if optional else type_
 
     def _shown_arguments(self, method: Method, parameters: Mapping[str, str]) -> list[StrawberryArgument]:
