@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
@@ -48,8 +48,9 @@ class Topic:
     title: str
 
 
+TABLE = Table("Forum", partition_key="PK", sort_key="SK", indexes=[by_name])
 graph = Graph(
-    Table("Forum", partition_key="PK", sort_key="SK", indexes=[by_name]),
+    TABLE,
     Member,
     Post,
     Reading,
@@ -266,3 +267,17 @@ async def test_an_index_on_an_attribute_in_the_tables_own_way(make_store: MakeSt
         '{ visits(at: "2024-01-02T03:04:05Z") { nodes { visitId at } } }'
     )
     assert answer == {"data": {"visits": {"nodes": [{"visitId": "1", "at": "2024-01-02T03:04:05Z"}]}}}
+
+
+def test_a_placeholder_behind_one_in_a_format_of_its_own() -> None:
+    """Dates of any length would be declared next to a name, and a key be read as another date and name."""
+
+    @node("DAY#{day}{name}")
+    class Entry:
+        day: date
+        name: str
+
+    assert not Graph(TABLE, Entry).mistakes
+    formats = {date: Format(date.isoformat, date.fromisoformat)}
+    [mistake] = Graph(TABLE, Entry, formats=formats).mistakes
+    assert "there is no text between {day} and {name}" in mistake.problem

@@ -17,6 +17,7 @@ from keygraph.lists.gather import Together
 from keygraph.lists.placeholders import shown_key
 from keygraph.lists.reading import page_requests
 from keygraph.model.records import RecordType
+from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.plan.arguments import Arguments
 from keygraph_resolvers.plan.cost import CostEstimate
 from keygraph_resolvers.plan.field_plans import FieldPlan
@@ -67,8 +68,8 @@ class _Requests:
             try:
                 sources = named_at_root(context.graph, each, arguments)
             except Exception as error:
-                if not any(f"'{value}'" in str(error) for value in stand_ins.values()):
-                    self._problems[each.key] = str(error)
+                if not any(f"'{value}'" in message_of(error) for value in stand_ins.values()):
+                    self._problems[each.key] = message_of(error)
                 continue
             self._named_types[each.key] = {source.record.name for source in sources}
             if len(sources) == 1:
@@ -123,7 +124,7 @@ class _Requests:
             )
             step.requests = (described_requests(self._graph, requests, times),) if requests else ()
         except Exception as error:
-            step.problem = str(error)
+            step.problem = message_of(error)
 
     def _named(self, shown_list: ShownList, count: int) -> DescribedRequest:
         """How the edges to the nodes that the client names are read."""
