@@ -1,7 +1,7 @@
-"""The graph: what everything that reads or serves a table begins with.
+"""The graph of one table: its record types, what is wrong with them, and the keys of nodes.
 
-A graph is asked: which type is this item of, by which path does this node reach those, what key has the node with
-these fields, may this text be an id at all? The first two it answers as `RecordTypes`; the keys are decided here.
+Everything that reads or serves a table starts from a `Graph`. As `RecordTypes` it knows which type an item has and
+which path leads from one node to others; here it makes keys, and refuses values that make none.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ class Graph(RecordTypes):
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
-        """The text of a range's first or last value, which need not be one that a key can say.
+        """The text of a range's first or last value, which need not be one that a key can hold.
 
-        Raises BadUserInput where no text divides the keys there.
+        Raises BadUserInput where no text separates the keys there.
         """
         text, difference = self._rendered(record, slot, value)
         name = FieldName(record.leaf_name(slot.path))
