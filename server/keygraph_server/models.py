@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keygraph import Graph, ModelError
-from keygraph_resolvers import GraphSchema, build_schema, check
 from keygraph_server.errors import ModelNotLoadedError
+
+if TYPE_CHECKING:
+    from keygraph_resolvers import GraphSchema
 
 _DEFAULT_ATTRIBUTE = "graph"
 _PACKAGES = map(importlib.util.find_spec, ("keygraph", "keygraph_resolvers", "keygraph_server"))
@@ -49,6 +51,8 @@ class Model:
         """The GraphQL schema, derived from the graph where the model brings none."""
         if self.own_schema is not None:
             return self.own_schema
+        from keygraph_resolvers import build_schema
+
         return build_schema(self.graph)
 
     @property
@@ -84,6 +88,9 @@ def load_model(name: str) -> Model:
     The working directory is looked through first. Raises ModelNotLoadedError where the string leads to no model, and
     ModelError with every mistake of the graph.
     """
+    # Imported here, since what needs no model, such as `--help`, starts without GraphQL's libraries.
+    from keygraph_resolvers import GraphSchema, check
+
     module_name, _, attribute = name.partition(":")
     attribute = attribute or _DEFAULT_ATTRIBUTE
     if not all(part.isidentifier() for part in [*module_name.split("."), attribute]):

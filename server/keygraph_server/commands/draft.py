@@ -12,7 +12,6 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import ListTables
 from keygraph.dynamo.table import Table
 from keygraph.tables.sample import sample
-from keygraph_resolvers import check
 from keygraph_server.errors import CommandError
 from keygraph_server.options import StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -35,6 +34,9 @@ def draft(
 
     Reads the table's keys and a sample of its items, in pages from several parts of it at once. Nothing is written.
     """
+    # Imported here, since other commands start without GraphQL's libraries.
+    from keygraph_resolvers import check
+
     settings = read_settings(store=store)
     described, found = asyncio.run(_read(settings, table, items))
     typer.echo(drafted(described, found, check), nl=False)
