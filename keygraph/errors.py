@@ -15,7 +15,7 @@ The codes are those that GraphQL clients see in `extensions.code`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -25,10 +25,24 @@ class KeygraphError(Exception):
     code = "INTERNAL"
 
 
+class FieldName(str):
+    """The name of a field in a message, as the model has it. A server may show it in its own case."""
+
+    __slots__ = ()
+
+
 class BadUserInput(KeygraphError):
-    """An argument that cannot be used."""
+    """An argument that cannot be used. Its message is made of parts, of which some may be names of fields."""
 
     code = "BAD_USER_INPUT"
+
+    def __init__(self, *parts: str) -> None:
+        self.parts = parts
+        super().__init__("".join(parts))
+
+    def message(self, shown: Callable[[str], str]) -> str:
+        """The message with the names of fields as `shown` writes them."""
+        return "".join(shown(part) if isinstance(part, FieldName) else part for part in self.parts)
 
 
 class CorruptItem(KeygraphError):

@@ -1,7 +1,7 @@
-"""The graph: what everything that reads or serves a table begins with.
+"""The graph of one table: its record types, what is wrong with them, and the keys of nodes.
 
-A graph is asked: which type is this item of, by which path does this node reach those, what key has the node with
-these fields, may this text be an id at all? The first two it answers as a `Model`; the keys are decided here.
+Everything that reads or serves a table starts from a `Graph`. As `RecordTypes` it knows which type an item has and
+which path leads from one node to others; here it makes keys, and refuses values that make none.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ from functools import cached_property
 
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
-from keygraph.check.naming import name_mistakes
 from keygraph.check.table import table_mistakes
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.dynamo.table import Key
-from keygraph.errors import BadUserInput, Mistake, ModelError
-from keygraph.keys.shapes import are_disjoint, is_special_case, shape
-from keygraph.keys.template import Slot, Template
-from keygraph.keys.union import NodeText, in_use
-from keygraph.model.records import Keys, RecordType
-from keygraph.names import camel
-from keygraph.resolve.model import Model
+from keygraph.errors import BadUserInput, FieldName, Mistake, ModelError
+from keygraph.keys.template import Slot
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import RecordType
 from keygraph.resolve.options import graph_option_mistakes
+from keygraph.resolve.record_types import RecordTypes
+from keygraph.resolve.rivals import Rivals
 
 
-class Graph(Model):
+class Graph(RecordTypes):
     """The record types that live in one table.
 
     `Graph(table, *types, attribute_case="snake", type_attribute=None, formats={})`: the case ("snake", "camel" or
@@ -38,21 +36,26 @@ class Graph(Model):
 
     def check(self) -> Graph:
         """The graph itself. Raises ModelError, with every mistake of the declaration, where it has any."""
-        if self._mistakes:
-            raise ModelError(self._mistakes)
+        if self.mistakes:
+            raise ModelError(self.mistakes)
         return self
 
     @cached_property
-    def _mistakes(self) -> list[Mistake]:
+    def mistakes(self) -> list[Mistake]:
+        """Everything that is wrong with the declaration. The names of a schema are checked by who makes one."""
         found = list(self.resolution.mistakes.found)
         found += table_mistakes(self.table)
         if not self.types and not found:
-            found.append(Mistake("no-types", "the graph", "it lists no types.", "Graph(table, User, …)"))
+            found.append(Mistake("no-types", "the graph", "it has no types.", "Graph(table, User, …)"))
         found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
         found += counterpart_mistakes(self)
-        return found + graph_mistakes(self) + name_mistakes(self)
+        return found + graph_mistakes(self)
 
     # --- Keys -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _rivals(self) -> Rivals:
+        return Rivals(self.types)
 
     def identity(self, record: RecordType, values: Mapping[str, object]) -> tuple[str, ...]:
         """The identity of a node or edge with those key fields, by argument name.
@@ -65,7 +68,7 @@ class Graph(Model):
             value = values[name]
             text = "" if value is None else self.text_of(record, slot, value)
             if value is not None and not text:
-                raise BadUserInput(f"{camel(name)} of {record.name}: it is empty")
+                raise BadUserInput(FieldName(name), f" of {record.name}: it is empty")
             texts.append(text)
         identity = tuple(texts)
         self.check_identity(record, identity)
@@ -75,25 +78,25 @@ class Graph(Model):
         """The text of a value in a slot. Raises BadUserInput where it has none, or one that says another value."""
         text, difference = self._rendered(record, slot, value)
         if difference:
-            name = camel(record.leaf_name(slot.path))
-            raise BadUserInput(f"{name} of {record.name}: its key would say another value")
+            name = FieldName(record.leaf_name(slot.path))
+            raise BadUserInput(name, f" of {record.name}: its key would say another value")
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
-        """The text of a range's first or last value, which need not be one that a key can say.
+        """The text of a range's first or last value, which need not be one that a key can hold.
 
-        Raises BadUserInput where no text divides the keys there.
+        Raises BadUserInput where no text separates the keys there.
         """
         text, difference = self._rendered(record, slot, value)
-        name = camel(record.leaf_name(slot.path))
+        name = FieldName(record.leaf_name(slot.path))
         if not slot.text.has_order(text):
-            raise BadUserInput(f"{name} of {record.name}: negative numbers do not stand in order in its key")
+            raise BadUserInput(name, f" of {record.name}: negative numbers do not stand in order in its key")
         if difference < 0 and is_low:
             # The smallest text above the one that was rounded down.
             return f"{text}\0"
         if difference > 0 and not is_low:
             raise BadUserInput(
-                f"{name} of {record.name}: it says more than its key can; leave out the last digits"
+                name, f" of {record.name}: it says more than its key can; leave out the last digits"
             )
         return text
 
@@ -103,8 +106,8 @@ class Graph(Model):
             text = slot.text.render(value)
             return text, 0 if slot.lossy else slot.text.difference(text, value)
         except (ValueError, TypeError, AttributeError, OverflowError):
-            name = camel(record.leaf_name(slot.path))
-            raise BadUserInput(f"{name} cannot stand in a key of {record.name}") from None
+            name = FieldName(record.leaf_name(slot.path))
+            raise BadUserInput(name, f" cannot stand in a key of {record.name}") from None
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
@@ -116,8 +119,8 @@ class Graph(Model):
             return
         key = [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
         item = {a.name: a.value(text) for a, text in zip(keys.attributes, key, strict=True)}
-        for rival in self._whole_rivals(record, texts):
-            if rival.accepts(item):
+        for rival in self._rivals.records(record, texts):
+            if rival.read_identity(item) is not None:
                 raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
 
     def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:
@@ -137,30 +140,15 @@ class Graph(Model):
         """
         template = keys.templates[number]
         key = template.render(texts)
-        if key and key.isascii() and len(key) <= KEY_BYTES[number] and self._is_certain(keys, number):
+        if key and key.isascii() and len(key) <= KEY_BYTES[number] and self._rivals.has_none(keys, number):
             return key
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
             slots = [slot for slot in template.slots if not slot.is_shard]
-            names = ", ".join(camel(record.leaf_name(slot.path)) for slot in slots)
-            raise BadUserInput(f"{names or 'the key'} of {record.name}: {problem}")
+            names = [FieldName(record.leaf_name(slot.path)) for slot in slots]
+            shown = [part for name in names for part in (", ", name)][1:] or ["the key"]
+            raise BadUserInput(*shown, f" of {record.name}: {problem}")
         return key
-
-    def _is_certain(self, keys: Keys, number: int) -> bool:
-        """Whether every key there that is neither empty nor too long parses back, and is of no other shape."""
-        found = self._certain_found.get((keys, number))
-        if found is None:
-            template = keys.templates[number]
-            found = self._certain_found[keys, number] = (
-                (template.says_any_text or not template.slots)
-                and not any(isinstance(slot.text, NodeText) for slot in keys.slots)
-                and not self._rivals(keys, number, {})
-            )
-        return found
-
-    @cached_property
-    def _certain_found(self) -> dict[tuple[Keys, int], bool]:
-        return {}
 
     def _problem(
         self, record: RecordType, keys: Keys, number: int, key: str | None, texts: Mapping[str, str | None]
@@ -177,58 +165,10 @@ class Graph(Model):
         wanted = {slot.name: texts[slot.name] for slot in template.slots if texts.get(slot.name) is not None}
         if template.parse(key) != wanted:
             return "it would be read back as something else"
-        for rival in self._rivals(keys, number, texts):
+        for rival in self._rivals.templates(keys, number, texts):
             if rival.parse(key) is not None:
                 return f'it would be a key of another shape, "{rival}"'
         return None
-
-    def _rivals(self, keys: Keys, number: int, texts: Mapping[str, str | None]) -> tuple[Template, ...]:
-        """The shapes that the key attribute has elsewhere and of which the template is no special case."""
-        own = in_use(keys.templates[: number + 1], texts)
-        place = (keys.index_name, own)
-        if place not in self._rivals_found:
-            self._rivals_found[place] = self._find_rivals(keys, own)
-        return self._rivals_found[place]
-
-    @cached_property
-    def _rivals_found(self) -> dict[tuple[str | None, tuple[Template, ...]], tuple[Template, ...]]:
-        return {}
-
-    def _whole_rivals(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
-        """The types of which a key of this one can be, as the edge from a node to itself has the node's own."""
-        templates = in_use(record.table_keys.templates, texts)
-        place = (record.name, templates)
-        if place not in self._whole_rivals_found:
-            own = shape(*templates)
-            self._whole_rivals_found[place] = [
-                other
-                for other in self.types.values()
-                if other is not record and not other.is_virtual and not record.is_virtual
-                for theirs in [shape(*other.table_keys.templates)]
-                if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
-            ]
-        return self._whole_rivals_found[place]
-
-    @cached_property
-    def _whole_rivals_found(self) -> dict[tuple[str, tuple[Template, ...]], list[RecordType]]:
-        return {}
-
-    def _find_rivals(self, keys: Keys, templates: tuple[Template, ...]) -> tuple[Template, ...]:
-        number = len(templates) - 1
-        attribute = keys.attributes[number].name
-        own, own_partition = shape(templates[number]), shape(templates[0])
-        rivals: dict[Template, None] = {}
-        for other in self.types.values():
-            if other.is_virtual:
-                continue
-            for others in other.keys.values():
-                for key, template in zip(others.attributes, others.templates, strict=False):
-                    if key.name != attribute or is_special_case(own, shape(template)):
-                        continue
-                    is_elsewhere = number == 1 and are_disjoint(own_partition, shape(others.partition))
-                    if not is_elsewhere and not are_disjoint(own, shape(template)):
-                        rivals[template] = None
-        return tuple(rivals)
 
 
 def _texts(record: RecordType, identity: Iterable[str]) -> dict[str, str | None]:

@@ -1,4 +1,4 @@
-"""How names are written: attribute cases, GraphQL names, plurals."""
+"""How names are written: attribute cases and plurals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def snake(name: str) -> str:
 
 
 def camel(name: str) -> str:
-    """`user_id` as `userId`: GraphQL's fields and arguments."""
+    """`user_id` as `userId`."""
     first, *rest = words(name) or [name]
     return first + "".join(word.capitalize() for word in rest)
 
 
 def pascal(name: str) -> str:
-    """`order_items` as `OrderItems`: GraphQL's types."""
+    """`order_items` as `OrderItems`."""
     return "".join(word[0].upper() + word[1:] for word in words(name))
 
 

@@ -19,7 +19,7 @@ PUBLIC = {
         # What can go wrong.
         *("KeygraphError", "ModelError", "BadUserInput", "CorruptItem", "Format", "StoreError"),
     },
-    "keygraph_resolvers": {"GraphSchema", "Service", "build_schema"},
+    "keygraph_resolvers": {"GraphSchema", "Service", "build_schema", "check"},
     "keygraph_server": set(),
     "keygraph_examples": set(),
 }

@@ -59,9 +59,8 @@ from keygraph.dynamo.table import Key, KeyValue
 from keygraph.keys.template import Template
 from keygraph.lists.listing import NeighbourList, bind
 from keygraph.lists.ranges import Span, beginning_with
-from keygraph.model.members import End
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import (
@@ -230,10 +229,10 @@ class _Walk:
                 case ListOf(path) | OnlyOf(path):
                     self._list(path, found.identity, node, definition)
                 case NodeAt(end) if end.name in record.key_fields:
-                    self._end(end, record.identity_end(found.identity, end), node)
+                    self._end(end, record.end_reader(end)(found.identity), node)
                 case FarNode(path) if path.far_end in record.key_fields:
                     end = record.ends[path.far_end]
-                    self._end(end, record.identity_end(found.identity, end), node)
+                    self._end(end, record.end_reader(end)(found.identity), node)
 
     def _told_by_item(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
         """Goes on with what stands in the object's item alone: ends that are attributes."""
@@ -381,7 +380,7 @@ class _Walk:
         items: list[Item],
     ) -> None:
         for item in items:
-            self._whole(_Object(type_, record, record.identity_of(item)), item, selected)
+            self._whole(_Object(type_, record, record.read_identity(item) or ()), item, selected)
 
 
 def _ranges_between(

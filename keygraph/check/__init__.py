@@ -1,4 +1,4 @@
-"""What can be wrong with a graph: each module looks at one part of it and yields the mistakes.
+"""Checks of a graph: each module checks one part of it and yields the mistakes.
 
-Only `keygraph.graph` enters; `Graph.check()` raises all mistakes at once.
+Only `keygraph.graph` imports these modules; `Graph.check()` raises all mistakes at once.
 """

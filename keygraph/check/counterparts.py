@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from keygraph.errors import Mistake
 from keygraph.model.counterparts import Correspondence, is_one_attribute, matched_ends
 from keygraph.model.records import RecordType
-from keygraph.resolve.model import Model
+from keygraph.resolve.record_types import RecordTypes
 
 
-def counterpart_mistakes(model: Model) -> Iterator[Mistake]:
+def counterpart_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     """Every mistake of `mirror=` and `counterpart=`."""
     for record in model.types.values():
         if record.kind != "edge":
@@ -28,7 +28,7 @@ def counterpart_mistakes(model: Model) -> Iterator[Mistake]:
             yield from _of_counterpart(model, record, record.counterpart)
 
 
-def _of_mirror(model: Model, record: RecordType) -> Iterator[Mistake]:
+def _of_mirror(model: RecordTypes, record: RecordType) -> Iterator[Mistake]:
     if record.counterpart:
         yield Mistake(
             "mirror",
@@ -50,7 +50,7 @@ def _of_mirror(model: Model, record: RecordType) -> Iterator[Mistake]:
         yield Mistake(
             "mirror",
             record.name,
-            f"{first.name} and {second.name} are stored in the same attributes, so that its key is the same in "
+            f"{first.name} and {second.name} are stored in the same attributes, so its key is the same in "
             "both orders.",
             "Give each end attributes of its own: stored().",
         )
@@ -64,7 +64,7 @@ def _of_mirror(model: Model, record: RecordType) -> Iterator[Mistake]:
         )
 
 
-def _of_counterpart(model: Model, record: RecordType, name: str) -> Iterator[Mistake]:
+def _of_counterpart(model: RecordTypes, record: RecordType, name: str) -> Iterator[Mistake]:
     def mistake(problem: str, mend: str) -> Mistake:
         return Mistake("counterpart", record.name, problem, mend)
 
@@ -90,14 +90,14 @@ def _of_counterpart(model: Model, record: RecordType, name: str) -> Iterator[Mis
     if other.counterpart not in (None, record.name):
         yield mistake(
             f"its counterpart {name} has another one, {other.counterpart}.",
-            "Counterparts go by twos: let both name each other.",
+            "Counterparts come in pairs: let both name each other.",
         )
         return
     rivals = [each.name for each in model.types.values() if each.counterpart == name and each is not record]
     if rivals:
         yield mistake(
             f"{name} is the counterpart of {', '.join(rivals)} too.",
-            "Counterparts go by twos: leave one out.",
+            "Counterparts come in pairs: leave one out.",
         )
         return
     if matched_ends(record, other) is None:
@@ -132,7 +132,7 @@ def _of_types(found: Correspondence) -> Iterator[Mistake]:
             "counterpart",
             f"{found.one.name}.{field}",
             f"it is of type {mine} here and of type {theirs} in its counterpart {found.other.name}.",
-            "Declare it alike in both, or name one of them otherwise.",
+            "Declare the same type in both, or rename one of them.",
         )
 
 

@@ -8,13 +8,12 @@ from itertools import combinations
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.shapes import are_disjoint, goes_before, shape
-from keygraph.model.members import DeclaredList
 from keygraph.model.paths import AccessPath, stands_beside
-from keygraph.model.records import RecordType
-from keygraph.resolve.model import Model
+from keygraph.model.records import DeclaredList, RecordType
+from keygraph.resolve.record_types import RecordTypes
 
 
-def graph_mistakes(model: Model) -> list[Mistake]:
+def graph_mistakes(model: RecordTypes) -> list[Mistake]:
     """Every mistake of the kinds of this module."""
     return [
         *_lists_without_one_path(model),
@@ -28,7 +27,7 @@ def graph_mistakes(model: Model) -> list[Mistake]:
     ]
 
 
-def _lists_without_one_path(model: Model) -> Iterator[Mistake]:
+def _lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
     for (owner, name), paths in model.list_candidates.items():
         record = model.types[owner]
         if not paths:
@@ -91,7 +90,7 @@ def _are_told_apart(one: RecordType, other: RecordType) -> bool:
     return goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs)
 
 
-def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
+def _types_not_told_apart(model: RecordTypes) -> Iterator[Mistake]:
     for value, group in model.types_by_value.items():
         declared = [record for record in model.types.values() if record in group]
         for one, other in combinations(declared, 2):
@@ -100,13 +99,13 @@ def _types_not_told_apart(model: Model) -> Iterator[Mistake]:
                 yield Mistake(
                     "not-told-apart",
                     one.name,
-                    f"its items cannot be told from those of {other.name}: they {said}, and a key can be of both "
+                    f"its items cannot be distinguished from those of {other.name}: they {said}, and a key can be of both "
                     f"({one.table_keys} and {other.table_keys}).",
                     "Give one of them a type value or a literal prefix of its own.",
                 )
 
 
-def _members_without_item(model: Model) -> Iterator[Mistake]:
+def _members_without_item(model: RecordTypes) -> Iterator[Mistake]:
     """Members of a union with keys alike, which only reading tells apart, of which the table holds no item."""
     for record in model.types.values():
         for end in record.ends.values():
@@ -122,7 +121,7 @@ def _members_without_item(model: Model) -> Iterator[Mistake]:
                     )
 
 
-def _types_not_projected(model: Model) -> Iterator[Mistake]:
+def _types_not_projected(model: RecordTypes) -> Iterator[Mistake]:
     """Lists in an index that lacks the type attribute, where keys alone do not tell the items apart."""
     attribute = model.type_attribute
     for path in model.paths:
@@ -139,7 +138,7 @@ def _types_not_projected(model: Model) -> Iterator[Mistake]:
                 )
 
 
-def _fields_without_item(model: Model) -> Iterator[Mistake]:
+def _fields_without_item(model: RecordTypes) -> Iterator[Mistake]:
     for record in model.types.values():
         if not record.is_virtual:
             continue
@@ -148,12 +147,12 @@ def _fields_without_item(model: Model) -> Iterator[Mistake]:
                 yield Mistake(
                     "virtual-field",
                     f"{record.name}.{name}",
-                    "no item holds it, and the key does not tell it.",
-                    "Put it into the key template, or leave it out.",
+                    "no item holds it, and it is not in the key.",
+                    "Add it to the key template, or remove it.",
                 )
 
 
-def _lists_twice(model: Model) -> Iterator[Mistake]:
+def _lists_twice(model: RecordTypes) -> Iterator[Mistake]:
     """Two lists of a mirrored edge that are meant to be its two directions: it has none."""
     found: dict[tuple[str, str, str | None], AccessPath] = {}
     for path in model.node_lists.values():
@@ -170,14 +169,14 @@ def _lists_twice(model: Model) -> Iterator[Mistake]:
             )
 
 
-def _gathers_nothing(model: Model) -> Iterator[Mistake]:
+def _gathers_nothing(model: RecordTypes) -> Iterator[Mistake]:
     for record in model.types.values():
         if not record.gathers:
             continue
         if record.is_virtual:
-            why = "no item stands for it, so that there is nothing to read its lists with."
+            why = "it has no item that could be read with its lists."
         elif record.table_keys.shards:
-            why = "it is spread over shards, and does not stand in its lists' partition."
+            why = "it is spread over shards and so is not in the partition of its lists."
         elif not any(stands_beside(path) for path in model.node_lists.values() if path.owner is record):
             why = "none of its lists reads its own partition of the table."
         else:
@@ -185,7 +184,7 @@ def _gathers_nothing(model: Model) -> Iterator[Mistake]:
         yield Mistake("gather", record.name, f"gather=True, and {why}", "Leave gather=True out.")
 
 
-def _keys_too_long(model: Model) -> Iterator[Mistake]:
+def _keys_too_long(model: RecordTypes) -> Iterator[Mistake]:
     """Keys of which the literal text alone is longer than any that DynamoDB takes."""
     for record in model.types.values():
         for keys in record.keys.values():

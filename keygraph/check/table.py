@@ -56,7 +56,7 @@ def _names_refused(what: str, keyed: Table | Index) -> Iterator[Mistake]:
         yield Mistake(
             "bad-name",
             keyed.name or what,
-            f"{keyed.name!r} is no name of {what}.",
+            f"{keyed.name!r} is not a name for {what}.",
             "It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
         )
     for key in keyed.keys:
@@ -64,14 +64,14 @@ def _names_refused(what: str, keyed: Table | Index) -> Iterator[Mistake]:
             yield Mistake(
                 "bad-name",
                 keyed.name,
-                f"{key.name!r} is no name of a key attribute.",
+                f"{key.name!r} is not a key attribute's name.",
                 f"It has 1 to {KEY_NAME_BYTES} bytes.",
             )
         if key.type not in _KEY_TYPES:
             yield Mistake(
                 "key-type",
                 keyed.name,
-                f"{key.type!r} is no type of a key ({key.name}).",
+                f"{key.type!r} is not a key type ({key.name}).",
                 'It is "S" for text, "N" for a number or "B" for bytes.',
             )
 
@@ -124,7 +124,7 @@ def _projection_mistakes(index: Index) -> Iterator[Mistake]:
         return
     if not index.projection:
         yield Mistake(
-            "projection", index.name, "its projection names no attribute.", 'Say projection="KEYS_ONLY".'
+            "projection", index.name, "its projection names no attribute.", 'Use projection="KEYS_ONLY".'
         )
     names = index.projection
     for name in dict.fromkeys(name for name in names if not name or names.count(name) > 1):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from keygraph.draft.fields import Guess
 from keygraph.draft.kinds import Kinds
@@ -22,21 +22,25 @@ from keygraph.draft.types import Drafter
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.errors import Mistake
+from keygraph.graph import Graph
 
 _EXAMPLES = 10
 _TRIES = 200
 
 
-def draft(table: Table, items: Sequence[Item]) -> str:
-    """The text of a model file for the table, of which these are some items."""
+def draft(table: Table, items: Sequence[Item], check: Callable[[Graph], object] = Graph.check) -> str:
+    """The text of a model file for the table, of which these are some items.
+
+    `check` raises ModelError for a graph with mistakes; what serves graphs may have further rules for their names.
+    """
     kinds = Kinds(table, items)
     drafted = Draft(table, Drafter(kinds).types or [_unknown(table)], kinds.type_attribute, len(items))
     with tried(written(drafted)) as graph:
         name_root_lists(drafted, graph)
-    _mend(drafted)
+    _mend(drafted, check)
     with tried(written(drafted)) as graph:
         add_lists(drafted, graph)
-    _mend(drafted)
+    _mend(drafted, check)
     with tried(written(drafted)) as graph:
         refused = [(item, reason) for item in items if (reason := why_not_read(graph, item)) is not None]
     return written(drafted, _notes(table, refused))
@@ -60,12 +64,12 @@ _ANNOTATIONS = {"S": "ID", "N": "int", "B": "bytes"}
 # --- Mistakes -----------------------------------------------------------------------------------------
 
 
-def _mend(drafted: Draft) -> None:
+def _mend(drafted: Draft, check: Callable[[Graph], object]) -> None:
     """Takes back what the draft cannot say without mistakes, the least first, with a doubt that tells why."""
     tries: Counter[str] = Counter()
     for _ in range(_TRIES):
         with tried(written(drafted)) as graph:
-            found = mistakes_of(graph)
+            found = mistakes_of(graph, check)
         if not found:
             return
         _take_back(drafted, found[0], tries)

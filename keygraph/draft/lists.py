@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from keygraph.check.naming import field_name as root_name
 from keygraph.draft.names import Names, field_name, variable_name
 from keygraph.draft.parts import DraftList, DraftType
 from keygraph.draft.text import Draft
@@ -72,7 +71,7 @@ def name_root_lists(draft: Draft, graph: Graph) -> None:
     """Names the lists at the root of which two would have one name."""
     types = {type_.name: type_ for type_ in draft.types}
     names = Names()
-    for reserved in ("node", "nodes", *(root_name(record) for record in graph.nodes)):
+    for reserved in ("node", "nodes", *(snake(record.name) for record in graph.nodes)):
         names.take(reserved)
     for path in graph.root_lists:
         if names.is_free(path.name):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import re
 
-from keygraph.check.naming import EDGE_FIELDS, LIST_ARGUMENTS, RESERVED_TYPES
 from keygraph.names import camel, pascal, snake, words
 
 _DECLARATION = frozenset(
@@ -16,7 +15,17 @@ _DECLARATION = frozenset(
 )
 """What a model file means by these names."""
 _CLASSES = frozenset(["Graph", "Index", "Table", "Many", "One", "Enum", "Format"])
-_TAKEN = frozenset(["id", "shard", *LIST_ARGUMENTS, *EDGE_FIELDS])
+TAKEN_FIELDS = frozenset(
+    ["id", "shard", "first", "after", "last", "before", "direction", "where", "to", "cursor", "node"]
+)
+"""What a server may call fields and arguments of its own."""
+TAKEN_TYPES = frozenset(
+    [
+        *("Query", "Mutation", "Subscription", "Node", "PageInfo", "SortDirection", "String", "Int", "Float"),
+        *("Boolean", "ID", "Long", "Decimal", "DateTime", "Date", "Base64", "JSON"),
+    ]
+)
+"""What a server may call types of its own."""
 _FIELD_LETTERS, _TYPE_LETTERS = 30, 36
 """Longer names are cut, so that a list of such a type is one line."""
 _ENDINGS = ("Connection", "Condition", "Edge", "Where", "Range", "Equals")
@@ -42,7 +51,7 @@ def field_name(name: str, owner: str) -> str:
         found = f"field_{found}"
     if found == "id":
         found = f"{snake(owner)}_id"
-    if found in _TAKEN:
+    if found in TAKEN_FIELDS:
         found = f"{found}_value"
     return f"{found}_" if _means_something(found) or found == "l" else found
 
@@ -66,7 +75,7 @@ def type_name(name: str) -> str:
         found = found.capitalize()
     if found[0].isdigit():
         found = f"Item{found}"
-    is_taken = found in RESERVED_TYPES | _CLASSES or keyword.iskeyword(found)
+    is_taken = found in TAKEN_TYPES | _CLASSES or keyword.iskeyword(found)
     return f"{found}Item" if is_taken or found.endswith(_ENDINGS) else found
 
 

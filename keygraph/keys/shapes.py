@@ -7,7 +7,7 @@ of a shape stand (`stretches`)? By that siblings are left out of what is read.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -15,12 +15,12 @@ from typing import TypeAlias, cast
 
 from keygraph.dynamo.order import text_after_all
 from keygraph.keys.template import Slot, Template, Token, is_certain
-from keygraph.keys.text import KeyText
+from keygraph.keys.text import Chars, KeyText
 from keygraph.keys.union import written_out
 
 
 @dataclass(frozen=True)
-class Hole:
+class Wildcard:
     """A placeholder in a shape; equal labels stand for equal text."""
 
     label: str
@@ -32,10 +32,10 @@ class _Border:
 
 
 _BORDER = _Border()
-_Unit: TypeAlias = "str | Hole | _Border"
+_Unit: TypeAlias = "str | Wildcard | _Border"
 Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
 """The alternatives of a shape (an optional part makes two, a union one for each member's key), each a sequence of
-characters and holes."""
+characters and wildcards."""
 
 
 @cache
@@ -66,7 +66,7 @@ def _units(tokens: tuple[Token, ...]) -> list[tuple[_Unit, ...]]:
         if isinstance(token, str):
             added = [tuple(token)]
         elif isinstance(token, Slot):
-            added = [(Hole(token.name, token.text),)]
+            added = [(Wildcard(token.name, token.text),)]
         elif is_certain(token, tokens):
             added = _units(token.tokens)
         else:
@@ -93,13 +93,13 @@ def _covers(
     j: int,
     bound: dict[str, tuple[_Unit, ...]],
 ) -> bool:
-    while i < len(wide) and not isinstance(wide[i], Hole):
+    while i < len(wide) and not isinstance(wide[i], Wildcard):
         if j == len(narrow) or narrow[j] != wide[i]:
             return False
         i, j = i + 1, j + 1
     if i == len(wide):
         return j == len(narrow)
-    unit = cast(Hole, wide[i])
+    unit = cast(Wildcard, wide[i])
     if unit.label in bound:
         same = bound[unit.label]
         return narrow[j : j + len(same)] == same and _covers(wide, i + 1, narrow, j + len(same), bound)
@@ -119,18 +119,7 @@ def _is_within(part: tuple[_Unit, ...], text: KeyText) -> bool:
     if len(literal) == len(part):
         return text.accepts(literal)
     [only] = part if len(part) == 1 else (None,)
-    return isinstance(only, Hole) and _is_narrower(only.text, text)
-
-
-def _is_narrower(narrow: KeyText, wide: KeyText) -> bool:
-    if narrow == wide or wide.type.is_text:
-        return True
-    if narrow.choices:
-        return all(wide.accepts(choice) for choice in narrow.choices)
-    if narrow.format or wide.format or narrow.declared or wide.declared:
-        return False
-    order = {("int", "long"), ("long", "int"), ("int", "decimal"), ("long", "decimal"), ("date", "datetime")}
-    return (narrow.type.kind, wide.type.kind) in order
+    return isinstance(only, Wildcard) and text.covers(only.text)
 
 
 def goes_before(special: Shape, general: Shape) -> bool:
@@ -151,28 +140,25 @@ def goes_before(special: Shape, general: Shape) -> bool:
 
 # --- Disjoint shapes ----------------------------------------------------------------------------------
 
-_DIGITS = frozenset("0123456789")
-_Chars: TypeAlias = "frozenset[str] | None"
-"""The characters that a step of a key may be; None is any."""
-_Step: TypeAlias = "tuple[_Chars | _Border, bool, bool]"
+_Step: TypeAlias = "tuple[Chars | _Border, bool, bool]"
 """Characters, whether they may be absent, whether they may repeat."""
 
 
 @cache
 def are_disjoint(one: Shape, other: Shape) -> bool:
     """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
-    return not any(_meet(_walk(units), _walk(others)) for units in one for others in other)
+    return not any(_meet(_automaton(units), _automaton(others)) for units in one for others in other)
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _Automaton:
     """The ways through a key: for each place the characters that lead on from it, and the places that are as good.
 
     The first place is 0, the last one is the end. Values of an enum are ways side by side: there are as many
     places as characters, where writing out every key would take the product of all enums.
     """
 
-    ways: list[list[tuple[_Chars | _Border, int]]]
+    ways: list[list[tuple[Chars | _Border, int]]]
     skips: list[list[int]]
 
     def place(self) -> int:
@@ -183,29 +169,29 @@ class _Walk:
 
 
 @cache
-def _walk(units: tuple[_Unit, ...]) -> _Walk:
-    walk = _Walk([[]], [[]])
+def _automaton(units: tuple[_Unit, ...]) -> _Automaton:
+    automaton = _Automaton([[]], [[]])
     here = 0
     for unit in units:
         ends = []
         for steps in _unit_steps(unit):
             at = here
             for chars, may_be_absent, may_repeat in steps:
-                then = walk.place()
-                walk.ways[at].append((chars, then))
+                then = automaton.place()
+                automaton.ways[at].append((chars, then))
                 if may_repeat:
-                    walk.ways[then].append((chars, then))
+                    automaton.ways[then].append((chars, then))
                 if may_be_absent:
-                    walk.skips[at].append(then)
+                    automaton.skips[at].append(then)
                 at = then
             ends.append(at)
-        here = walk.place()
+        here = automaton.place()
         for end in ends:
-            walk.skips[end].append(here)
-    return walk
+            automaton.skips[end].append(here)
+    return automaton
 
 
-def _meet(one: _Walk, other: _Walk) -> bool:
+def _meet(one: _Automaton, other: _Automaton) -> bool:
     """Whether there is a text that leads through both."""
     end = len(one.ways) - 1, len(other.ways) - 1
     seen = {(0, 0)}
@@ -228,49 +214,23 @@ def _meet(one: _Walk, other: _Walk) -> bool:
     return False
 
 
-def _unit_steps(unit: _Unit) -> list[list[_Step]]:
+def _unit_steps(unit: _Unit) -> Sequence[Sequence[_Step]]:
     """The ways in which a part of a key can be written."""
     if isinstance(unit, str):
         return [[(frozenset(unit), False, False)]]
-    if isinstance(unit, Hole):
-        return _hole_steps(unit.text)
+    if isinstance(unit, Wildcard):
+        return unit.text.char_steps
     return [[(unit, False, False)]]
 
 
 def _step_alternatives(units: tuple[_Unit, ...]) -> list[list[_Step]]:
     alternatives: list[list[_Step]] = [[]]
     for unit in units:
-        alternatives = [steps + more for steps in alternatives for more in _unit_steps(unit)]
+        alternatives = [[*steps, *more] for steps in alternatives for more in _unit_steps(unit)]
     return alternatives
 
 
-def _hole_steps(text: KeyText) -> list[list[_Step]]:
-    kind = text.type.kind
-    if text.declared is not None:
-        return [[(None, False, True)]]
-    if text.choices:
-        return [[(frozenset(char), False, False) for char in choice] for choice in text.choices]
-    digit: _Step = (_DIGITS, False, False)
-    match kind:
-        case "boolean":
-            return [[(frozenset(char), False, False) for char in word] for word in ("true", "false")]
-        case "int" | "long":
-            padded = re.fullmatch(r"0([1-9][0-9]*)d?", text.format)
-            least = int(padded[1]) if padded else 1
-            return [
-                [*sign, *([digit] * (least - len(sign) if padded else least)), (_DIGITS, True, True)]
-                for sign in ([], [(frozenset("-"), False, False)])
-            ]
-        case "decimal" | "float":
-            return [[(frozenset("-0123456789"), False, False), (frozenset("0123456789.eE+-"), True, True)]]
-        case "date" | "datetime" if not text.format:
-            dash: _Step = (frozenset("-"), False, False)
-            day: list[_Step] = [*[digit] * 4, dash, digit, digit, dash, digit, digit]
-            return [day] if kind == "date" else [[*day, (frozenset("0123456789T :.+-Z"), True, True)]]
-    return [[(None, False, True)]]
-
-
-def _share(one: _Chars | _Border, other: _Chars | _Border) -> bool:
+def _share(one: Chars | _Border, other: Chars | _Border) -> bool:
     if isinstance(one, _Border) or isinstance(other, _Border):
         return one is other
     return one is None or other is None or bool(one & other)
@@ -328,14 +288,14 @@ def _stretch(units: tuple[_Unit, ...], steps: list[_Step], states: set[int], tex
         [char] = every
         text += char
         states = _advanced(steps, states, char)
-    holes = [unit for unit in units if isinstance(unit, Hole)]
+    wildcards = [unit for unit in units if isinstance(unit, Wildcard)]
     if not chars:
-        is_filled = not holes or (len(holes) == 1 and holes[0].text.takes_any_text)
+        is_filled = not wildcards or (len(wildcards) == 1 and wildcards[0].text.takes_any_text)
         return Stretch(text, text, text + "\0", is_filled)
     if len(known) == len(chars):
         low = text if can_end else text + min(every)
         return Stretch(text, low, text_after_all(text + max(every)), is_filled=False)
-    is_open = len(holes) == 1 and holes[0] is units[-1] and holes[0].text.takes_any_text
+    is_open = len(wildcards) == 1 and wildcards[0] is units[-1] and wildcards[0].text.takes_any_text
     return Stretch(text, text if can_end else text + "\0", text_after_all(text), is_open)
 
 

@@ -19,6 +19,10 @@ from keygraph.keys.text import KeyText
 FieldPath: TypeAlias = tuple[str, ...]
 """The names from a record type to a field, through ends: `("customer", "user_id")`."""
 
+KeyTexts: TypeAlias = "tuple[str | None, ...]"
+"""The texts that stand in a key, in the order of the template's slots."""
+KeyReader: TypeAlias = "Callable[[str], KeyTexts | None]"
+
 SHARD: FieldPath = ("shard",)
 """The path of the placeholder that spreads a partition, where no field has that name."""
 
@@ -53,7 +57,7 @@ def read_source(source: str) -> tuple[str | Reference, ...]:
             optional = name.endswith("?")
             path = tuple(name.removesuffix("?").split("."))
             if conversion or not all(step.isidentifier() for step in path):
-                raise TemplateError(f"{{{name}}} is no name of a field")
+                raise TemplateError(f"{{{name}}} is not a field name")
             parts.append(Reference(path, spec or "", optional))
     except UnicodeEncodeError:
         raise TemplateError("it has a half of a surrogate pair, which no text can hold") from None
@@ -185,27 +189,6 @@ class Template:
     def slot_names(self) -> frozenset[str]:
         return frozenset(slot.name for slot in self.slots)
 
-    @cached_property
-    def _pattern(self) -> tuple[re.Pattern[str], tuple[Slot, ...]]:
-        groups: dict[str, str] = {}
-
-        def shown(tokens: tuple[Token, ...]) -> str:
-            parts = []
-            for token in tokens:
-                match token:
-                    case str():
-                        parts.append(re.escape(token))
-                    case Maybe(inner):
-                        parts.append(f"(?:{shown(inner)})" + ("" if is_certain(token, self.tokens) else "?"))
-                    case Slot() if token.name in groups:
-                        parts.append(f"(?P={groups[token.name]})")
-                    case Slot():
-                        groups[token.name] = f"s{len(groups)}"
-                        parts.append(f"(?P<{groups[token.name]}>{token.text.pattern})")
-            return "".join(parts)
-
-        return re.compile(shown(self.tokens)), self.slots
-
     def parse(self, key: str) -> dict[str, str] | None:
         """The texts that stand in the key, by slot name; None where the key is none of this template's.
 
@@ -217,40 +200,14 @@ class Template:
         return {slot.name: text for slot, text in zip(self.slots, texts, strict=True) if text is not None}
 
     @cached_property
-    def read(self) -> Callable[[str], tuple[str | None, ...] | None]:
+    def read(self) -> KeyReader:
         """What reads the texts that stand in a key, in the order of `slots`; None where the key is none of this
         template's. Of a slot inside `Maybe` that is absent it is None."""
         if not self.slots:
-            literal = self.render({})
-            return lambda key: () if key == literal else None
-        if self._around is None:
-            return self._read
-        before, after = self._around
-        start, behind = len(before), len(after)
-        least = start + behind
-        text_of = self.slots[0].text
-        accepts = text_of.acceptor
-
-        def read_only(key: str) -> tuple[str | None, ...] | None:
-            if len(key) > least and key.startswith(before) and key.endswith(after):
-                text = key[start : len(key) - behind]
-                return (text,) if accepts(text) else None
-            return None
-
-        def read_last(key: str) -> tuple[str | None, ...] | None:
-            return (key[start:],) if len(key) > start and key.startswith(before) else None
-
-        if not least:
-            return lambda key: (key,) if accepts(key) else None
-        return read_last if text_of.takes_any_text and not after else read_only
-
-    def _read(self, key: str) -> tuple[str | None, ...] | None:
-        # The same key is asked for several fields of one item, one after the other.
-        last, found = self._last[0]
-        if last != key:
-            found = self._matched(key)
-            self._last[0] = (key, found)
-        return found
+            return _literal_reader(self.render({}) or "")
+        if self._around is not None:
+            return _one_slot_reader(*self._around, self.slots[0].text)
+        return _pattern_reader(self)
 
     @cached_property
     def _around(self) -> tuple[str, str] | None:
@@ -276,36 +233,6 @@ class Template:
     def has_optional(self) -> bool:
         """Whether a part of it may be absent."""
         return any(isinstance(token, Maybe) for token in self.tokens)
-
-    @cached_property
-    def _last(self) -> list[tuple[str | None, tuple[str | None, ...] | None]]:
-        """The key that was read last, and its texts."""
-        return [(None, None)]
-
-    @cached_property
-    def _repeats_optional(self) -> bool:
-        """Whether a slot of an optional part stands elsewhere too."""
-        parts = [_slots((token,)) for token in self.tokens]
-        names = [slot.name for slots in parts for slot in slots]
-        optional = {
-            slot.name for token in self.tokens if isinstance(token, Maybe) for slot in _slots((token,))
-        }
-        return any(names.count(name) > 1 for name in optional)
-
-    def _matched(self, key: str) -> tuple[str | None, ...] | None:
-        pattern, slots = self._pattern
-        match = pattern.fullmatch(key)
-        if match is None:
-            return None
-        texts = match.groups()
-        for slot, text in zip(slots, texts, strict=True):
-            if text is not None and not slot.text.accepts(text):
-                return None
-        if self._repeats_optional:
-            # An optional part whose slots stand elsewhere too is there exactly where they are.
-            named = {slot.name: text for slot, text in zip(slots, texts, strict=True)}
-            return texts if self.render(named) == key else None
-        return texts
 
     def render(self, texts: Mapping[str, str | None]) -> str | None:
         """The key with those texts by slot name; None where one outside `Maybe` has none."""
@@ -349,3 +276,85 @@ class Template:
                         shown = shown.replace(str(written), str(replace(written, optional=True)))
                     parts.append(shown)
         return "".join(parts)
+
+
+# --- Reading keys -------------------------------------------------------------------------------------
+
+
+def _literal_reader(literal: str) -> KeyReader:
+    return lambda key: () if key == literal else None
+
+
+def _one_slot_reader(before: str, after: str, text_of: KeyText) -> KeyReader:
+    start, behind, accepts = len(before), len(after), text_of.accepts
+    least = start + behind
+
+    def read_between(key: str) -> KeyTexts | None:
+        if len(key) > least and key.startswith(before) and key.endswith(after):
+            text = key[start : len(key) - behind]
+            return (text,) if accepts(text) else None
+        return None
+
+    def read_rest(key: str) -> KeyTexts | None:
+        return (key[start:],) if len(key) > start and key.startswith(before) else None
+
+    if not least:
+        return lambda key: (key,) if accepts(key) else None
+    return read_rest if text_of.takes_any_text and not after else read_between
+
+
+def _pattern_reader(template: Template) -> KeyReader:
+    fullmatch, slots = re.compile(_pattern(template.tokens)).fullmatch, template.slots
+    repeats_optional = _repeats_optional(template.tokens)
+    last: tuple[str | None, KeyTexts | None] = (None, None)
+
+    def read(key: str) -> KeyTexts | None:
+        # The same key is asked for several fields of one item, one after the other.
+        nonlocal last
+        if last[0] != key:
+            last = key, matched(key)
+        return last[1]
+
+    def matched(key: str) -> KeyTexts | None:
+        match = fullmatch(key)
+        if match is None:
+            return None
+        texts = match.groups()
+        for slot, text in zip(slots, texts, strict=True):
+            if text is not None and not slot.text.accepts(text):
+                return None
+        if repeats_optional:
+            # An optional part whose slots stand elsewhere too is there exactly where they are.
+            named = {slot.name: text for slot, text in zip(slots, texts, strict=True)}
+            return texts if template.render(named) == key else None
+        return texts
+
+    return read
+
+
+def _pattern(tokens: tuple[Token, ...]) -> str:
+    groups: dict[str, str] = {}
+
+    def written(part: tuple[Token, ...]) -> str:
+        parts = []
+        for token in part:
+            match token:
+                case str():
+                    parts.append(re.escape(token))
+                case Maybe(inner):
+                    parts.append(f"(?:{written(inner)})" + ("" if is_certain(token, tokens) else "?"))
+                case Slot() if token.name in groups:
+                    parts.append(f"(?P={groups[token.name]})")
+                case Slot():
+                    groups[token.name] = f"s{len(groups)}"
+                    parts.append(f"(?P<{groups[token.name]}>{token.text.pattern})")
+        return "".join(parts)
+
+    return written(tokens)
+
+
+def _repeats_optional(tokens: tuple[Token, ...]) -> bool:
+    """Whether a slot of an optional part stands elsewhere too."""
+    names = [slot.name for token in tokens for slot in _slots((token,))]
+    optional = {slot.name for token in tokens if isinstance(token, Maybe) for slot in _slots((token,))}
+    return any(names.count(name) > 1 for name in optional)

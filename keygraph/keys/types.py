@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.dynamo.items import Value, number, number_text
 from keygraph.keys.formats import Format
-from keygraph.names import camel, cased
+from keygraph.names import cased
 
 ID = NewType("ID", str)
 """A text that identifies something."""
@@ -158,7 +158,7 @@ class FieldType:
 
 
 class UnknownType(Exception):
-    """The annotation is no type of a field; the message says which part of it."""
+    """The annotation is not a field type; the message says which part of it."""
 
 
 def is_optional(annotation: object) -> tuple[object, bool]:
@@ -186,25 +186,25 @@ _SET_ELEMENTS: tuple[Kind, ...] = (
 
 
 @dataclass(frozen=True)
-class Writing:
+class AttributeStyle:
     """How a graph writes attributes: the case of their names, and formats by Python type."""
 
     case: str = "snake"
     formats: Mapping[object, Format] = dataclasses.field(default_factory=dict)
 
 
-def field_type(annotation: object, writing: Writing, inside: tuple[type, ...] = ()) -> FieldType:
+def field_type(annotation: object, style: AttributeStyle, inside: tuple[type, ...] = ()) -> FieldType:
     """The type that the (resolved) annotation means in a graph that writes attributes so.
 
     `inside` are the dataclasses that hold the field. Raises UnknownType.
     """
     for plain_annotation, kind in PLAIN.items():
         if annotation == plain_annotation:
-            return FieldType(kind, written=writing.formats.get(plain_annotation))
+            return FieldType(kind, written=style.formats.get(plain_annotation))
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (list, set, frozenset) and len(args) == 1:
         element, optional = is_optional(args[0])
-        of = field_type(element, writing, inside)
+        of = field_type(element, style, inside)
         if origin is not list and (optional or of.kind not in _SET_ELEMENTS):
             raise UnknownType(f"a set cannot hold values of type {of.name}{' or None' if optional else ''}")
         return FieldType("list" if origin is list else "set", of=of, of_optional=optional)
@@ -215,18 +215,15 @@ def field_type(annotation: object, writing: Writing, inside: tuple[type, ...] = 
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         if annotation in inside:
             raise UnknownType(f"{annotation.__name__} holds itself")
-        members = _members(annotation, writing, (*inside, annotation))
+        members = _members(annotation, style, (*inside, annotation))
         if not members:
             raise UnknownType(f"{annotation.__name__} has no fields")
-        names = [camel(member.name) for member in members]
-        if len(set(names)) < len(names):
-            raise UnknownType(f"two fields of {annotation.__name__} have one name in the schema")
         return FieldType("object", python=annotation, members=members)
     shown = getattr(annotation, "__name__", None) or str(annotation)
-    raise UnknownType(f"{shown} is no type of a field")
+    raise UnknownType(f"{shown} is not a field type")
 
 
-def _members(cls: type, writing: Writing, inside: tuple[type, ...]) -> tuple[Member, ...]:
+def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tuple[Member, ...]:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
@@ -234,11 +231,9 @@ def _members(cls: type, writing: Writing, inside: tuple[type, ...]) -> tuple[Mem
     members = []
     for declared in dataclasses.fields(cls):
         annotation, optional = is_optional(hints[declared.name])
-        type_ = field_type(annotation, writing, inside)
+        type_ = field_type(annotation, style, inside)
         has_default = not (declared.default is MISSING and declared.default_factory is MISSING)
-        members.append(
-            Member(declared.name, type_, optional, cased(declared.name, writing.case), has_default)
-        )
+        members.append(Member(declared.name, type_, optional, cased(declared.name, style.case), has_default))
     return tuple(members)
 
 

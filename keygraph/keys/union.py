@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from keygraph.keys.template import Maybe, Slot, Template, Token, joined, under
 from keygraph.keys.text import KeyText
@@ -33,15 +32,10 @@ class NodeText(KeyText):
     variants: tuple[Variant, ...] = ()
     """The ways in which the key can be written; one that is a special case of another comes before it."""
 
-    def __post_init__(self) -> None:
+    @property
+    def pattern(self) -> str:
         patterns = (_pattern(variant.partition.tokens) for variant in self.variants)
-        object.__setattr__(self, "pattern", f"(?:{'|'.join(patterns)})")
-        object.__setattr__(self, "lossy", False)
-        object.__setattr__(self, "ordered", False)
-
-    @cached_property
-    def takes_any_text(self) -> bool:
-        return False
+        return f"(?:{'|'.join(patterns)})"
 
     def read(self, text: str) -> tuple[Variant, dict[str, str]]:
         """The variant of a key, and the texts in it by slot. Raises ValueError where it is none of a member."""
@@ -61,7 +55,7 @@ class NodeText(KeyText):
     def value(self, text: str) -> str:
         return text
 
-    def _accepts(self, text: str) -> bool:
+    def accepts(self, text: str) -> bool:
         return any(variant.partition.parse(text) is not None for variant in self.variants)
 
 

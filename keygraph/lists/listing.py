@@ -95,7 +95,7 @@ class NeighbourList:
         self.values = values
         self._reading = reading
         # What tells most lists of one operation apart. They are asked for it often.
-        self._hash = hash((id(shape.path), partitions, span.low))
+        self._hash = hash((shape.path, partitions, span.low))
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -48,8 +48,12 @@ def edge_keys(
 
 def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[Located]:
     """Those of some items that stand in the list, in its order."""
-    identity_of = neighbours.path.record.identity_of
-    found = [Located(item, identity_of(item)) for item in items if neighbours.covers(item)]
+    read_identity = neighbours.path.record.read_identity
+    found = [
+        Located(item, identity)
+        for item in items
+        if neighbours.covers(item) and (identity := read_identity(item)) is not None
+    ]
     return sorted(found, key=lambda located: neighbours.order_of(neighbours.place_of(located.item)))
 
 

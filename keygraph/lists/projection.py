@@ -10,14 +10,16 @@ from keygraph.dynamo.conditions import Path, paths_of
 from keygraph.lists.listing import NeighbourList
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
-from keygraph.resolve.model import Model
+from keygraph.resolve.record_types import RecordTypes
 
 MOST_ATTRIBUTES = 100
 """Where more are needed the whole item is read: a projection of that many saves nothing, and an expression may have
 4 KB."""
 
 
-def attributes_of(model: Model, record: RecordType, names: Iterable[str] | None) -> frozenset[str] | None:
+def attributes_of(
+    model: RecordTypes, record: RecordType, names: Iterable[str] | None
+) -> frozenset[str] | None:
     """The attributes that tell these fields, ends and methods of an item, and what it is; None for all of them.
 
     A field may stand in a key of an index alone, which is among them then.
@@ -54,7 +56,7 @@ def list_projection(neighbours: NeighbourList, attributes: frozenset[str] | None
 
 
 @lru_cache(maxsize=512)
-def _in_index(model: Model, index: str | None, names: frozenset[str]) -> tuple[Path, ...] | None:
+def _in_index(model: RecordTypes, index: str | None, names: frozenset[str]) -> tuple[Path, ...] | None:
     """The attributes as far as the index holds them, with those that tell what an item is and where it stands."""
     wanted = names.union(key.name for key in model.table.position(index))
     if model.type_attribute:
@@ -77,7 +79,7 @@ class Attributes:
     @classmethod
     def of(
         cls,
-        model: Model,
+        model: RecordTypes,
         needed: Mapping[RecordType, Iterable[str] | None],
         found_by_key: Iterable[AccessPath] = (),
     ) -> Attributes:
@@ -92,7 +94,7 @@ class Attributes:
 
 
 def items_projection(
-    model: Model, needed: Mapping[RecordType, frozenset[str] | None]
+    model: RecordTypes, needed: Mapping[RecordType, frozenset[str] | None]
 ) -> tuple[Path, ...] | None:
     """The projection of what is got by key, where items of these types are wanted with these attributes."""
     wanted = {key.name for key in model.table.keys}

@@ -16,20 +16,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from keygraph.dynamo.order import EXTENSIBLE_BYTES
 from keygraph.dynamo.table import KeyValue
 from keygraph.keys.shapes import Shape, Stretch, is_special_case, shape, shape_of_one, stretches
 from keygraph.keys.template import Slot, Template
-from keygraph.keys.text import KeyText
+from keygraph.keys.text import key_text
 from keygraph.keys.types import FieldType
 from keygraph.lists.ranges import Span
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import Keys, RecordType
-
-if TYPE_CHECKING:
-    from keygraph.resolve.model import Model
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import RecordType
+from keygraph.resolve.record_types import RecordTypes
 
 MOST_PIECES = 4
 
@@ -62,7 +61,7 @@ class _Gap:
 
 
 def without_siblings(
-    model: Model,
+    model: RecordTypes,
     path: AccessPath,
     partition: KeyValue,
     span: Span,
@@ -100,7 +99,11 @@ def _told(template: Template | None, texts: Mapping[str, str | None]) -> _Texts:
 
 @lru_cache(maxsize=1024)
 def _reading(
-    model: Model, path: AccessPath, span: Span, texts: _Texts, beside: tuple[tuple[RecordType, _Texts], ...]
+    model: RecordTypes,
+    path: AccessPath,
+    span: Span,
+    texts: _Texts,
+    beside: tuple[tuple[RecordType, _Texts], ...],
 ) -> Reading:
     """What is read of the range beside these siblings."""
     begin = _common_beginning(span)
@@ -129,11 +132,11 @@ def _reading(
 
 def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
     """The shape of a sort key that has these texts in it; any text where nobody said what stands in it."""
-    sort = keys.sort or Template((Slot(("",), KeyText(FieldType("string"))),))
+    sort = keys.sort or Template((Slot(("",), key_text(FieldType("string"))),))
     return shape_of_one(sort.with_texts(dict(texts)))
 
 
-def is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
+def is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
     """Whether items of a declared type may stand in a part of a partition of the table.
 
     `is_shown`: the partition is no real one, but shows its placeholders; types that stand in any partition that begins
@@ -143,12 +146,12 @@ def is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool =
 
 
 @lru_cache(maxsize=1024)
-def _is_between_shown(model: Model, partition: KeyValue, gap: Span) -> bool:
+def _is_between_shown(model: RecordTypes, partition: KeyValue, gap: Span) -> bool:
     """The same of a partition with placeholders, of which there are few."""
     return _is_between(model, partition, gap, is_shown=True)
 
 
-def _is_between(model: Model, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
+def _is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
     text = model.table.keys[0].text(partition)
     for record in model.types.values():
         keys = record.table_keys
@@ -199,7 +202,9 @@ def _common_beginning(span: Span) -> str:
     return low[:length]
 
 
-def _cut(model: Model, path: AccessPath, own: Shape, sibling: RecordType, theirs: Stretch) -> Stretch | None:
+def _cut(
+    model: RecordTypes, path: AccessPath, own: Shape, sibling: RecordType, theirs: Stretch
+) -> Stretch | None:
     """What is left out of the range for a sibling that stands there; None where the list itself has keys in it."""
     if len(theirs.text.encode()) > EXTENSIBLE_BYTES:
         return None

@@ -16,8 +16,8 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.keys.template import Slot
 from keygraph.keys.types import encode
-from keygraph.model.members import End, Field
-from keygraph.model.records import RecordType
+from keygraph.model.fields import Field
+from keygraph.model.records import End, RecordType
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Correspondence:
         for name in self.fields:
             field = self.one.fields[name]
             stored = cast(Value, at_path(item, field.attribute))
-            if stored is None and (value := self.one.value(item, field)) is not None:
+            if stored is None and (value := self.one.reader(field)(item)) is not None:
                 stored = encode(field.type, value)
             if stored is not None:
                 _place(shared, self.other.fields[name].attribute, stored)
@@ -196,7 +196,7 @@ class Correspondence:
             return None
         if slot in own:
             return own[slot]
-        value = self.one.value(item, self.one.fields[name])
+        value = self.one.reader(self.one.fields[name])(item)
         return None if value is None else slot.text.render(value)
 
     # --- Whether two items are kept in step -----------------------------------------------------------
@@ -213,7 +213,7 @@ class Correspondence:
             mine, theirs = self.one.fields[name], self.other.fields[name]
             stored = (at_path(item, mine.attribute), at_path(found, theirs.attribute))
             if stored[0] != stored[1] and (
-                None not in stored or self.one.value(item, mine) != self.other.value(found, theirs)
+                None not in stored or self.one.reader(mine)(item) != self.other.reader(theirs)(found)
             ):
                 yield name
         for name, own in self.ends.items():

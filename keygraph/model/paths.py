@@ -20,7 +20,8 @@ from keygraph.keys.template import FieldPath, Slot, Template
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
 from keygraph.model.declaration import ListOptions
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import RecordType
 
 
 @dataclass(frozen=True)

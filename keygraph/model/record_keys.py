@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias, cast
 
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
 from keygraph.keys.template import Slot, Template
+
+Texts: TypeAlias = tuple[str, ...]
+"""The texts of an identity; one that is absent is empty."""
+IdentityReader: TypeAlias = Callable[[Mapping[str, Value]], Texts | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,3 +65,89 @@ class Keys:
                 return None
             texts.update(found)
         return texts
+
+    @cached_property
+    def _are_plain(self) -> bool:
+        """Whether each key attribute is a text whose slots are always there."""
+        are_texts = all(attribute.type == "S" for attribute in self.attributes)
+        return are_texts and not any(template.has_optional for template in self.templates)
+
+    def reader(self, names: Texts) -> IdentityReader:
+        """What reads the texts of these slots, by name, from the keys of an item; None where it has other keys."""
+        templates = self.templates
+        if len(templates) == 2 and self.partition == self.sort:
+            templates = templates[:1]
+        own = tuple(slot.name for template in templates for slot in template.slots)
+        if not self._are_plain or len(self.parts) != 2 or len(set(own)) < len(own):
+            return self._parsing_reader(names)
+        read_all = self._read_same() if len(templates) == 1 else self._read_both()
+        if names == own:
+            return read_all
+        places = [own.index(name) for name in names]
+
+        def read_some(item: Mapping[str, Value]) -> Texts | None:
+            texts = read_all(item)
+            return None if texts is None else tuple([texts[place] for place in places])
+
+        return read_some
+
+    def _parsing_reader(self, names: Texts) -> IdentityReader:
+        def read(item: Mapping[str, Value]) -> Texts | None:
+            texts = self.parse(item)
+            return None if texts is None else tuple([texts.get(name, "") for name in names])
+
+        return read
+
+    def _read_same(self) -> IdentityReader:
+        (partition, template), (sort, _) = ((attribute.name, each) for attribute, each in self.parts)
+        read_text = template.read
+
+        def read(item: Mapping[str, Value]) -> Texts | None:
+            text = item.get(partition)
+            if type(text) is not str or item.get(sort) != text:
+                return None
+            return cast("Texts | None", read_text(text))
+
+        return read
+
+    def _read_both(self) -> IdentityReader:
+        (partition, own), (sort, other) = ((attribute.name, each) for attribute, each in self.parts)
+        read_partition, read_sort = own.read, other.read
+
+        def read(item: Mapping[str, Value]) -> Texts | None:
+            text, sort_text = item.get(partition), item.get(sort)
+            if type(text) is not str or type(sort_text) is not str:
+                return None
+            found, more = read_partition(text), read_sort(sort_text)
+            return None if found is None or more is None else cast(Texts, found + more)
+
+        return read
+
+    def writer(self, names: Texts) -> Callable[[Texts], Key] | None:
+        """What makes the key of texts with these names; None where that takes more than to put them in their places."""
+        if self.shards or not self._are_plain or len(self.parts) < len(self.attributes):
+            return None
+        made = [_text_writer(template, names) for template in self.templates]
+        if len(made) == 1:
+            [write_only] = made
+            return lambda texts: (write_only(texts),)
+        write, write_sort = made
+        if self.partition == self.sort:
+
+            def write_same(texts: Texts) -> Key:
+                text = write(texts)
+                return text, text
+
+            return write_same
+        return lambda texts: (write(texts), write_sort(texts))
+
+
+def _text_writer(template: Template, names: Texts) -> Callable[[Texts], str]:
+    """What joins the template's literal texts and those of an identity."""
+    places = [names.index(token.name) if isinstance(token, Slot) else str(token) for token in template.tokens]
+    match places:
+        case [int(number)]:
+            return lambda texts: texts[number]
+        case [str(before), int(number)]:
+            return lambda texts: before + texts[number]
+    return lambda texts: "".join([place if isinstance(place, str) else texts[place] for place in places])

@@ -1,10 +1,12 @@
 """A record type: a declared kind of item, with its keys, and how its fields and ends are read from items.
 
-Record types are made by `keygraph.resolve.records` and never change afterwards.
+Record types, with their ends, lists and methods, are made by `keygraph.resolve` and never change afterwards. What is
+read from many items (`read_identity`, `reader`, `end_reader`) is a function that is prepared once.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -12,27 +14,18 @@ from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
-from keygraph.dynamo.conditions import at_path
+from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
-from keygraph.keys.types import decode, encode
-from keygraph.model.members import DeclaredList, End, Field, Method
-from keygraph.model.readers import (
-    IdentityReader,
-    end_reader,
-    field_reader,
-    identity_reader,
-    key_writer,
-    slot_reader,
-    text_reader,
-)
-from keygraph.model.record_keys import Keys
+from keygraph.keys.types import FieldType, decode, encode
+from keygraph.keys.union import NodeText
+from keygraph.model.declaration import ListOptions
+from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
+from keygraph.model.record_keys import IdentityReader, Keys, Texts
 
-__all__ = ["ITEM_BYTES", "Keys", "RecordType"]
-
-ITEM_BYTES = 1024
+DEFAULT_ITEM_BYTES = 1024
 """The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
 
 
@@ -53,7 +46,7 @@ class RecordType:
     """The other edge type of which each edge has an item too, as it was declared."""
     gathers: bool = False
     """Whether a node's partition is small, so that the node is read together with its lists there."""
-    item_bytes: int = ITEM_BYTES
+    item_bytes: int = DEFAULT_ITEM_BYTES
     """The size of an item, in bytes, that the cost bound of an operation is computed with."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
@@ -63,6 +56,7 @@ class RecordType:
     """The names of fields, ends, lists and methods as they were declared."""
     keys: dict[str | None, Keys] = dataclass_field(default_factory=dict)
     """Its keys in the table (None) and in each index that it is in."""
+    _readers: dict[Field, ValueReader] = dataclass_field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -119,28 +113,117 @@ class RecordType:
         texts = zip((slot.name for slot in self.identity), identity, strict=True)
         return self.table_keys.partition.render({name: text or None for name, text in texts}) or ""
 
-    # --- Reading items --------------------------------------------------------------------------------
+    # --- Identities -----------------------------------------------------------------------------------
 
-    def accepts(self, item: Mapping[str, Value]) -> bool:
-        """Whether the item's table key is one of this type's."""
-        return not self.is_virtual and self.read_identity(item) is not None
-
-    def identity_of(self, item: Mapping[str, Value]) -> tuple[str, ...]:
-        """The texts that identify the item. Raises CorruptItem where its key is none of this type's."""
-        identity = self.read_identity(item)
-        if identity is None:
-            raise CorruptItem(f"an item of {self.name} has a key of another shape")
-        return identity
+    @cached_property
+    def _identity_names(self) -> Texts:
+        return tuple(slot.name for slot in self.identity)
 
     @cached_property
     def read_identity(self) -> IdentityReader:
         """What reads the texts that identify an item; None where its table key is none of this type's."""
-        return identity_reader(self.table_keys, tuple(slot.name for slot in self.identity))
+        return self.table_keys.reader(self._identity_names)
 
     @cached_property
-    def write_key(self) -> Callable[[tuple[str, ...]], Key] | None:
+    def write_key(self) -> Callable[[Texts], Key] | None:
         """What makes the table key of an identity; None where that takes more than to put its texts in place."""
-        return key_writer(self.table_keys, tuple(slot.name for slot in self.identity))
+        return self.table_keys.writer(self._identity_names)
+
+    def place_in_identity(self, field: str) -> tuple[int, Callable[[str], Any]]:
+        """Which text of an identity tells a key field, and what makes its value of that.
+
+        The value is None for an optional field that is absent. Raises KeyError for a field that the key does not tell.
+        """
+        return self._places_in_identity[field]
+
+    @cached_property
+    def _places_in_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
+        found: dict[str, tuple[int, Callable[[str], Any]]] = {}
+        for number, slot in enumerate(self.identity):
+            [name, *inner] = slot.path
+            if inner or name in found:
+                continue
+            if self._is_rendered_text(slot) or (slot.text.is_plain_text and not slot.lossy):
+                found[name] = number, lambda text: text or None
+            elif not slot.lossy:
+                found[name] = number, partial(_optional, slot.text.value)
+        return found
+
+    def end_reader(self, end: End) -> Callable[[Texts], Texts | None]:
+        """What gives the identity of the node at an end that is in the key, of an identity's texts; None for none."""
+        return self._end_readers[end.name]
+
+    @cached_property
+    def _end_readers(self) -> dict[str, Callable[[Texts], Texts | None]]:
+        numbers = {slot: number for number, slot in enumerate(self.identity)}
+        by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
+        found = {}
+        for name in self.key_fields & self.ends.keys():
+            wanted = [slot.under(name) for slot in self.ends[name].identity]
+            sources = [own if own in numbers else by_path[own.path] for own in wanted]
+            found[name] = _end_reader(
+                [
+                    (
+                        numbers[source],
+                        None if source.text == own.text else partial(source.rewritten, wanted=own),
+                    )
+                    for source, own in zip(sources, wanted, strict=True)
+                ]
+            )
+        return found
+
+    # --- Fields of items ------------------------------------------------------------------------------
+
+    def reader(self, field: Field) -> ValueReader:
+        """What reads the value of a field from items: from its attribute, else from a key, else its default.
+
+        It gives None where there is none, and raises CorruptItem where what is there does not fit, or where a field
+        that is not optional has none.
+        """
+        found = self._readers.get(field)
+        if found is None:
+            plain = self.plain_attribute(field)
+            found = self._readers[field] = field_reader(
+                field,
+                self.name,
+                self._key_readers.get(field.name, ()),
+                is_key=field.name in self._read_from_keys,
+                plain=plain and plain[1],
+            )
+        return found
+
+    def plain_attribute(self, field: Field) -> tuple[str, type] | None:
+        """The attribute whose value is the field's where it is of this Python type; None where there is none."""
+        expected = STORED_AS_READ.get(field.type.kind)
+        if expected is None or field.type.written is not None or len(field.attribute) != 1:
+            return None
+        return None if field.name in self._read_from_keys else (field.attribute[0], expected)
+
+    @cached_property
+    def _key_readers(self) -> dict[str, list[ValueReader]]:
+        """For each field that is in keys in a way that can be read back, what reads its value there; None for none."""
+        found: dict[str, list[ValueReader]] = {}
+        for keys in self.keys.values():
+            for slot in keys.slots:
+                if len(slot.path) == 1 and slot.path[0] in self.fields and not slot.lossy:
+                    found.setdefault(slot.path[0], []).append(_value_reader(keys, slot))
+        return found
+
+    @cached_property
+    def _read_from_keys(self) -> frozenset[str]:
+        """The fields whose attribute is a key: its text says more than the field, or says it in text."""
+        keys = {attribute.name for keys in self.keys.values() for attribute in keys.attributes}
+        return frozenset(
+            name
+            for name in self._key_readers
+            if len(self.fields[name].attribute) == 1 and self.fields[name].attribute[0] in keys
+        )
+
+    def _value_in_keys(self, item: Mapping[str, Value], field: str) -> Any:
+        values = (read(item) for read in self._key_readers[field])
+        return next((value for value in values if value is not None), None)
+
+    # --- Ends of items --------------------------------------------------------------------------------
 
     def end_identity(self, item: Mapping[str, Value], end: End) -> tuple[str, ...] | None:
         """The identity of the node at that end, from the item's keys or attributes; None for none.
@@ -193,149 +276,16 @@ class RecordType:
                     return slot.rewritten(text, wanted)
         return None
 
-    def value(self, item: Mapping[str, Value], field: Field) -> Any:
-        """The field's Python value: from its attribute, else from a key that it stands in, else its default.
-
-        None where there is none. Raises CorruptItem where what stands there does not fit, or where a field that
-        is not optional has none.
-        """
-        if field.name in self._read_from_keys and (found := self.value_in_keys(item, field)) is not None:
-            return found
-        stored = cast(Value, at_path(item, field.attribute))
-        try:
-            if stored is not None:
-                return decode(field.type, stored)
-        except ValueError as error:
-            raise CorruptItem(
-                f"{self.name}.{field.name} of an item is no {field.type.name}: it is {error}"
-            ) from None
-        value = self.value_in_keys(item, field)
-        if value is None and field.has_default:
-            value = field.default
-        if value is None and not field.optional:
-            raise CorruptItem(f"{self.name}.{field.name} is missing in an item")
-        return value
-
-    def reader(self, field: Field) -> Callable[[Mapping[str, Value]], Any]:
-        """What reads the value of a field from items, as `value` does."""
-        found = self._readers.get(field)
-        if found is None:
-            found = self._readers[field] = field_reader(self, field)
-        return found
-
-    @cached_property
-    def _readers(self) -> dict[Field, Callable[[Mapping[str, Value]], Any]]:
-        return {}
-
-    def reads_from_key(self, field: Field) -> bool:
-        """Whether the field's attribute is a key, whose text says more than the field, or says it in text."""
-        return field.name in self._read_from_keys
-
-    def value_in_keys(self, item: Mapping[str, Value], field: Field) -> Any:
-        """The value of a field from a key that it stands in; None where there is none."""
-        for read, value in self.key_readers(field):
-            text = read(item)
-            if text is not None:
-                return value(text)
-        return None
-
-    def key_readers(
-        self, field: Field
-    ) -> Sequence[tuple[Callable[[Mapping[str, Value]], str | None], Callable[[str], Any]]]:
-        """For each key that the field stands in, what reads its text there, and what makes its value of that."""
-        return self._key_readers.get(field.name, ())
-
-    @cached_property
-    def _key_readers(self) -> dict[str, list[tuple[Callable[[Mapping[str, Value]], str | None], Any]]]:
-        """For each field that stands in keys, what reads its text there, and what makes its value of that."""
-        return {
-            name: [(slot_reader(keys, slot.name), slot.text.reader) for keys, slot in places]
-            for name, places in self._slots_of_fields.items()
-        }
-
-    @cached_property
-    def _read_from_keys(self) -> frozenset[str]:
-        """The fields whose attribute is a key: its text says more than the field, or says it in text."""
-        keys = {attribute.name for keys in self.keys.values() for attribute in keys.attributes}
-        return frozenset(
-            name
-            for name in self._slots_of_fields
-            if len(self.fields[name].attribute) == 1 and self.fields[name].attribute[0] in keys
-        )
-
-    @cached_property
-    def _slots_of_fields(self) -> dict[str, list[tuple[Keys, Slot]]]:
-        """For each field that stands in a key in a way that can be read back, where."""
-        found: dict[str, list[tuple[Keys, Slot]]] = {}
-        for keys in self.keys.values():
-            for slot in keys.slots:
-                if len(slot.path) == 1 and slot.path[0] in self.fields and not slot.lossy:
-                    found.setdefault(slot.path[0], []).append((keys, slot))
-        return found
-
-    def identity_value(self, identity: Sequence[str], field: str) -> Any:
-        """The value of a key field, of an identity's texts; None for an optional one that is absent."""
-        number, value_of = self._values_of_identity[field]
-        return value_of(identity[number])
-
-    def place_in_identity(self, field: str) -> tuple[int, Callable[[str], Any]]:
-        """Which text of an identity tells a key field, and what makes its value of that."""
-        return self._values_of_identity[field]
-
-    @cached_property
-    def _values_of_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
-        """For each key field which text of the identity tells it, and what makes it of that."""
-        found: dict[str, tuple[int, Callable[[str], Any]]] = {}
-        for number, slot in enumerate(self.identity):
-            [name, *inner] = slot.path
-            if inner or name in found:
-                continue
-            if self._is_rendered_text(slot):
-                found[name] = number, lambda text: text or None
-            elif not slot.lossy:
-                found[name] = number, text_reader(slot)
-        return found
-
-    def identity_end(self, identity: Iterable[str], end: End) -> tuple[str, ...] | None:
-        """The identity of the node at an end that stands in the key, of an identity's texts; None for none."""
-        return self.end_reader(end)(tuple(identity))
-
-    def end_reader(self, end: End) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
-        """What gives the identity of the node at an end that stands in the key, as `identity_end` does."""
-        return self._end_readers[end.name]
-
-    @cached_property
-    def _end_readers(self) -> dict[str, Callable[[tuple[str, ...]], tuple[str, ...] | None]]:
-        """For each end that the key tells, what makes its identity of the key's texts."""
-        return {name: end_reader(sources) for name, sources in self._sources_of_ends.items()}
-
-    @cached_property
-    def _sources_of_ends(self) -> dict[str, list[tuple[int, Callable[[str], str] | None]]]:
-        """For each end that the key tells, where each part of its identity stands there, and what writes it as the end
-        has it; None where it is written so."""
-        numbers = {slot: number for number, slot in enumerate(self.identity)}
-        by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
-        found: dict[str, list[tuple[int, Callable[[str], str] | None]]] = {}
-        for name in self.key_fields & self.ends.keys():
-            wanted = [slot.under(name) for slot in self.ends[name].identity]
-            sources = [own if own in numbers else by_path[own.path] for own in wanted]
-            found[name] = [
-                (
-                    numbers[source],
-                    None if source.text == own.text else partial(source.rewritten, wanted=own),
-                )
-                for source, own in zip(sources, wanted, strict=True)
-            ]
-        return found
+    # --- Whole items ----------------------------------------------------------------------------------
 
     def completed(self, item: Item) -> Item:
         """The item with the attributes that it has in keys alone, so that a condition can be decided."""
         whole = dict(item)
-        for name in self._slots_of_fields:
+        for name in self._key_readers:
             field = self.fields[name]
             is_missing = name in self._read_from_keys or at_path(item, field.attribute) is None
             if is_missing and len(field.attribute) == 1:
-                value = self.value_in_keys(item, field)
+                value = self._value_in_keys(item, name)
                 if value is not None:
                     whole[field.attribute[0]] = encode(field.type, value)
         for end in self.ends.values():
@@ -350,7 +300,7 @@ class RecordType:
     @cached_property
     def attributes_in_keys(self) -> frozenset[str]:
         """The attributes of fields and ends that an item may have in a key alone."""
-        fields = {self.fields[name].attribute[0] for name in self._slots_of_fields}
+        fields = {self.fields[name].attribute[0] for name in self._key_readers}
         in_keys = {slot.path for keys in self.keys.values() for slot in keys.slots}
         ends = {
             attribute[0]
@@ -369,7 +319,7 @@ class RecordType:
         made: Any = object.__new__(self.cls)
         for name in self.fields.keys() | self.ends.keys() if names is None else names:
             if name in self.fields:
-                setattr(made, name, self.value(item, self.fields[name]))
+                setattr(made, name, self.reader(self.fields[name])(item))
             else:
                 end = self.ends[name]
                 identity = self.end_identity(item, end)
@@ -383,9 +333,10 @@ class RecordType:
         for name in self.key_fields:
             if name in self.ends:
                 end = self.ends[name]
-                setattr(made, name, self._bare_node(end, self.identity_end(texts, end)))
+                setattr(made, name, self._bare_node(end, self.end_reader(end)(texts)))
             else:
-                setattr(made, name, self.identity_value(texts, name))
+                number, value_of = self.place_in_identity(name)
+                setattr(made, name, value_of(texts[number]))
         return made
 
     def _bare_node(self, end: End, identity: tuple[str, ...] | None) -> Any:
@@ -397,3 +348,135 @@ class RecordType:
             raise CorruptItem(f"{self.name}.{end.name} of an item is no key of {end.type_name}") from None
         made = members[0].bare_instance(own)
         return made if len(members) == 1 else SimpleNamespace(**vars(made))
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """A field whose annotation is a node type, or a union of some: where the item keeps that node's key.
+
+    An end has an identity, which is the node's own where there is one type, or where the keys of all are alike. Else
+    it is the text of the partition key, which tells the type.
+    """
+
+    name: str
+    members: tuple[RecordType, ...]
+    """The types that the node can be of, in the order in which they are named."""
+    optional: bool
+    attributes: Mapping[FieldPath, Path]
+    """For each part of the end's identity, by its path in the node, the attribute that holds it."""
+    description: str | None
+    text: NodeText | None = None
+    """How the node stands in a key where the keys of the members differ."""
+
+    @property
+    def type_name(self) -> str:
+        """The types in words, for messages."""
+        return " or ".join(member.name for member in self.members)
+
+    @property
+    def alike(self) -> list[tuple[RecordType, ...]]:
+        """The members in groups, of which each has one key."""
+        if self.text is None:
+            return [self.members]
+        names = (variant.members for variant in self.text.variants)
+        return [tuple(member for member in self.members if member.name in group) for group in names]
+
+    @cached_property
+    def is_ambiguous(self) -> bool:
+        """Whether there is a key that members of several types have alike."""
+        return any(len(members) > 1 for members in self.alike)
+
+    @cached_property
+    def identity(self) -> tuple[Slot, ...]:
+        """The slots of the end's identity, as the node's type sees them; the node itself is at the empty path."""
+        return self.members[0].identity if self.text is None else (Slot((), self.text),)
+
+    def identity_of(self, record: RecordType, identity: tuple[str, ...]) -> tuple[str, ...]:
+        """The end's identity where a node of a member type stands there."""
+        if self.text is None:
+            return identity
+        return (record.partition_text(identity),)
+
+    def nodes(self, identity: tuple[str, ...]) -> tuple[tuple[RecordType, ...], tuple[str, ...]]:
+        """The types that the node with this identity of the end can be of, and its own identity.
+
+        They are several where the keys of members are alike. Raises ValueError where it is no key of a member.
+        """
+        if self.text is None:
+            return self.members, identity
+        variant, texts = self.text.read(*identity)
+        members = tuple(member for member in self.members if member.name in variant.members)
+        return members, tuple(texts.get(slot.name, "") for slot in members[0].identity)
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredList:
+    """A field annotated `Many[X]` or `One[X]`."""
+
+    name: str
+    of: RecordType
+    is_one: bool
+    options: ListOptions
+    description: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A method that is a field."""
+
+    name: str
+    function: Any
+    needs: tuple[str, ...] | None
+    signature: inspect.Signature
+    hints: Mapping[str, Any]
+    types: tuple[FieldType, ...]
+    """The types of what it returns and takes, where they are no nodes."""
+    nodes: tuple[RecordType, ...]
+    """The types of the node that it returns; none where it returns something else."""
+    description: str | None
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    @property
+    def parameters(self) -> Sequence[str]:
+        """Its parameters but `self`."""
+        return list(self.signature.parameters)[1:]
+
+
+def _optional(value_of: Callable[[str], Any], text: str) -> Any:
+    """The value of a text; None for an optional one that is absent, which is empty."""
+    return value_of(text) if text else None
+
+
+def _value_reader(keys: Keys, slot: Slot) -> ValueReader:
+    """What reads the value of a slot from the keys of an item; None where it has others, or none there."""
+    read, value_of = keys.reader((slot.name,)), slot.text.value
+
+    def read_value(item: Mapping[str, Value]) -> Any:
+        texts = read(item)
+        return value_of(texts[0]) if texts and texts[0] else None
+
+    return read_value
+
+
+def _end_reader(
+    sources: Sequence[tuple[int, Callable[[str], str] | None]],
+) -> Callable[[Texts], Texts | None]:
+    """What makes an end's identity of the texts in a key; None for none.
+
+    Each part is the text at a number, written anew where there is something that does so.
+    """
+    if len(sources) == 1 and sources[0][1] is None:
+        only = sources[0][0]
+        return lambda texts: (texts[only],) if texts[only] else None
+
+    def read(texts: Texts) -> Texts | None:
+        found = [
+            texts[number] if rewritten is None or not texts[number] else rewritten(texts[number])
+            for number, rewritten in sources
+        ]
+        return tuple(found) if any(found) else None
+
+    return read

@@ -14,9 +14,9 @@ from typing import Any
 from keygraph.dynamo.conditions import Path
 from keygraph.keys.template import SHARD
 from keygraph.keys.types import (
+    AttributeStyle,
     FieldType,
     UnknownType,
-    Writing,
     decode,
     encode,
     field_type,
@@ -33,10 +33,10 @@ from keygraph.model.declaration import (
     method_options,
 )
 from keygraph.model.docstrings import docstring, member_docstrings
-from keygraph.model.members import DeclaredList, End, Field, Method
+from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import RecordType
-from keygraph.names import camel, cased
+from keygraph.model.records import DeclaredList, End, Method, RecordType
+from keygraph.names import cased
 
 
 class FieldResolution:
@@ -46,12 +46,12 @@ class FieldResolution:
         self,
         types: Mapping[str, RecordType],
         declarations: Mapping[str, Declaration],
-        writing: Writing,
+        style: AttributeStyle,
         mistakes: Mistakes,
     ) -> None:
         self._types = types
         self._declarations = declarations
-        self._writing = writing
+        self._style = style
         self._mistakes = mistakes
 
     def resolve(self) -> None:
@@ -139,7 +139,7 @@ class FieldResolution:
             self._read_end(record, name, parts, optional, description)
             return
         try:
-            type_ = field_type(annotation, self._writing)
+            type_ = field_type(annotation, self._style)
         except UnknownType as error:
             self._mistakes.add(
                 "unknown-type",
@@ -150,12 +150,12 @@ class FieldResolution:
                 breaks=record.name,
             )
             return
-        attribute = own.path if own is not None and own.path else (cased(name, self._writing.case),)
+        attribute = own.path if own is not None and own.path else (cased(name, self._style.case),)
         if own is not None and own.attributes:
             self._mistakes.add(
                 "attributes-of-no-end",
                 where,
-                "stored() names one attribute for each key field, but this is no end.",
+                "stored() names one attribute for each key field, but this field is not an end.",
                 'Write stored("name").',
             )
         default = self._default(record.cls, name)
@@ -163,8 +163,8 @@ class FieldResolution:
             self._mistakes.add(
                 "default",
                 where,
-                f"its default, {default!r}, is no {type_.name}.",
-                "Give it one of the type, or annotate it otherwise.",
+                f"its default, {default!r}, is not of type {type_.name}.",
+                "Change the default or the annotation.",
             )
         record.fields[name] = Field(name, type_, optional, attribute, default, description)
 
@@ -184,7 +184,7 @@ class FieldResolution:
                 members.append(target)
                 continue
             is_declared = isinstance(part, type) and declaration_of(part) is not None
-            problem = "is not listed in the graph" if is_declared and target is None else "is no node"
+            problem = "is not listed in the graph" if is_declared and target is None else "is not a node"
             self._mistakes.add(
                 "unknown-end",
                 f"{record.name}.{name}",
@@ -196,20 +196,13 @@ class FieldResolution:
             record.ends[name] = End(name, tuple(members), optional, {}, description)
 
     def _refuse_taken_name(self, record: RecordType, name: str) -> None:
-        """A node's own id, and the shard of a key, are called so already."""
-        if record.is_node and camel(name) == "id":
-            self._mistakes.add(
-                "field-called-id",
-                f"{record.name}.{name}",
-                "`id` is the global id of a node.",
-                f'Name the field otherwise: {record.name.lower()}_id: ID = stored("{name}").',
-            )
+        """The shard of a key is called so already."""
         if name == SHARD[0]:
             self._mistakes.add(
                 "field-called-shard",
                 f"{record.name}.{name}",
                 "`shard` is the placeholder of a shard.",
-                "Name the field otherwise.",
+                "Rename the field.",
             )
 
     def _default(self, cls: type, name: str) -> Any:
@@ -305,8 +298,6 @@ class FieldResolution:
         problem = None
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
             problem = "it takes any number of arguments."
-        elif len({camel(each.name) for each in parameters}) < len(parameters):
-            problem = "two of its arguments have one name in the schema."
         elif any(each.name not in hints for each in parameters):
             problem = "not all of its arguments are annotated."
         types: list[FieldType] = []
@@ -317,7 +308,7 @@ class FieldResolution:
                 targets = [self._listed(each) for each in union_parts(annotation)]
                 nodes = [target for target in targets if target is not None and target.is_node]
                 if len(nodes) < len(targets) or part != "return":
-                    types.append(field_type(annotation, self._writing))
+                    types.append(field_type(annotation, self._style))
                 else:
                     returned = tuple(nodes)
         except UnknownType as error:

@@ -9,13 +9,13 @@ from dataclasses import replace
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Table
 from keygraph.keys.template import FieldPath, Slot, Template
-from keygraph.keys.text import KeyText, UnusableFormat
-from keygraph.keys.types import Writing
+from keygraph.keys.text import UnusableFormat, key_text
+from keygraph.keys.types import AttributeStyle
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import Declaration, StoredAs, declaration_of
-from keygraph.model.members import End
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import End, RecordType
 from keygraph.names import cased
 from keygraph.resolve.templates import BrokenTemplate, TemplateResolution
 
@@ -28,15 +28,15 @@ class KeyResolution:
         table: Table,
         types: Mapping[str, RecordType],
         declarations: Mapping[str, Declaration],
-        writing: Writing,
+        style: AttributeStyle,
         mistakes: Mistakes,
     ) -> None:
         self._table = table
         self._types = types
         self._declarations = declarations
-        self._case = writing.case
+        self._case = style.case
         self._mistakes = mistakes
-        self._templates = TemplateResolution(table, declarations, writing.formats, mistakes)
+        self._templates = TemplateResolution(table, declarations, style.formats, mistakes)
 
     def resolve(self) -> None:
         for record in self._types.values():
@@ -72,8 +72,8 @@ class KeyResolution:
             self._mistakes.add(
                 "node-without-key-fields",
                 record.name,
-                "its key has no placeholder, so that there could be one of it alone.",
-                "Put a field into its key template.",
+                "its key has no placeholder, so there could be only one such node.",
+                "Add a field to its key template.",
                 breaks=record.name,
             )
         if record.kind == "edge" and len(record.key_ends) != 2:
@@ -96,7 +96,10 @@ class KeyResolution:
             return 1 if is_spread else None
         if is_spread and (given is None or given < 1):
             self._mistakes.add(
-                "shards", where, "its partition has {shard} and no number of shards.", "Say shards=5, or so."
+                "shards",
+                where,
+                "its partition has {shard} and no number of shards.",
+                "Add shards=5, for example.",
             )
             return 1
         if given is not None and not is_spread:
@@ -113,7 +116,7 @@ class KeyResolution:
             match template.tokens:
                 case (Slot() as slot,) if _is_a_value(slot):
                     try:
-                        text = replace(slot.text, is_number=True)
+                        text = key_text(slot.text.type, slot.text.format, slot.text.declared, is_number=True)
                         return Template((replace(slot, text=text),))
                     except UnusableFormat as error:
                         problem = str(error)
@@ -138,8 +141,8 @@ class KeyResolution:
             self._mistakes.add(
                 "shards",
                 record.name,
-                "{shard} stands in a sort key, where it spreads nothing.",
-                "Put it into the partition.",
+                "{shard} is in a sort key, where it has no effect.",
+                "Move it to the partition template.",
                 breaks=record.name,
             )
 
@@ -226,7 +229,8 @@ class KeyResolution:
         for field in record.fields.values():
             if field.attribute == (key.name,):
                 try:
-                    slot = Slot((field.name,), KeyText(field.type, is_number=key.type == "N"))
+                    text = key_text(field.type, declared=field.type.written, is_number=key.type == "N")
+                    slot = Slot((field.name,), text)
                 except UnusableFormat:
                     return None
                 return Template((slot,))

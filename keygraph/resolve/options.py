@@ -40,7 +40,7 @@ def _wrong_keys(name: str, declaration: Declaration) -> Iterator[_Wrong]:
             yield (
                 "key-templates",
                 name,
-                f"{key.name} stands among its keys without having been called.",
+                f"{key.name} is listed among its keys but not called.",
                 f"Call it with its templates: {_called(key)}.",
             )
             continue
@@ -52,8 +52,8 @@ def _wrong_keys(name: str, declaration: Declaration) -> Iterator[_Wrong]:
                 yield (
                     "template",
                     name,
-                    f"{template!r} is no key template.",
-                    'A template is a text such as "ORDER#{order_id}".',
+                    f"{template!r} is not a key template.",
+                    'A template is a string such as "ORDER#{order_id}".',
                 )
     yield from _wrong_shards(name, declaration.shards)
 
@@ -67,13 +67,13 @@ def _wrong_shards(where: str, given: object) -> Iterator[_Wrong]:
     if given is None:
         return
     if type(given) is not int:
-        yield "shards", where, f"shards={given!r} is no number of shards.", "Say shards=5, or so."
+        yield "shards", where, f"shards={given!r} is not a number of shards.", "Add shards=5, for example."
     elif given > _MOST_SHARDS:
         yield (
             "shards",
             where,
-            f"shards={given}: a list asks all of them at once.",
-            f"Say {_MOST_SHARDS:,} or fewer.",
+            f"shards={given}; a list queries all of them at once.",
+            f"Use {_MOST_SHARDS:,} or fewer.",
         )
 
 
@@ -84,7 +84,7 @@ def _wrong_item_bytes(name: str, given: object) -> Iterator[_Wrong]:
         "item-bytes",
         name,
         f"item_bytes={given!r} is not a positive number of bytes.",
-        "Say item_bytes=2048.",
+        "Use item_bytes=2048.",
     )
 
 
@@ -94,8 +94,8 @@ def _wrong_names(name: str, declaration: Declaration) -> Iterator[_Wrong]:
         yield (
             "type-value",
             name,
-            f"type={value!r} is no value of a type attribute.",
-            'Say type="Order", or type=None where its items have none.',
+            f"type={value!r} is not a value for a type attribute.",
+            'Use type="Order", or type=None where its items have none.',
         )
     offered: list[tuple[str, str, object]] = [(name, "lists", declaration.lists)]
     for key in declaration.keys:
@@ -105,8 +105,8 @@ def _wrong_names(name: str, declaration: Declaration) -> Iterator[_Wrong]:
     for where, option, given in offered:
         if given is None or (given is False and option == "lists") or (isinstance(given, str) and given):
             continue
-        mend = 'Say lists="users", or lists=False.' if option == "lists" else 'Say finds="user_by_email".'
-        yield "list-name", where, f"{option}={given!r} is no name of a field.", mend
+        mend = 'Use lists="users", or lists=False.' if option == "lists" else 'Use finds="user_by_email".'
+        yield "list-name", where, f"{option}={given!r} is not a field name.", mend
 
 
 def _wrong_fields(name: str, declaration: Declaration) -> Iterator[_Wrong]:
@@ -120,14 +120,14 @@ def _wrong_fields(name: str, declaration: Declaration) -> Iterator[_Wrong]:
                     yield (
                         "attribute-name",
                         where,
-                        f"{part!r} is no name of an attribute.",
+                        f"{part!r} is not an attribute name.",
                         'Write stored("name").',
                     )
             case ListOptions():
                 index: object = meaning.index
                 if not isinstance(index, Index | None):
-                    problem = f"index={index!r} is no index."
-                    yield "list-index", where, problem, "Name the Index itself, or None for the table."
+                    problem = f"index={index!r} is not an index."
+                    yield "list-index", where, problem, "Pass the Index object, or None for the table."
 
 
 def graph_option_mistakes(
@@ -139,29 +139,29 @@ def graph_option_mistakes(
         yield Mistake(
             "attribute-case",
             where,
-            f"attribute_case={attribute_case!r} is none.",
-            f"It is one of {', '.join(CASES)}.",
+            f"attribute_case={attribute_case!r} is not an attribute case.",
+            f"Use one of {', '.join(CASES)}.",
         )
     if type_attribute is not None and not (isinstance(type_attribute, str) and type_attribute):
         yield Mistake(
             "type-attribute",
             where,
-            f"type_attribute={type_attribute!r} is no name of an attribute.",
-            'Say type_attribute="Type", or leave it out where items do not say their type.',
+            f"type_attribute={type_attribute!r} is not an attribute name.",
+            'Use type_attribute="Type", or leave it out where items do not say their type.',
         )
     for name, format_ in formats.items():
         if not isinstance(format_, Format):
             yield Mistake(
                 "format",
                 where,
-                f"formats[{_shown(name)}] is no Format.",
+                f"formats[{_shown(name)}] is not a Format.",
                 "Write Format(render), or Format(render, parse) where it can be read back.",
             )
         if not (isinstance(name, str) and name) and name not in PLAIN:
             yield Mistake(
                 "format",
                 where,
-                f"formats has {_shown(name)}, which is no format's name and no type that has one.",
+                f"formats has {_shown(name)}, which is neither a format name nor a type with a format.",
                 "Give it a name, or a type such as datetime, date or Decimal.",
             )
 

@@ -11,11 +11,11 @@ import inspect
 from collections.abc import Sequence
 
 from keygraph.dynamo.table import Table
-from keygraph.keys.types import Writing
+from keygraph.keys.types import AttributeStyle
 from keygraph.model.declaration import Declaration, declaration_of
 from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import ITEM_BYTES, RecordType
+from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
 from keygraph.resolve.fields import FieldResolution
 from keygraph.resolve.keys import KeyResolution
 from keygraph.resolve.options import refuse_wrong_options
@@ -24,14 +24,14 @@ from keygraph.resolve.options import refuse_wrong_options
 class Resolution:
     """The record types of a list of classes, and what is wrong with them."""
 
-    def __init__(self, table: Table, classes: Sequence[type], writing: Writing) -> None:
+    def __init__(self, table: Table, classes: Sequence[type], style: AttributeStyle) -> None:
         self.mistakes = Mistakes()
         self.types: dict[str, RecordType] = {}
         self._declarations: dict[str, Declaration] = {}
         for cls in classes:
             self._add(cls, table)
-        FieldResolution(self.types, self._declarations, writing, self.mistakes).resolve()
-        KeyResolution(table, self.types, self._declarations, writing, self.mistakes).resolve()
+        FieldResolution(self.types, self._declarations, style, self.mistakes).resolve()
+        KeyResolution(table, self.types, self._declarations, style, self.mistakes).resolve()
 
     @property
     def sound_types(self) -> list[RecordType]:
@@ -45,7 +45,7 @@ class Resolution:
             self.mistakes.add(
                 "not-a-type",
                 name,
-                "it is no node, edge or record.",
+                "it is not a node, an edge or a record.",
                 "Decorate it, or leave it out of the graph.",
             )
             return
@@ -65,5 +65,5 @@ class Resolution:
             is_mirrored=declaration.mirror,
             counterpart=declaration.counterpart,
             gathers=declaration.gather,
-            item_bytes=ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
+            item_bytes=DEFAULT_ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
         )

@@ -23,13 +23,12 @@ from keygraph.keys.template import (
     read_source,
     under,
 )
-from keygraph.keys.text import KeyText, UnusableFormat
+from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText, Variant, written_out
 from keygraph.model.declaration import Declaration
-from keygraph.model.members import Method
 from keygraph.model.mistakes import Mistakes
-from keygraph.model.records import RecordType
+from keygraph.model.records import Method, RecordType
 
 
 class BrokenTemplate(Exception):
@@ -159,7 +158,7 @@ class TemplateResolution:
         if name not in record.ends:
             raise self._refused(
                 site,
-                f"{reference} is no field of {record.name}.",
+                f"{reference} is not a field of {record.name}.",
                 f"Its fields are {', '.join([*record.fields, *record.ends]) or 'none'}.",
             )
         members = record.ends[name].members
@@ -168,7 +167,7 @@ class TemplateResolution:
             if any(key != keys[0] for key in keys):
                 raise self._refused(
                     site,
-                    f"{reference} does not stand alike in the keys of {_all_of(members)}.",
+                    f"{reference} is written differently in the keys of {_all_of(members)}.",
                     "Give it one type and one format in all of them.",
                 )
             own = keys[0]
@@ -282,7 +281,7 @@ class TemplateResolution:
     def _slot(self, site: _Site, reference: Reference, path: FieldPath, type_: FieldType) -> Slot:
         try:
             declared = self._formats.get(reference.format) if reference.format else type_.written
-            return Slot(path, KeyText(type_, reference.format, declared))
+            return Slot(path, key_text(type_, reference.format, declared))
         except UnusableFormat as error:
             mend = "Use another field or format."
             if reference.format.isidentifier():
@@ -297,7 +296,7 @@ class TemplateResolution:
                 f"{method.name} cannot stand in a key.",
                 "It may be neither async nor take arguments, and says the fields it needs.",
             )
-        return Slot((method.name,), KeyText(FieldType("string")), computed=True)
+        return Slot((method.name,), key_text(FieldType("string")), computed=True)
 
     def _look_for_neighbours(self, site: _Site, tokens: tuple[Token, ...]) -> None:
         """Two placeholders with nothing between them cannot be told apart, unless the first has few texts."""
@@ -307,11 +306,11 @@ class TemplateResolution:
         ]
         for flat in (whole, without):
             for before, token in pairwise(flat):
-                if isinstance(before, Slot) and isinstance(token, Slot) and not _has_fixed_texts(before):
+                if isinstance(before, Slot) and isinstance(token, Slot) and not before.text.has_own_end:
                     raise self._refused(
                         site,
                         "it cannot be parsed back: "
-                        f"nothing stands between {{{before.name}}} and {{{token.name}}}.",
+                        f"there is no text between {{{before.name}}} and {{{token.name}}}.",
                         "Put literal text between them.",
                     )
 
@@ -328,10 +327,3 @@ def _identifies(partition: Template, identity: Iterable[Slot]) -> bool:
 def _goes_before(own: tuple[Template, ...], others: tuple[Template, ...]) -> bool:
     """Whether a partition key that both can have is the first one's."""
     return goes_before(shape(own[0]), shape(others[0]))
-
-
-_FIXED_KINDS = ("enum", "boolean", "date")
-
-
-def _has_fixed_texts(slot: Slot) -> bool:
-    return slot.text.type.kind in _FIXED_KINDS and not slot.text.format

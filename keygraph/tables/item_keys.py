@@ -15,7 +15,8 @@ from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.types import decode
 from keygraph.model.paths import attribute_of
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import RecordType
 
 
 class ItemKeys:

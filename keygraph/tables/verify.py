@@ -20,8 +20,7 @@ from keygraph.dynamo.table import Key, Position
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
-from keygraph.model.members import End
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.tables.findings import Example, Finding, Kind, Problem, Report
 from keygraph.tables.item_keys import ItemKeys
 
@@ -112,7 +111,7 @@ class ItemChecks:
         """In what the item's fields do not fit its declaration."""
         for declared in record.fields.values():
             try:
-                record.value(item, declared)
+                record.reader(declared)(item)
             except CorruptItem as error:
                 yield str(error)
         for name in self._methods_in_keys[record.name]:

@@ -16,6 +16,7 @@ from typing import Any
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
 from keygraph.errors import BadUserInput, KeygraphError
+from keygraph.names import camel
 
 _log = logging.getLogger("keygraph")
 
@@ -26,6 +27,8 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error
     shown: dict[str, Any] = {"message": error.message}
+    if isinstance(cause, BadUserInput) and error.message == str(cause):
+        shown["message"] = message_of(cause)
     if isinstance(error, GraphQLSyntaxError):
         code = "GRAPHQL_PARSE_FAILED"
     elif isinstance(cause, KeygraphError):
@@ -39,6 +42,11 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
         return {**internal_error(cause or error), **_where(error)}
     extensions = {**(error.extensions or {}), "code": code or BadUserInput.code}
     return {**shown, **_where(error), "extensions": extensions}
+
+
+def message_of(error: Exception) -> str:
+    """The message of an error, in which fields are called as in the schema."""
+    return error.message(camel) if isinstance(error, BadUserInput) else str(error)
 
 
 def internal_error(cause: BaseException) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from keygraph import Graph, ModelError
 from keygraph_server.errors import ModelNotLoadedError
@@ -51,7 +51,6 @@ class Model:
         """The GraphQL schema, derived from the graph where the model brings none."""
         if self.own_schema is not None:
             return self.own_schema
-        # Imported here, since commands that only read a graph start without GraphQL's libraries.
         from keygraph_resolvers import build_schema
 
         return build_schema(self.graph)
@@ -89,6 +88,9 @@ def load_model(name: str) -> Model:
     The working directory is looked through first. Raises ModelNotLoadedError where the string leads to no model, and
     ModelError with every mistake of the graph.
     """
+    # Imported here, since what needs no model, such as `--help`, starts without GraphQL's libraries.
+    from keygraph_resolvers import GraphSchema, check
+
     module_name, _, attribute = name.partition(":")
     attribute = attribute or _DEFAULT_ATTRIBUTE
     if not all(part.isidentifier() for part in [*module_name.split("."), attribute]):
@@ -101,19 +103,13 @@ def load_model(name: str) -> Model:
     if inspect.isroutine(found):
         found = _call(found, f"{module_name}:{attribute}")
     if isinstance(found, Graph):
-        return Model(name, module, found.check())
-    if _is_schema(found):
-        return Model(name, module, found.graph.check(), found)
+        return Model(name, module, check(found))
+    if isinstance(found, GraphSchema):
+        return Model(name, module, check(found.graph), found)
     raise ModelNotLoadedError(
         f"{module_name}:{attribute} is {_kind(found)}",
         _WANTED,
     )
-
-
-def _is_schema(value: object) -> TypeGuard[GraphSchema]:
-    # A module that made a schema has imported this already; for others it need not be imported.
-    resolvers = sys.modules.get("keygraph_resolvers")
-    return resolvers is not None and isinstance(value, resolvers.GraphSchema)
 
 
 def _import(name: str) -> ModuleType:

@@ -63,10 +63,14 @@ def _check(record: RecordType, item: Item) -> None:
         if keys.shards:
             assert all(int(parsed[name]) < keys.shards for name in shards), item
     slots = {slot.name: slot for keys in record.keys.values() for slot in keys.slots if not slot.is_shard}
-    identity = record.identity_of(item)
+    identity = record.read_identity(item) or ()
     for field in record.fields.values():
         is_told = field.name in record.key_fields
-        value = record.identity_value(identity, field.name) if is_told else record.value(item, field)
+        if is_told:
+            number, value_of = record.place_in_identity(field.name)
+            value = value_of(identity[number])
+        else:
+            value = record.reader(field)(item)
         for name, slot in slots.items():
             if slot.path == (field.name,):
                 assert slot.text.render(value) == texts[name], f"{field.name} disagrees with a key in {item}"

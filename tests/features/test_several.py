@@ -12,6 +12,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
 from keygraph.dynamo.items import Item
+from keygraph_resolvers import check
 from tests.conftest import MakeStore
 from tests.keygraph.checked import by_date, mistakes
 from tests.resolvers.worlds import World, world
@@ -252,7 +253,7 @@ def test_mistakes_of_several_lists() -> None:
         page_id: ID
         kind: str
 
-    assert mistakes(User, Letter, Page, table=TWO) == [
+    assert mistakes(User, Letter, Page, table=TWO, check=check) == [
         "User.letters: several paths lead to Letter: "
         "sender on ByDate (USER#{sender.user_id} / USER#{receiver.user_id}); "
         "receiver on ByName (USER#{receiver.user_id} / {letter_id}). "

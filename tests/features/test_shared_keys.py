@@ -13,6 +13,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
 from keygraph.dynamo.items import Item
+from keygraph_resolvers import check
 from tests.conftest import MakeStore
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, world
@@ -206,7 +207,8 @@ def test_mistakes_of_shared_keys() -> None:
         number: int
         owner: str = stored("ownerId")
 
-    told = mistakes(Desk, Staff, Use, Firm, Note, Bill, Fee, Tax, table=TABLE, attribute_case="camel")
+    types = (Desk, Staff, Use, Firm, Note, Bill, Fee, Tax)
+    told = mistakes(*types, table=TABLE, attribute_case="camel", check=check)
     assert told == [
         "Note: the attribute since has two templates: {since} and {text}. An attribute has one value.",
         "Bill: inverted is called with 1 template. It needs none: all its keys are known.",
@@ -225,5 +227,5 @@ def test_mistakes_of_virtual_nodes() -> None:
         city: str
 
     assert mistakes(Firm) == [
-        "Firm.city: no item holds it, and the key does not tell it. Put it into the key template, or leave it out."
+        "Firm.city: no item holds it, and it is not in the key. Add it to the key template, or remove it."
     ]

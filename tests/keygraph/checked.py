@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from keygraph import ID, Graph, Index, ModelError, Table, node
 
 by_date = Index("ByDate", "DatePK", "DateSK")
@@ -24,12 +26,16 @@ class Repository:
 
 
 def mistakes(
-    *types: type, table: Table = TABLE, attribute_case: str = "snake", type_attribute: str | None = "Type"
+    *types: type,
+    table: Table = TABLE,
+    attribute_case: str = "snake",
+    type_attribute: str | None = "Type",
+    check: Callable[[Graph], object] = Graph.check,
 ) -> list[str]:
     """Every mistake of a graph of those types, in words; none where it is right."""
     graph = Graph(table, *types, attribute_case=attribute_case, type_attribute=type_attribute)
     try:
-        graph.check()
+        check(graph)
     except ModelError as error:
         return [str(mistake) for mistake in error.mistakes]
     return []

@@ -9,8 +9,8 @@ from itertools import product
 from hypothesis import strategies as st
 
 from keygraph.keys.template import Maybe, Slot, Template, Token
-from keygraph.keys.text import KeyText
-from keygraph.keys.types import ID, FieldType, Writing, field_type
+from keygraph.keys.text import key_text
+from keygraph.keys.types import ID, AttributeStyle, FieldType, field_type
 
 ALPHABET = "A10-"
 
@@ -38,11 +38,11 @@ texts = st.text(ALPHABET, min_size=1, max_size=3)
 
 
 def type_of(name: str) -> FieldType:
-    return field_type(TYPES[name], Writing("snake"))
+    return field_type(TYPES[name], AttributeStyle("snake"))
 
 
 def slot(name: str) -> Slot:
-    return Slot((name,), KeyText(type_of(name)))
+    return Slot((name,), key_text(type_of(name)))
 
 
 @st.composite

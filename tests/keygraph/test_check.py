@@ -29,8 +29,8 @@ def test_a_class_that_was_not_decorated() -> None:
         name: str
 
     assert mistakes(Plain, Base) == [
-        "Plain: it is no node, edge or record. Decorate it, or leave it out of the graph.",
-        "Base: it is no node, edge or record. Decorate it, or leave it out of the graph.",
+        "Plain: it is not a node, an edge or a record. Decorate it, or leave it out of the graph.",
+        "Base: it is not a node, an edge or a record. Decorate it, or leave it out of the graph.",
     ]
 
 
@@ -82,7 +82,7 @@ def test_an_unknown_end() -> None:
 
     assert mistakes(Post, Note) == [
         "Post.author: User is not listed in the graph. An end is a node that the graph lists.",
-        "Post.note: Note is no node. An end is a node that the graph lists.",
+        "Post.note: Note is not a node. An end is a node that the graph lists.",
     ]
 
 
@@ -103,42 +103,10 @@ def test_an_annotation_that_is_no_type_of_a_field() -> None:
     mend = "Use str, int, Long, float, bool, Decimal, datetime, date, bytes, an enum, a list, a set, a dataclass or JSON, or list the type in the graph."
     told = mistakes(Post)
     assert told[:2] == [
-        f"Post.size: complex is no type of a field. {mend}",
-        f"Post.parts: dict is no type of a field. {mend}",
+        f"Post.size: complex is not a field type. {mend}",
+        f"Post.parts: dict is not a field type. {mend}",
     ]
     assert told[2].startswith("Post.tree: Tree ")
-
-
-def test_a_field_called_id() -> None:
-    """`id` would be the item's attribute on one type and the global id on another."""
-
-    @node("POST#{id}")
-    class Post:
-        id: ID
-
-    assert mistakes(Post) == [
-        'Post.id: `id` is the global id of a node. Name the field otherwise: post_id: ID = stored("id").'
-    ]
-
-
-def test_an_end_a_list_or_a_method_called_id() -> None:
-    """The schema would have two fields of one name, and the global id would be lost."""
-
-    @node("POST#{post_id}")
-    class Post:
-        post_id: ID
-        id: User
-
-    @node("TAG#{tag_id}")
-    class Tag:
-        tag_id: ID
-
-        @field(needs=("tag_id",))
-        def id(self) -> str:
-            return self.tag_id
-
-    assert any(told.startswith("Post.id: `id` is the global id of a node.") for told in mistakes(Post, User))
-    assert any(told.startswith("Tag.id: `id` is the global id of a node.") for told in mistakes(Tag))
 
 
 def test_an_attribute_stored_twice() -> None:
@@ -169,7 +137,7 @@ def test_attributes_of_what_is_no_end() -> None:
         title: str = stored(name="Title")
 
     assert mistakes(Post) == [
-        "Post.title: stored() names one attribute for each key field, but this is no end. "
+        "Post.title: stored() names one attribute for each key field, but this field is not an end. "
         'Write stored("name").'
     ]
 
@@ -268,7 +236,7 @@ def test_a_field_of_a_node_without_items() -> None:
         colour: str
         owner: User
 
-    mend = "no item holds it, and the key does not tell it. Put it into the key template, or leave it out."
+    mend = "no item holds it, and it is not in the key. Add it to the key template, or remove it."
     assert mistakes(Tag, User) == [f"Tag.colour: {mend}", f"Tag.owner: {mend}"]
 
 
@@ -295,7 +263,6 @@ def test_all_mistakes_are_told_together() -> None:
         graph.check()
     assert [(mistake.kind, mistake.where) for mistake in error.value.mistakes] == [
         ("duplicate-type", "A"),
-        ("field-called-id", "Post.id"),
         ("unknown-name", "Post.author"),
         ("attribute-twice", "Post.heading"),
         ("template", "Post"),
@@ -303,10 +270,11 @@ def test_all_mistakes_are_told_together() -> None:
         ("no-path", "A.users"),
     ]
     assert str(error.value).startswith(
-        "the graph has 7 mistakes:\n  - A: two types have this name. Rename one of them.\n"
+        "the graph has 6 mistakes:\n  - A: two types have this name. Rename one of them.\n"
     )
-    assert "  - the graph: attribute_case='camle' is none. It is one of snake, camel, pascal.\n" in str(
-        error.value
+    assert (
+        "  - the graph: attribute_case='camle' is not an attribute case. Use one of snake, camel, pascal.\n"
+        in str(error.value)
     )
 
 
@@ -329,5 +297,5 @@ def test_one_mistake_is_told_once() -> None:
         at: datetime
 
     assert mistakes(Post, Comment, Like) == [
-        'Post: the template "POST#{post}": {post} is no field of Post. Its fields are post_id.'
+        'Post: the template "POST#{post}": {post} is not a field of Post. Its fields are post_id.'
     ]

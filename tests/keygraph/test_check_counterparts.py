@@ -107,7 +107,7 @@ def test_a_mirror_whose_ends_are_one_attribute() -> None:
         friend: User = stored("who")
 
     assert mistakes(User, Friend) == [
-        "Friend: user and friend are stored in the same attributes, so that its key is the same in both orders. "
+        "Friend: user and friend are stored in the same attributes, so its key is the same in both orders. "
         "Give each end attributes of its own: stored()."
     ]
 
@@ -206,11 +206,11 @@ def test_a_counterpart_that_names_a_third_or_is_named_twice() -> None:
     """Of three types each two would be kept in step, and the third not."""
     assert mistakes(User, Club, Membership, Member, named("Membership")) == [
         "Seat: its counterpart Membership has another one, Member. "
-        "Counterparts go by twos: let both name each other."
+        "Counterparts come in pairs: let both name each other."
     ]
     assert mistakes(User, Club, Membership, Member, named("Member")) == [
-        "Membership: Member is the counterpart of Seat too. Counterparts go by twos: leave one out.",
-        "Seat: Member is the counterpart of Membership too. Counterparts go by twos: leave one out.",
+        "Membership: Member is the counterpart of Seat too. Counterparts come in pairs: leave one out.",
+        "Seat: Member is the counterpart of Membership too. Counterparts come in pairs: leave one out.",
     ]
 
 
@@ -276,7 +276,7 @@ def test_a_counterpart_that_cannot_be_rendered() -> None:
         "Visit: an item of its counterpart Seat cannot be rendered from one of it, which does not tell seat. "
         "Declare that here too, or make it optional there.",
         "Seat.since: it is of type date here and of type string in its counterpart Visit. "
-        "Declare it alike in both, or name one of them otherwise.",
+        "Declare the same type in both, or rename one of them.",
     ]
 
 

@@ -180,13 +180,13 @@ def test_two_types_that_cannot_be_told_apart() -> None:
 
     mend = "Give one of them a type value or a literal prefix of its own."
     assert mistakes(User, A, B, X, Y) == [
-        "A: its items cannot be told from those of B: they say no type, and a key can be of both "
+        "A: its items cannot be distinguished from those of B: they say no type, and a key can be of both "
         f"(A#{{a_id}} / {{kind}}#A and {{b_id}} / B#{{kind}}). {mend}",
-        "X: its items cannot be told from those of Y: they say the same type, and a key can be of both "
+        "X: its items cannot be distinguished from those of Y: they say the same type, and a key can be of both "
         f"(USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
     ]
     assert mistakes(X, Y, User, type_attribute=None) == [
-        "X: its items cannot be told from those of Y: they say no type, and a key can be of both "
+        "X: its items cannot be distinguished from those of Y: they say no type, and a key can be of both "
         f"(USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
     ]
 

@@ -44,17 +44,17 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
     [
         ("POST#{post_id", "expected '}' before end of string. Write it as \"ORDER#{order_id}\"."),
         ("", 'it is empty. Write it as "ORDER#{order_id}".'),
-        ("{0}", '{0} is no name of a field. Write it as "ORDER#{order_id}".'),
+        ("{0}", '{0} is not a field name. Write it as "ORDER#{order_id}".'),
         (
             "POST#{post}",
-            "{post} is no field of Post. Its fields are post_id, title, number, day, data, user, repository.",
+            "{post} is not a field of Post. Its fields are post_id, title, number, day, data, user, repository.",
         ),
         (
             "{author.user_id}",
-            "{author.user_id} is no field of Post. "
+            "{author.user_id} is not a field of Post. "
             "Its fields are post_id, title, number, day, data, user, repository.",
         ),
-        ("{user.id}", "{user.id} is no field of User. Its fields are user_id, name."),
+        ("{user.id}", "{user.id} is not a field of User. Its fields are user_id, name."),
         ("{user.name}", "{user.name} names no key field of User. A template can name user_id."),
         (
             "{repository}",
@@ -75,17 +75,17 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
         ),
         (
             "{day:d}",
-            "{day:d}: {:d} is no format for date, it has no %. "
+            "{day:d}: {:d} is not a format for date, it has no %. "
             'Use another field or format, or declare it on the graph: formats={"d": Format(…)}.',
         ),
         (
             "{post_id}{title}",
-            "it cannot be parsed back: nothing stands between {post_id} and {title}. "
+            "it cannot be parsed back: there is no text between {post_id} and {title}. "
             "Put literal text between them.",
         ),
         (
             "{title?}{post_id}",
-            "it cannot be parsed back: nothing stands between {title} and {post_id}. "
+            "it cannot be parsed back: there is no text between {title} and {post_id}. "
             "Put literal text between them.",
         ),
         *(
@@ -118,7 +118,7 @@ def test_an_optional_part_between_two_values() -> None:
 
     assert mistakes(Staff, Desk) == [
         'Desk: the template "{first}{manager?}{second}": it cannot be parsed back: '
-        "nothing stands between {first} and {second}. Put literal text between them."
+        "there is no text between {first} and {second}. Put literal text between them."
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_node_is_told_its_mistake_once() -> None:
 
     assert mistakes(Post) == [
         'Post: the template "{post_id}{title}": it cannot be parsed back: '
-        "nothing stands between {post_id} and {title}. Put literal text between them."
+        "there is no text between {post_id} and {title}. Put literal text between them."
     ]
 
 
@@ -189,8 +189,8 @@ def test_a_node_without_key_fields() -> None:
         theme: str
 
     assert mistakes(Settings) == [
-        "Settings: its key has no placeholder, so that there could be one of it alone. "
-        "Put a field into its key template."
+        "Settings: its key has no placeholder, so there could be only one such node. "
+        "Add a field to its key template."
     ]
 
 
@@ -231,7 +231,7 @@ def test_shards() -> None:
     class InSortKey:
         shard_id: ID
 
-    none = "its partition has {shard} and no number of shards. Say shards=5, or so."
+    none = "its partition has {shard} and no number of shards. Add shards=5, for example."
     lost = "it has shards= but no {shard} in its partition. Put {shard} into it."
     assert mistakes(User, Unnumbered, Zero, Unspread, Astray) == [
         f"Unnumbered: {none}",
@@ -255,7 +255,7 @@ def test_a_field_or_an_end_called_shard() -> None:
         note_id: ID
         shard: User
 
-    said = "`shard` is the placeholder of a shard. Name the field otherwise."
+    said = "`shard` is the placeholder of a shard. Rename the field."
     assert mistakes(Post, User) == [f"Post.shard: {said}"]
     assert mistakes(Note, User) == [f"Note.shard: {said}"]
 

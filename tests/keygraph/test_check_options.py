@@ -33,57 +33,53 @@ def thing(*keys: Any, **options: Any) -> type:
     [
         (
             lambda: thing("T#{thing_id}", by_date),
-            "Thing: ByDate stands among its keys without having been called. "
+            "Thing: ByDate is listed among its keys but not called. "
             'Call it with its templates: bydate("…", "…").',
         ),
         (
             lambda: thing("T#{thing_id}", 5),
-            'Thing: 5 is no key template. A template is a text such as "ORDER#{order_id}".',
+            'Thing: 5 is not a key template. A template is a string such as "ORDER#{order_id}".',
         ),
         (
             lambda: thing("T#{thing_id}", anything("A", None)),
-            'Thing: None is no key template. A template is a text such as "ORDER#{order_id}".',
+            'Thing: None is not a key template. A template is a string such as "ORDER#{order_id}".',
         ),
         (
             lambda: thing("T#{thing_id}#{shard}", shards="3"),
-            "Thing: shards='3' is no number of shards. Say shards=5, or so.",
+            "Thing: shards='3' is not a number of shards. Add shards=5, for example.",
         ),
         (
             lambda: thing("T#{thing_id}", anything("D#{shard}", "{number}", shards=1001)),
-            "Thing in ByDate: shards=1001: a list asks all of them at once. Say 1,000 or fewer.",
+            "Thing in ByDate: shards=1001; a list queries all of them at once. Use 1,000 or fewer.",
         ),
         (
             lambda: thing("T#{thing_id}", item_bytes=0),
-            "Thing: item_bytes=0 is not a positive number of bytes. Say item_bytes=2048.",
+            "Thing: item_bytes=0 is not a positive number of bytes. Use item_bytes=2048.",
         ),
         (
             lambda: thing("T#{thing_id}", item_bytes=True),
-            "Thing: item_bytes=True is not a positive number of bytes. Say item_bytes=2048.",
+            "Thing: item_bytes=True is not a positive number of bytes. Use item_bytes=2048.",
         ),
         (
             lambda: thing("T#{thing_id}", item_bytes="2 KB"),
-            "Thing: item_bytes='2 KB' is not a positive number of bytes. Say item_bytes=2048.",
+            "Thing: item_bytes='2 KB' is not a positive number of bytes. Use item_bytes=2048.",
         ),
         (
             lambda: thing("T#{thing_id}", type=7),
-            "Thing: type=7 is no value of a type attribute. "
-            'Say type="Order", or type=None where its items have none.',
+            "Thing: type=7 is not a value for a type attribute. "
+            'Use type="Order", or type=None where its items have none.',
         ),
         (
             lambda: thing("T#{thing_id}", lists=True),
-            'Thing: lists=True is no name of a field. Say lists="users", or lists=False.',
+            'Thing: lists=True is not a field name. Use lists="users", or lists=False.',
         ),
         (
             lambda: thing("T#{thing_id}", anything("D", "{number}", lists="")),
-            "Thing in ByDate: lists='' is no name of a field. Say lists=\"users\", or lists=False.",
+            "Thing in ByDate: lists='' is not a field name. Use lists=\"users\", or lists=False.",
         ),
         (
             lambda: thing("T#{thing_id}", anything("D", "{number}", finds=5)),
-            'Thing in ByDate: finds=5 is no name of a field. Say finds="user_by_email".',
-        ),
-        (
-            lambda: thing("T#{thing_id}", anything("D", "{number}", lists="1st")),
-            "the root: '1st', a list or finder of Thing, is no name of GraphQL. Rename it.",
+            'Thing in ByDate: finds=5 is not a field name. Use finds="user_by_email".',
         ),
         (
             lambda: thing("T\ud800#{thing_id}"),
@@ -136,9 +132,9 @@ def test_what_a_field_is_told() -> None:
         things: Many[Thing] = many(index="ByDate")  # type: ignore[arg-type]  # the mistake
 
     assert mistakes(Thing, Holder) == [
-        "Thing.name: '' is no name of an attribute. Write stored(\"name\").",
-        "Thing.first: '' is no name of an attribute. Write stored(\"name\").",
-        "Holder.things: index='ByDate' is no index. Name the Index itself, or None for the table.",
+        "Thing.name: '' is not an attribute name. Write stored(\"name\").",
+        "Thing.first: '' is not an attribute name. Write stored(\"name\").",
+        "Holder.things: index='ByDate' is not an index. Pass the Index object, or None for the table.",
     ]
 
 
@@ -162,13 +158,13 @@ def test_defaults() -> None:
         price: Decimal = Decimal("1.50")
         since: datetime = datetime(2024, 1, 1, tzinfo=UTC)
 
-    mend = "Give it one of the type, or annotate it otherwise."
+    mend = "Change the default or the annotation."
     assert mistakes(Thing) == [
-        f"Thing.number: its default, 'x', is no int. {mend}",
-        f"Thing.count: its default, None, is no int. {mend}",
-        f"Thing.colour: its default, 'red', is no Colour. {mend}",
-        f"Thing.name: its default, 5, is no string. {mend}",
-        f"Thing.at: its default, datetime.date(2024, 1, 1), is no datetime. {mend}",
+        f"Thing.number: its default, 'x', is not of type int. {mend}",
+        f"Thing.count: its default, None, is not of type int. {mend}",
+        f"Thing.colour: its default, 'red', is not of type Colour. {mend}",
+        f"Thing.name: its default, 5, is not of type string. {mend}",
+        f"Thing.at: its default, datetime.date(2024, 1, 1), is not of type datetime. {mend}",
     ]
 
 
@@ -187,11 +183,11 @@ def test_what_a_graph_is_told() -> None:
         graph.check()
     mend = "Give it a name, or a type such as datetime, date or Decimal."
     assert [str(mistake) for mistake in refused.value.mistakes] == [
-        "the graph: type_attribute=5 is no name of an attribute. "
-        'Say type_attribute="Type", or leave it out where items do not say their type.',
-        "the graph: formats['lower'] is no Format. "
+        "the graph: type_attribute=5 is not an attribute name. "
+        'Use type_attribute="Type", or leave it out where items do not say their type.',
+        "the graph: formats['lower'] is not a Format. "
         "Write Format(render), or Format(render, parse) where it can be read back.",
-        f"the graph: formats has 5, which is no format's name and no type that has one. {mend}",
-        f"the graph: formats has Index, which is no format's name and no type that has one. {mend}",
-        f"the graph: formats has '', which is no format's name and no type that has one. {mend}",
+        f"the graph: formats has 5, which is neither a format name nor a type with a format. {mend}",
+        f"the graph: formats has Index, which is neither a format name nor a type with a format. {mend}",
+        f"the graph: formats has '', which is neither a format name nor a type with a format. {mend}",
     ]

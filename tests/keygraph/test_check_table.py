@@ -40,12 +40,12 @@ def told(table: Table, *types: type) -> list[str]:
         ),
         (
             [Index("a b", "A")],
-            "a b: 'a b' is no name of an index. It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
+            "a b: 'a b' is not a name for an index. It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
         ),
-        ([Index("Any", "")], "Any: '' is no name of a key attribute. It has 1 to 255 bytes."),
+        ([Index("Any", "")], "Any: '' is not a key attribute's name. It has 1 to 255 bytes."),
         (
             [Index("Any", ("A", "X"))],  # type: ignore[arg-type]  # the mistake
-            'Any: \'X\' is no type of a key (A). It is "S" for text, "N" for a number or "B" for bytes.',
+            'Any: \'X\' is not a key type (A). It is "S" for text, "N" for a number or "B" for bytes.',
         ),
         (
             [Index("Any", "A", ("SK", "N"))],
@@ -62,7 +62,7 @@ def told(table: Table, *types: type) -> list[str]:
         ),
         (
             [Index("Any", "A", projection=[])],
-            'Any: its projection names no attribute. Say projection="KEYS_ONLY".',
+            'Any: its projection names no attribute. Use projection="KEYS_ONLY".',
         ),
         (
             [Index("Any", "A", projection=["name", "name"])],
@@ -84,7 +84,7 @@ def test_indexes_that_no_table_has(indexes: list[Index], said: str) -> None:
 def test_names_that_dynamodb_refuses(name: str) -> None:
     """The table could not be created after the model was said to be right."""
     assert told(Table(name, partition_key="PK"), User) == [
-        f"{name or 'a table'}: {name!r} is no name of a table. "
+        f"{name or 'a table'}: {name!r} is not a name for a table. "
         "It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -."
     ]
 
@@ -99,4 +99,4 @@ def test_a_local_index_of_a_table_without_a_sort_key() -> None:
 
 def test_a_graph_without_types() -> None:
     """Everything in the table would be passed over."""
-    assert told(Table("Tests", partition_key="PK")) == ["the graph: it lists no types. Graph(table, User, …)"]
+    assert told(Table("Tests", partition_key="PK")) == ["the graph: it has no types. Graph(table, User, …)"]

@@ -1,4 +1,4 @@
-"""Mistakes of ends of several types: members, their keys, and the names of unions."""
+"""Mistakes of ends of several types: members and their keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.keygraph.union_members import Company, Organization, Person, User
 
 
 def test_members_that_cannot_be() -> None:
-    """A member that is no node would be found by the first query."""
+    """A member that is not a node would be found by the first query."""
 
     @record("{user}", "LOG#{day}")
     class Log:
@@ -29,8 +29,8 @@ def test_members_that_cannot_be() -> None:
         d: Many[User | Organization] = many()
 
     assert mistakes(Post, User, Organization, Log) == [
-        "Post.a: Log is no node. Each member of a union is a node that the graph lists.",
-        "Post.b: str is no node. Each member of a union is a node that the graph lists.",
+        "Post.a: Log is not a node. Each member of a union is a node that the graph lists.",
+        "Post.b: str is not a node. Each member of a union is a node that the graph lists.",
         "Post.c: Person is not listed in the graph. Each member of a union is a node that the graph lists.",
         "Post.d: a list is of one record type, not of User or Organization. "
         "Declare a list of each, or the edge that joins this node to them: its end may be the union.",
@@ -87,7 +87,7 @@ def test_members_that_are_not_told_apart(keys: tuple[str, ...], said: str) -> No
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("{owner.club_id}", "{owner.club_id} is no field of User. Its fields are user_id."),
+        ("{owner.club_id}", "{owner.club_id} is not a field of User. Its fields are user_id."),
         (
             "{owner.user_id}",
             "{owner.user_id} names no key field of Club. A template can name club_id.",
@@ -129,7 +129,7 @@ def test_a_field_that_is_written_differently() -> None:
         day: date
 
     assert mistakes(Seat, Room, Meeting) == [
-        'Meeting: the template "AT#{place.number}": {place.number} does not stand alike in the keys of '
+        'Meeting: the template "AT#{place.number}": {place.number} is written differently in the keys of '
         "Seat and Room. Give it one type and one format in all of them."
     ]
 
@@ -143,7 +143,7 @@ def test_alike_keys_need_a_type() -> None:
         owner: Person | Company
 
     assert mistakes(Person, Company, Site, type_attribute=None) == [
-        "Person: its items cannot be told from those of Company: they say no type, and a key can be of both "
+        "Person: its items cannot be distinguished from those of Company: they say no type, and a key can be of both "
         "(ACCOUNT#{login} / ACCOUNT#{login} and ACCOUNT#{login} / ACCOUNT#{login}). "
         "Give one of them a type value or a literal prefix of its own."
     ]
@@ -174,30 +174,6 @@ def test_one_attribute_holds_the_key() -> None:
     assert mistakes(Post, User, Organization) == [
         "Post.owner: one attribute holds the key of a User or Organization, which tells the type. "
         'Write stored("name").'
-    ]
-
-
-def test_names_that_collide() -> None:
-    """Two types of the schema would have one name, and one of them be lost."""
-
-    @node("UO#{user_id}")
-    class UserOrOrganization:
-        user_id: ID
-        a: User | Organization
-        b: User | PersonOrCompany
-        c: User | Person | Company
-        a_id: str | None
-
-    @node("PC#{user_id}")
-    class PersonOrCompany:
-        user_id: ID
-
-    found = mistakes(UserOrOrganization, PersonOrCompany, User, Organization, Person, Company)
-    assert found == [
-        "the union of User and Organization: the schema's name UserOrOrganization is that of UserOrOrganization too. "
-        "Rename one.",
-        "the union of User and Person and Company: the schema's name UserOrPersonOrCompany is that of the union of "
-        "User and PersonOrCompany too. Rename one.",
     ]
 
 

@@ -12,7 +12,7 @@ from keygraph.draft.draft import draft
 from keygraph.draft.trial import mistakes_of, tried, why_not_read
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index, Table
-from keygraph_resolvers import build_schema
+from keygraph_resolvers import build_schema, check
 from tests.keygraph.drafts import GSI1, both, ruff, table, under
 
 WORDS = st.sampled_from(
@@ -113,9 +113,9 @@ def samples(draw: st.DrawFn) -> tuple[Table, list[Item]]:
 def test_every_draft_can_be_served_and_reads_what_it_does_not_name(sample: tuple[Table, list[Item]]) -> None:
     """A table of somebody's would give a file that does not import, or hides some of its items."""
     declared, items = sample
-    text = draft(declared, items)
+    text = draft(declared, items, check)
     with tried(text) as graph:
-        assert mistakes_of(graph) == ()
+        assert mistakes_of(graph, check) == ()
         build_schema(graph)
         refused = [item for item in items if why_not_read(graph, item) is not None]
     noun = "item" if len(refused) == 1 else "items"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
@@ -48,8 +48,9 @@ class Topic:
     title: str
 
 
+TABLE = Table("Forum", partition_key="PK", sort_key="SK", indexes=[by_name])
 graph = Graph(
-    Table("Forum", partition_key="PK", sort_key="SK", indexes=[by_name]),
+    TABLE,
     Member,
     Post,
     Reading,
@@ -247,3 +248,36 @@ async def test_what_a_key_cannot_say(make_store: MakeStore, asked: str, said: st
     service = Service(build_schema(shelves), store, secret=b"a secret")
     answer = await service.execute(f'{{ shelf(shelfId: "1") {{ {asked} {{ totalCount }} }} }}')
     assert [(e["message"], e["extensions"]["code"]) for e in answer["errors"]] == [(said, "BAD_USER_INPUT")]
+
+
+async def test_an_index_on_an_attribute_in_the_tables_own_way(make_store: MakeStore) -> None:
+    """A list by the attribute would be asked for under a key that no item has."""
+
+    @node("VISIT#{visit_id}")
+    class Visit:
+        visit_id: ID
+        at: datetime = stored("At")
+
+    table = Table("Visits", partition_key="PK", sort_key="SK", indexes=[Index("ByTime", "At", "PK")])
+    own = Graph(table, Visit, formats={datetime: Format(written_compactly, read_compactly)}).check()
+    item = {"PK": "VISIT#1", "SK": "VISIT#1", "At": "20240102030405"}
+    store = await make_store(own.table)
+    await store.send(BatchWrite((item,)))
+    answer = await Service(build_schema(own), store, secret=b"0123456789abcdef").execute(
+        '{ visits(at: "2024-01-02T03:04:05Z") { nodes { visitId at } } }'
+    )
+    assert answer == {"data": {"visits": {"nodes": [{"visitId": "1", "at": "2024-01-02T03:04:05Z"}]}}}
+
+
+def test_a_placeholder_behind_one_in_a_format_of_its_own() -> None:
+    """Dates of any length would be declared next to a name, and a key be read as another date and name."""
+
+    @node("DAY#{day}{name}")
+    class Entry:
+        day: date
+        name: str
+
+    assert not Graph(TABLE, Entry).mistakes
+    formats = {date: Format(date.isoformat, date.fromisoformat)}
+    [mistake] = Graph(TABLE, Entry, formats=formats).mistakes
+    assert "there is no text between {day} and {name}" in mistake.problem

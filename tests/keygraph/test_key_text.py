@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.keys.text import KeyText, UnusableFormat
-from keygraph.keys.types import ID, JSON, Long, Moment, Writing, field_type
+from keygraph.keys.text import KeyText, UnusableFormat, key_text
+from keygraph.keys.types import ID, JSON, AttributeStyle, Long, Moment, field_type
 
 
 class Size(Enum):
@@ -27,7 +27,7 @@ class Step(Enum):
 
 
 def text(annotation: object, format_: str = "") -> KeyText:
-    return KeyText(field_type(annotation, Writing("snake")), format_)
+    return key_text(field_type(annotation, AttributeStyle("snake")), format_)
 
 
 # --- Without a format ---------------------------------------------------------------------------------
@@ -191,20 +191,20 @@ def test_a_format_that_loses_something_is_known(annotation: object, format_: str
     [
         (str, "10", "a format cannot be used with a field of type string"),
         (Size, "x", "a format cannot be used with a field of type Size"),
-        (Decimal, "010f", "{:010f} is no format for decimals; {:.2f} and {:012.2f} are"),
-        (Decimal, "e", "{:e} is no format for decimals"),
+        (Decimal, "010f", "{:010f} is not a format for decimals; {:.2f} and {:012.2f} are"),
+        (Decimal, "e", "{:e} is not a format for decimals"),
         (float, ".2f", "a format cannot be used with a field of type float"),
-        (date, "%H", "{:%H} writes every date alike"),
-        (datetime, "at%%", "{:at%%} writes every datetime alike"),
-        (int, "x", "{:x} is no format for int"),
-        (int, ",", "{:,} is no format for int"),
+        (date, "%H", "{:%H} writes every date the same way"),
+        (datetime, "at%%", "{:at%%} writes every datetime the same way"),
+        (int, "x", "{:x} is not a format for int"),
+        (int, ",", "{:,} is not a format for int"),
         (int, "+d", "{:+d} writes integers that cannot be read back"),
         (int, "5d", "{:5d} writes integers that cannot be read back"),
         (int, "_", "{:_} writes integers that cannot be read back"),
-        (int, "e", "{:e} is no format for int"),
-        (int, "%Y", "{:%Y} is no format for int"),
-        (date, "05d", "{:05d} is no format for date, it has no %"),
-        (datetime, "date", "{:date} is no format for datetime, it has no %"),
+        (int, "e", "{:e} is not a format for int"),
+        (int, "%Y", "{:%Y} is not a format for int"),
+        (date, "05d", "{:05d} is not a format for date, it has no %"),
+        (datetime, "date", "{:date} is not a format for datetime, it has no %"),
     ],
 )
 def test_a_format_that_makes_no_key_is_refused(annotation: object, format_: str, said: str) -> None:

@@ -84,7 +84,7 @@ ANN: Item = {
 
 
 def value(record: RecordType, item: Item, name: str) -> object:
-    return record.value(item, record.fields[name])
+    return record.reader(record.fields[name])(item)
 
 
 # --- Fields -------------------------------------------------------------------------------------------
@@ -161,20 +161,20 @@ def test_an_item_with_what_stands_in_keys() -> None:
 
 def test_an_item_is_accepted_by_its_key() -> None:
     """An item of another type would be read as this one."""
-    assert student.accepts(ANN)
-    assert not student.accepts({"PK": "STUDENT#7", "SK": "STUDENT#7"})
-    assert not student.accepts({"PK": "STUDENT#7"})
-    assert not student.accepts({"PK": Decimal(7), "SK": "METADATA"})
-    assert course.accepts({"PK": "COURSE#a#0001", "SK": "COURSE#a#0001"})
-    assert not course.accepts({"PK": "COURSE#a#0001", "SK": "COURSE#a#0002"}), "two different courses"
+    assert student.read_identity(ANN) is not None
+    assert student.read_identity({"PK": "STUDENT#7", "SK": "STUDENT#7"}) is None
+    assert student.read_identity({"PK": "STUDENT#7"}) is None
+    assert student.read_identity({"PK": Decimal(7), "SK": "METADATA"}) is None
+    assert course.read_identity({"PK": "COURSE#a#0001", "SK": "COURSE#a#0001"}) is not None
+    two_courses: Item = {"PK": "COURSE#a#0001", "SK": "COURSE#a#0002"}
+    assert course.read_identity(two_courses) is None
 
 
 def test_the_identity_of_an_item() -> None:
     """An item would be addressed by other texts than its key's."""
-    assert student.identity_of(ANN) == ("7",)
-    assert course.identity_of({"PK": "COURSE#a#b#0001", "SK": "COURSE#a#b#0001"}) == ("a#b", "0001")
-    with pytest.raises(CorruptItem, match="an item of Student has a key of another shape"):
-        student.identity_of({"PK": "COURSE#a#0001", "SK": "X"})
+    assert student.read_identity(ANN) == ("7",)
+    assert course.read_identity({"PK": "COURSE#a#b#0001", "SK": "COURSE#a#b#0001"}) == ("a#b", "0001")
+    assert student.read_identity({"PK": "COURSE#a#0001", "SK": "X"}) is None
 
 
 def test_an_end_comes_from_the_key_then_attributes_then_indexes() -> None:
@@ -201,10 +201,12 @@ def test_what_a_key_tells() -> None:
 
 def test_the_value_of_a_key_field_from_an_identity() -> None:
     """A field that is answered from the key would have another value than the item's."""
-    assert course.identity_value(("math", "0012"), "number") == 12
-    assert day.identity_value(("2024-02", "2024-02-29"), "day") == date(2024, 2, 29)
+    place, value_of = course.place_in_identity("number")
+    assert (place, value_of("0012"), value_of("")) == (1, 12, None)
+    place, value_of = day.place_in_identity("day")
+    assert (place, value_of("2024-02-29")) == (1, date(2024, 2, 29))
     with pytest.raises(KeyError):
-        student.identity_value(("7",), "name")
+        student.place_in_identity("name")
 
 
 # --- Objects for methods ------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from keygraph.keys.shapes import are_disjoint, is_special_case, shape, stretches
 from keygraph.keys.template import Maybe, Reference, Slot, Template, Token, read_source
-from keygraph.keys.text import KeyText
-from keygraph.keys.types import ID, Long, Writing, field_type
+from keygraph.keys.text import key_text
+from keygraph.keys.types import ID, AttributeStyle, Long, field_type
 from tests.keygraph.made_templates import KEYS, templates
 from tests.keygraph.made_templates import texts as key_texts
 
@@ -44,7 +44,7 @@ def template(source: str) -> Template:
         if isinstance(part, Reference):
             [name] = part.path
             type_ = TYPES[name.rstrip("23")]
-            slot = Slot(part.path, KeyText(field_type(type_, Writing("snake")), part.format))
+            slot = Slot(part.path, key_text(field_type(type_, AttributeStyle("snake")), part.format))
             tokens.append(Maybe((slot,)) if part.optional else slot)
         else:
             tokens.append(part)

@@ -201,7 +201,9 @@ class Case:
                 # Items that lie about their type are counted: see `keygraph.lists.counting`.
                 record = self.graph.types.get(row.kind)
                 kind = (
-                    "Other" if record is None or not record.accepts(item) else self.graph.type_value(record)
+                    "Other"
+                    if record is None or record.read_identity(item) is None
+                    else self.graph.type_value(record)
                 )
                 # A type that is NULL is none.
                 if kind is not None or row.number:

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keygraph.keys.template import Maybe, Reference, Slot, Template, TemplateError, read_source
-from keygraph.keys.text import KeyText
-from keygraph.keys.types import FieldType, Writing, field_type
+from keygraph.keys.text import key_text
+from keygraph.keys.types import AttributeStyle, FieldType, field_type
 from tests.keygraph.made_templates import templates, texts
 
 
 def slot(*path: str, type_: object = str, format_: str = "", computed: bool = False) -> Slot:
-    return Slot(path, KeyText(field_type(type_, Writing("snake")), format_), computed)
+    return Slot(path, key_text(field_type(type_, AttributeStyle("snake")), format_), computed)
 
 
 USER = slot("user_id")
@@ -55,13 +55,13 @@ def test_braces_can_be_literal() -> None:
         ("", "it is empty"),
         ("A{", "Single '{' encountered in format string"),
         ("A}", "Single '}' encountered in format string"),
-        ("{}", "{} is no name of a field"),
-        ("{0}", "{0} is no name of a field"),
-        ("{a.}", "{a.} is no name of a field"),
-        ("{a[0]}", "{a[0]} is no name of a field"),
-        ("{a b}", "{a b} is no name of a field"),
-        ("{a!r}", "{a} is no name of a field"),
-        ("{a??}", "{a??} is no name of a field"),
+        ("{}", "{} is not a field name"),
+        ("{0}", "{0} is not a field name"),
+        ("{a.}", "{a.} is not a field name"),
+        ("{a[0]}", "{a[0]} is not a field name"),
+        ("{a b}", "{a b} is not a field name"),
+        ("{a!r}", "{a} is not a field name"),
+        ("{a??}", "{a??} is not a field name"),
         ("{user_id", "expected '}' before end of string"),
     ],
 )
@@ -121,8 +121,8 @@ def test_a_placeholder_that_repeats_is_one_value() -> None:
 
 def test_one_field_may_stand_in_two_formats() -> None:
     """A key with a month before the day could not be described."""
-    day = field_type(date, Writing("snake"))
-    template = Template((Slot(("day",), KeyText(day, "%Y-%m")), "#", Slot(("day",), KeyText(day))))
+    day = field_type(date, AttributeStyle("snake"))
+    template = Template((Slot(("day",), key_text(day, "%Y-%m")), "#", Slot(("day",), key_text(day))))
     assert template.parse("2024-02#2024-02-29") == {"day:%Y-%m": "2024-02", "day": "2024-02-29"}
 
 
@@ -207,15 +207,15 @@ def test_a_text_is_written_as_another_slot_writes_it() -> None:
 
 def test_a_methods_text_is_never_read_back() -> None:
     """A field would be read from a text that only a method makes."""
-    assert Slot(("state_key",), KeyText(FieldType("string")), computed=True).lossy
+    assert Slot(("state_key",), key_text(FieldType("string")), computed=True).lossy
     assert not slot("state").lossy
     assert slot("day", type_=date, format_="%Y").lossy
 
 
 def test_an_optional_part_whose_placeholder_stands_elsewhere_is_there() -> None:
     """A key that nothing renders would be read as one of this type, and so be shown twice."""
-    level = Slot(("level",), KeyText(FieldType("int")))
-    name = Slot(("name",), KeyText(FieldType("string")))
+    level = Slot(("level",), key_text(FieldType("int")))
+    name = Slot(("name",), key_text(FieldType("string")))
     certain = Template((level, "#", Maybe(("/", level)), "#"))
     assert certain.parse("7#/7#") == {"level": "7"}
     assert certain.parse("7##") is None

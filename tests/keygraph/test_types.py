@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from keygraph.keys.types import (
     ID,
     JSON,
+    AttributeStyle,
     FieldType,
     Long,
     Moment,
     UnknownType,
-    Writing,
     decode,
     encode,
     field_type,
@@ -69,7 +69,7 @@ class Misspelt:
 
 
 def typed(annotation: object) -> FieldType:
-    return field_type(annotation, Writing("camel"))
+    return field_type(annotation, AttributeStyle("camel"))
 
 
 # --- Annotations --------------------------------------------------------------------------------------
@@ -116,17 +116,17 @@ def test_elements_may_be_optional() -> None:
 @pytest.mark.parametrize(
     ("annotation", "said"),
     [
-        (complex, "complex is no type of a field"),
-        (dict[str, int], "dict is no type of a field"),
-        (list, "list is no type of a field"),
-        (tuple[int, str], "tuple is no type of a field"),
-        (Literal["a"], "Literal is no type of a field"),
-        (str | int, "str | int is no type of a field"),
+        (complex, "complex is not a field type"),
+        (dict[str, int], "dict is not a field type"),
+        (list, "list is not a field type"),
+        (tuple[int, str], "tuple is not a field type"),
+        (Literal["a"], "Literal is not a field type"),
+        (str | int, "str | int is not a field type"),
         (Shade, "the values of Shade are neither texts nor integers"),
         (Comment, "Comment holds itself"),
         (list[Comment], "Comment holds itself"),
         (Misspelt, "Misspelt cannot be read: name 'Adress' is not defined"),
-        (Annotated[str, {"not": "hashable"}], "Annotated is no type of a field"),
+        (Annotated[str, {"not": "hashable"}], "Annotated is not a field type"),
         (set[Address], "a set cannot hold values of type Address"),
         (set[bool], "a set cannot hold values of type boolean"),
         (set[list[int]], "a set cannot hold values of type list of int"),
@@ -252,8 +252,8 @@ def test_what_is_none_is_left_out_of_a_map() -> None:
 
 def test_nested_dataclasses_are_stored_in_the_graphs_case() -> None:
     """A map's fields would be looked for under names that the table does not use."""
-    assert decode(field_type(Address, Writing("snake")), {"street_name": "A"}).street_name == "A"
-    assert decode(field_type(Address, Writing("pascal")), {"StreetName": "A"}).street_name == "A"
+    assert decode(field_type(Address, AttributeStyle("snake")), {"street_name": "A"}).street_name == "A"
+    assert decode(field_type(Address, AttributeStyle("pascal")), {"StreetName": "A"}).street_name == "A"
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e-200])

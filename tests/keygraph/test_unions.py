@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, record, stored
-from keygraph.check.naming import union_name
 from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.lists.listing import bind
 from keygraph.model.records import RecordType
+from keygraph_resolvers.schema.names import union_name
 from tests.keygraph.checked import TABLE, by_date
 from tests.keygraph.union_members import Company, Organization, Person, User
 
@@ -348,7 +348,7 @@ def test_what_is_rendered_is_parsed_alike_or_refused(owner: str, name: str) -> N
     [(partition, sort)] = LAWFUL.table_keys(owned, (owner, name))
     item: Item = {"PK": partition, "SK": sort, "Type": "Owned"}
     assert LAWFUL.recognise(item) is owned
-    assert owned.identity_of(item) == (owner, name)
+    assert owned.read_identity(item) == (owner, name)
     identity = owned.end_identity(item, owned.ends["owner"])
     assert identity == (owner,)
     [member], own = owned.ends["owner"].nodes(identity)

@@ -68,7 +68,7 @@ def words_of(schema: GraphSchema, items: Sequence[Item]) -> Words:
         type_ = core.get_type(record.name)
         for each in record.fields.values():
             try:
-                value = record.value(item, each)
+                value = record.reader(each)(item)
                 shown = get_nullable_type(type_.fields[camel(each.name)].type).serialize(value)
             except Exception:
                 continue
@@ -90,7 +90,7 @@ def words_of(schema: GraphSchema, items: Sequence[Item]) -> Words:
             except (KeygraphError, ValueError):
                 continue
         if record.is_node:
-            identity = record.identity_of(item)
+            identity = record.read_identity(item) or ()
             words.ids.append(global_id(record, identity))
             names = [camel(record.leaf_name(slot.path)) for slot in record.identity]
             words.identities.setdefault(record.name, []).append(dict(zip(names, identity, strict=True)))

@@ -34,9 +34,8 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
-from keygraph.model.members import End
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.read.objects import object_of_instance
@@ -138,9 +137,10 @@ class Naive:
 
     def _stored(self, thing: Thing, field: Any) -> Any:
         if field.name in thing.record.key_fields:
-            value = thing.record.identity_value(thing.identity, field.name)
+            number, value_of = thing.record.place_in_identity(field.name)
+            value = value_of(thing.identity[number])
         else:
-            value = thing.record.value(self._item(thing), field)
+            value = thing.record.reader(field)(self._item(thing))
         if not isinstance(value, set):
             return value
         return sorted(value, key=lambda member: getattr(member, "value", member))
@@ -161,7 +161,8 @@ class Naive:
             instance = thing.record.bare_instance(thing.identity)
         else:
             instance = thing.record.instance(self._item(thing), method.needs)
-        answer = method.function(instance, **{method.parameters[name]: given[name] for name in given})
+        names = {camel(name): name for name in method.parameters}
+        answer = method.function(instance, **{names[name]: given[name] for name in given})
 
         def node(found: Any) -> Any:
             if not method.nodes or found is None:
@@ -178,7 +179,7 @@ class Naive:
 
     def _end(self, thing: Thing, end: End) -> Thing | None:
         if end.name in thing.record.key_fields:
-            identity = thing.record.identity_end(thing.identity, end)
+            identity = thing.record.end_reader(end)(thing.identity)
         else:
             found = thing.record.end_identity(self._item(thing), end)
             if found is None:
@@ -214,7 +215,7 @@ class Naive:
             return thing
         end = path.record.ends[path.far_end]
         if end.name in path.record.key_fields:
-            return self._node(self._at(thing, end, path.record.identity_end(thing.identity, end)), info)
+            return self._node(self._at(thing, end, path.record.end_reader(end)(thing.identity)), info)
         identity = path.record.end_identity(self._item(thing), end)
         return self._node(None if identity is None else self._at(thing, end, identity), info)
 

@@ -13,7 +13,8 @@ from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.lists.listing import NeighbourList, Place, bind
 from keygraph.model.paths import AccessPath, Argument
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.read.cursors import cursor, read_cursor
 from keygraph_resolvers.schema.global_ids import read_global_id
@@ -110,7 +111,7 @@ class NaiveLists:
         kept = inside[max(0, len(inside) - size) :] if from_end else inside[:size]
         page = [
             Entry(
-                Thing(path.record, path.record.identity_of(item), item),
+                Thing(path.record, path.record.read_identity(item) or (), item),
                 cursor(secret, neighbours, neighbours.place_of(item)),
             )
             for _, item in kept

@@ -278,3 +278,11 @@ async def test_no_error_where_there_is_none(make_store: MakeStore) -> None:
     assert await shop.service.execute("{ users(first: 0) { nodes { name } } }") == {
         "data": {"users": {"nodes": []}}
     }
+
+
+async def test_a_message_calls_a_key_field_as_the_schema_does(shop: World) -> None:
+    """A client would look for an argument that the schema does not have."""
+    document = '{ user(userId: "") { name } }'
+    answer = await shop.service.execute(document)
+    assert [error["message"] for error in answer["errors"]] == ["userId of User: it is empty"]
+    assert [step.problem for step in shop.service.explain(document).steps] == ["userId of User: it is empty"]

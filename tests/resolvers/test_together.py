@@ -244,7 +244,10 @@ def test_a_virtual_node_gathers_nothing() -> None:
         tag: Tag
         number: int
 
-    assert any("gather=True, and no item stands for it" in mistake for mistake in mistakes(Tag, Use))
+    assert any(
+        "gather=True, and it has no item that could be read with its lists" in mistake
+        for mistake in mistakes(Tag, Use)
+    )
 
 
 async def test_a_node_in_two_places_is_read_once(travel: World) -> None:

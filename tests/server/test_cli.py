@@ -62,7 +62,7 @@ class TestErrors:
         first, second = result.stderr.splitlines()
         assert first == "keygraph: the graph has 1 mistake:"
         assert second.startswith("  - Book: ")
-        assert "{isbm} is no field of Book" in second
+        assert "{isbm} is not a field of Book" in second
 
     def test_a_setting_that_cannot_be_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A wrong variable would end in a traceback, without its name."""

@@ -24,7 +24,6 @@ from graphql import (
 )
 
 from keygraph.keys.types import Kind
-from keygraph.model.readers import plain_attribute
 from keygraph_resolvers.answer.completion import (
     FAILED,
     Complete,
@@ -180,7 +179,7 @@ def _stored_column(selection: Selection, field: SelectedField, meaning: Stored) 
         of_texts = leaves(position, value_of_text, serialize)
         return lambda objects, items: [each.identity[number] for each in objects], of_texts
     of_items = leaves(position, record.reader(stored), serialize)
-    attribute = plain_attribute(record, stored)
+    attribute = record.plain_attribute(stored)
     if attribute is None or serialize is not None:
         return _items, of_items
     name, expected = attribute

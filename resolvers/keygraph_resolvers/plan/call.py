@@ -6,26 +6,27 @@ import inspect
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any
 
-from keygraph.model.members import Method
 from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.explained import Explained, View, Where
 from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.plan.step import Below, Cost, Starts, Step
 from keygraph_resolvers.read.objects import Object, object_of_instance
+from keygraph_resolvers.schema.meanings import Called
 
 
 class Call(Step):
     """Calls a method on each object. What it reads by itself is not foreseen."""
 
     def __init__(
-        self, selected: SelectedField, record: RecordType, method: Method, nodes: Step | None
+        self, selected: SelectedField, record: RecordType, called: Called, nodes: Step | None
     ) -> None:
         """`nodes` goes on from the nodes that it gives; None where it gives other values."""
         self.name = selected.key
         self._selected = selected
         self._record = record
-        self._method = method
+        self._method = called.method
+        self._parameters = called.parameters
         self._nodes = nodes
         if nodes is not None:
             self.later = nodes.later
@@ -37,7 +38,7 @@ class Call(Step):
     def _call(self, run: Run, owner: Object, round_trip: int, place: str) -> None:
         method = self._method
         try:
-            names, given = method.parameters, run.arguments.of(self._selected)
+            names, given = self._parameters, run.arguments.of(self._selected)
             answer = method.function(owner.instance(method), **{names[name]: given[name] for name in given})
         except Exception as error:
             owner.found[self._selected] = error

@@ -31,8 +31,8 @@ from graphql import (
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
 from keygraph.graph import Graph
-from keygraph.model.members import End as DeclaredEnd
 from keygraph.model.paths import AccessPath
+from keygraph.model.records import End as DeclaredEnd
 from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.call import Call
 from keygraph_resolvers.plan.get import End, Get, Items, Nodes
@@ -267,8 +267,8 @@ class _Steps:
         return read_checked
 
     def _call(self, record: RecordType, selected: SelectedField) -> Call:
-        method = cast(Called, selected.meaning).method
-        return Call(selected, record, method, self._nodes(selected) if method.nodes else None)
+        called = cast(Called, selected.meaning)
+        return Call(selected, record, called, self._nodes(selected) if called.method.nodes else None)
 
     def list(self, selected: SelectedField) -> ListStep:
         """The step of a list, or of an only neighbour."""

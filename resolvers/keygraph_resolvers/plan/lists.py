@@ -20,6 +20,7 @@ from keygraph.lists.named_edges import in_list
 from keygraph.lists.reading import LARGEST_LIMIT, Found, most_requests, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.plan.explained import Explained, View, Where, arguments_text, page_text
 from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField
@@ -256,7 +257,7 @@ class ListStep(Step):
             times = self.path.keys.shards or 1
             shown.requests = (described_requests(view.run.graph, requests, times),) if requests else ()
         except Exception as error:
-            shown.problem = str(error)
+            shown.problem = message_of(error)
 
     def _lookup_request(self, view: View, arguments: ListArguments, *, is_many: bool) -> DescribedRequest:
         """How items are read of which the keys are known, or the nodes that a client names."""

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
 from keygraph.names import camel
+from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.plan.arguments import Arguments
 from keygraph_resolvers.plan.explained import Explained, View, Where
 from keygraph_resolvers.plan.get import Get
@@ -64,8 +65,8 @@ class Named(Step):
             identity = found[0].identity if len(found) == 1 else None
         except Exception as error:
             # Of a stand-in nobody wants to know that it is no global id.
-            if not any(f"'{value}'" in str(error) for value in view.stand_ins):
-                problem = str(error)
+            if not any(f"'{value}'" in message_of(error) for value in view.stand_ins):
+                problem = message_of(error)
         place = self.below(where.place)
         here = Where(place, self._key, where.round_trip, identity=identity, problem=problem)
         for get in gets:

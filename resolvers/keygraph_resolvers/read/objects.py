@@ -10,8 +10,8 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.keys.union import NodeText
-from keygraph.model.members import End, Field, Method
-from keygraph.model.records import RecordType
+from keygraph.model.fields import Field
+from keygraph.model.records import End, Method, RecordType
 from keygraph_resolvers.schema.global_ids import global_id
 
 
@@ -47,8 +47,9 @@ class Object:
     def value(self, field: Field) -> Any:
         """The value of a field: of its key where that tells it, else of the item."""
         if field.name in self.record.key_fields:
-            return self.record.identity_value(self.identity, field.name)
-        return self.record.value(self.read_item(field.name), field)
+            number, value_of = self.record.place_in_identity(field.name)
+            return value_of(self.identity[number])
+        return self.record.reader(field)(self.read_item(field.name))
 
     def shown(self, field: Field) -> Any:
         """The value of a field as it is answered: a set is sorted, since it has no order of its own."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-from keygraph.check.naming import Filterable, condition_name, filterable_fields, range_name, where_name
 from keygraph.dynamo.conditions import (
     And,
     BeginsWith,
@@ -45,6 +44,13 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
 )
 from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.names import (
+    Filterable,
+    condition_name,
+    filterable_fields,
+    range_name,
+    where_name,
+)
 
 DEFAULT_PAGE_SIZE = 20
 

@@ -6,12 +6,13 @@ how a field is called or where it stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from keygraph.model.members import End, Field, Method
+from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, Method, RecordType
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Called:
     """What a method of the model gives: a value, or a node."""
 
     method: Method
+    parameters: Mapping[str, str] = field(compare=False)
+    """The method's parameters by the names of the arguments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
-from keygraph.keys.types import Writing, field_type, is_optional
-from keygraph.model.members import Method
-from keygraph.model.records import RecordType
+from keygraph.keys.types import AttributeStyle, field_type, is_optional
+from keygraph.model.records import Method, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.schema.definitions import OutputType, ServedField, argument, nullable
 from keygraph_resolvers.schema.meanings import Called
@@ -34,23 +33,24 @@ class MethodFields:
 
     def field(self, method: Method) -> StrawberryField:
         """The field of a method."""
+        parameters = {camel(name): name for name in method.parameters}
         return ServedField(
             camel(method.name),
             # Whether a node exists is known only when it is read.
             nullable(self._node(method.nodes)) if method.nodes else self._type(method.hints["return"]),
-            Called(method),
-            self._shown_arguments(method),
+            Called(method, parameters),
+            self._shown_arguments(method, parameters),
             method.description,
         )
 
     def _type(self, annotation: object) -> OutputType:
         annotation, optional = is_optional(annotation)
-        type_ = self._output(field_type(annotation, Writing()))
+        type_ = self._output(field_type(annotation, AttributeStyle()))
         return nullable(type_) if optional else type_
 
-    def _shown_arguments(self, method: Method) -> list[StrawberryArgument]:
+    def _shown_arguments(self, method: Method, parameters: Mapping[str, str]) -> list[StrawberryArgument]:
         shown = []
-        for graphql_name, name in method.parameters.items():
+        for graphql_name, name in parameters.items():
             default = method.signature.parameters[name].default
             hint = method.hints[name]
             type_ = self._type(hint)

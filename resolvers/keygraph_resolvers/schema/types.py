@@ -10,13 +10,12 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
-from keygraph.check.naming import connection_prefix, field_name, union_name
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.model.docstrings import docstring, member_docstrings
-from keygraph.model.members import End, Field
+from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph.names import camel, plural, snake
 from keygraph_resolvers.schema.definitions import (
     OutputType,
@@ -49,6 +48,7 @@ from keygraph_resolvers.schema.meanings import (
     TotalCount,
 )
 from keygraph_resolvers.schema.methods import MethodFields
+from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 
 
@@ -67,7 +67,7 @@ def build_schema(graph: Graph, query: type | None = None, mutation: type | None 
     `query` and `mutation` are Strawberry types whose fields are added to the root's. Raises ModelError where the
     graph has mistakes.
     """
-    types = _Types(graph.check())
+    types = _Types(check(graph))
     root = object_type("Query", "Everything that can be read.")
     add_fields(root, types.root_fields())
     if query is not None:

@@ -34,9 +34,12 @@ def draft(
 
     Reads the table's keys and a sample of its items, in pages from several parts of it at once. Nothing is written.
     """
+    # Imported here, since other commands start without GraphQL's libraries.
+    from keygraph_resolvers import check
+
     settings = read_settings(store=store)
     described, found = asyncio.run(_read(settings, table, items))
-    typer.echo(drafted(described, found), nl=False)
+    typer.echo(drafted(described, found, check), nl=False)
 
 
 async def _read(settings: Settings, named: str | None, count: int) -> tuple[Table, list[Item]]:

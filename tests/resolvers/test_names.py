@@ -5,9 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
+from typing import Any
 
-from keygraph import ID, Index, Many, One, Table, edge, field, many, node, one, record, stored
-from tests.keygraph.checked import TABLE, User, by_date, mistakes
+import pytest
+
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    ModelError,
+    One,
+    Table,
+    edge,
+    field,
+    many,
+    node,
+    one,
+    record,
+    stored,
+)
+from keygraph.draft.names import TAKEN_FIELDS, TAKEN_TYPES
+from keygraph_resolvers import check
+from keygraph_resolvers.schema.names import EDGE_FIELDS, LIST_ARGUMENTS, RESERVED_TYPES
+from tests.keygraph.checked import TABLE, User, by_date
+from tests.keygraph.checked import mistakes as mistakes_of
+from tests.keygraph.union_members import Company, Organization, Person
+
+
+def mistakes(*types: type, **options: Any) -> list[str]:
+    """Every mistake of a graph of those types, those of names included."""
+    return mistakes_of(*types, check=check, **options)
 
 
 def test_two_generated_names_that_are_one() -> None:
@@ -119,7 +147,7 @@ def test_reserved_names() -> None:
     ]
     assert mistakes(User, PageInfo, Visit)[1:] == [
         f"Visit.{name}: `{name}` is a field that every edge of a connection has. "
-        "Name the field otherwise, with stored() for its attribute."
+        "Rename the field, and name its attribute with stored()."
         for name in ("cursor", "node")
     ]
 
@@ -160,9 +188,9 @@ def test_names_that_are_no_names_of_graphql() -> None:
         answer: Answer
 
     assert mistakes(Post) == [
-        "Post.size: Größe is no name of GraphQL. Rename it.",
-        "Post.größe: it is no name of GraphQL. Rename it.",
-        "Post.answer: Answer.true is no name of GraphQL. Rename it.",
+        "Post.size: Größe is not a valid GraphQL name. Rename it.",
+        "Post.größe: it is not a valid GraphQL name. Rename it.",
+        "Post.answer: Answer.true is not a valid GraphQL name. Rename it.",
     ]
 
 
@@ -183,7 +211,7 @@ def test_colliding_arguments() -> None:
         user: User
         direction: str
 
-    mend = "Name the field of the key template otherwise, with stored() for its attribute."
+    mend = "Rename the key template's field, and name its attribute with stored()."
     assert mistakes(User, Match, Goal) == [
         "the filter of Goal: two of its fields are called userId in the schema. "
         "Rename one; a list is named by lists=, or left out by lists=False.",
@@ -229,3 +257,128 @@ def test_a_method_with_the_name_of_a_field_in_the_schema() -> None:
         "Post: two of its fields are called fullTitle in the schema. "
         "Rename one; a list is named by lists=, or left out by lists=False."
     ]
+
+
+def test_a_field_called_id() -> None:
+    """`id` would be the item's attribute on one type and the global id on another."""
+
+    @node("POST#{id}")
+    class Post:
+        id: ID
+
+    assert mistakes(Post) == [
+        'Post.id: `id` is the global id of a node. Rename the field: post_id: ID = stored("id").'
+    ]
+
+
+def test_an_end_a_list_or_a_method_called_id() -> None:
+    """The schema would have two fields of one name, and the global id would be lost."""
+
+    @node("POST#{post_id}")
+    class Post:
+        post_id: ID
+        id: User
+
+    @node("TAG#{tag_id}")
+    class Tag:
+        tag_id: ID
+
+        @field(needs=("tag_id",))
+        def id(self) -> str:
+            return self.tag_id
+
+    assert any(told.startswith("Post.id: `id` is the global id of a node.") for told in mistakes(Post, User))
+    assert any(told.startswith("Tag.id: `id` is the global id of a node.") for told in mistakes(Tag))
+
+
+def test_names_that_collide() -> None:
+    """Two types of the schema would have one name, and one of them be lost."""
+
+    @node("UO#{user_id}")
+    class UserOrOrganization:
+        user_id: ID
+        a: User | Organization
+        b: User | PersonOrCompany
+        c: User | Person | Company
+        a_id: str | None
+
+    @node("PC#{user_id}")
+    class PersonOrCompany:
+        user_id: ID
+
+    found = mistakes(UserOrOrganization, PersonOrCompany, User, Organization, Person, Company)
+    assert found == [
+        "the union of User and Organization: the schema's name UserOrOrganization is that of UserOrOrganization too. "
+        "Rename one.",
+        "the union of User and Person and Company: the schema's name UserOrPersonOrCompany is that of the union of "
+        "User and PersonOrCompany too. Rename one.",
+    ]
+
+
+def test_a_list_whose_name_is_none() -> None:
+    """The schema could not be built, and say so in words that are not the model's."""
+
+    @node("T#{thing_id}", by_date("D", "{number}", lists="1st"))
+    class Thing:
+        thing_id: ID
+        number: int
+
+    assert mistakes(Thing) == [
+        "the root: '1st', a list or finder of Thing, is not a valid GraphQL name. Rename it."
+    ]
+
+
+def test_arguments_of_a_method_and_fields_of_a_nested_class_that_are_one() -> None:
+    """The schema would have the one and leave the other out."""
+
+    @dataclass
+    class Size:
+        max_width: int
+        maxWidth: int  # noqa: N815  # the mistake
+
+    @node("T#{thing_id}")
+    class Thing:
+        thing_id: ID
+        size: Size
+
+        @field(needs=("thing_id",))
+        def name(self, with_size: bool, withSize: bool) -> str:  # noqa: N803  # the mistake
+            return self.thing_id
+
+    mend = "Rename one; a list is named by lists=, or left out by lists=False."
+    assert mistakes(Thing) == [
+        f"Thing.size: two of its fields are called maxWidth in the schema. {mend}",
+        f"Thing.name: two of its arguments are called withSize in the schema. {mend}",
+    ]
+
+
+def test_mistakes_of_names_are_told_with_all_others() -> None:
+    """Somebody would mend one kind of mistake, start the server, and be told of the other kind."""
+
+    @node("POST#{post_id}")
+    class Post:
+        post_id: ID
+        id: str
+        title: str
+        heading: str = stored("title")
+
+    @node("A#{a_id}", "X")
+    class Query:
+        a_id: ID
+        users: Many[User] = many()
+
+    graph = Graph(TABLE, Post, Query, User)
+    with pytest.raises(ModelError) as error:
+        check(graph)
+    assert [(mistake.kind, mistake.where) for mistake in error.value.mistakes] == [
+        ("attribute-twice", "Post.heading"),
+        ("no-path", "Query.users"),
+        ("reserved-name", "Query"),
+        ("field-called-id", "Post.id"),
+    ]
+
+
+def test_a_draft_takes_no_name_that_the_schema_needs() -> None:
+    """A drafted model would have mistakes, and its types be left out for them."""
+    assert RESERVED_TYPES <= TAKEN_TYPES
+    assert {*LIST_ARGUMENTS, *EDGE_FIELDS, "id"} <= TAKEN_FIELDS

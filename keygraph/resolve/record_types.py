@@ -13,17 +13,17 @@ from keygraph.dynamo.table import Table
 from keygraph.keys.formats import Format
 from keygraph.keys.shapes import are_disjoint, goes_before, is_special_case, shape
 from keygraph.keys.template import Slot, Template
-from keygraph.keys.text import KeyText
-from keygraph.keys.types import FieldType, Writing
+from keygraph.keys.text import key_text
+from keygraph.keys.types import AttributeStyle, FieldType
 from keygraph.model.counterparts import Correspondence, Counterpart, correspondences
 from keygraph.model.paths import AccessPath, best, candidates, is_listable
-from keygraph.model.readers import IdentityReader
-from keygraph.model.records import Keys, RecordType
+from keygraph.model.record_keys import IdentityReader, Keys
+from keygraph.model.records import RecordType
 from keygraph.names import CASES, plural, snake
 from keygraph.resolve.records import Resolution
 
 
-class Model:
+class RecordTypes:
     """The record types of a table, whether or not the declaration has mistakes."""
 
     def __init__(
@@ -39,6 +39,8 @@ class Model:
         self._classes = types
         self._formats = cast("dict[object, Format]", dict(formats or {}))
         self.attribute_case = attribute_case
+        self._identifiers: dict[tuple[RecordType, Keys], IdentityReader] = {}
+        self._siblings: dict[AccessPath, tuple[RecordType, ...]] = {}
 
     # --- What was declared ----------------------------------------------------------------------------
 
@@ -48,7 +50,7 @@ class Model:
         case = self.attribute_case if self.attribute_case in CASES else CASES[0]
         given: Mapping[object, object] = self._formats
         formats = {name: each for name, each in given.items() if isinstance(each, Format)}
-        return Resolution(self.table, self._classes, Writing(case, formats))
+        return Resolution(self.table, self._classes, AttributeStyle(case, formats))
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:
@@ -200,10 +202,6 @@ class Model:
             found = self._identifiers[record, keys] = self._make_identifier(record, keys)
         return found
 
-    @cached_property
-    def _identifiers(self) -> dict[tuple[RecordType, Keys], IdentityReader]:
-        return {}
-
     def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
         attribute, value = self.type_attribute, self.type_value(record)
         is_told = attribute is not None and value is not None and keys.index_name not in self._untyped
@@ -247,18 +245,14 @@ class Model:
 
     def siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         """The other types of which items can stand inside the range that the path reads."""
-        if path not in self._siblings_found:
-            self._siblings_found[path] = self._find_siblings(path)
-        return self._siblings_found[path]
-
-    @cached_property
-    def _siblings_found(self) -> dict[AccessPath, tuple[RecordType, ...]]:
-        return {}
+        if path not in self._siblings:
+            self._siblings[path] = self._find_siblings(path)
+        return self._siblings[path]
 
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         prefix = path.of_owner(path.prefix)
         partition = shape(path.of_owner(path.keys.partition))
-        anything = Slot(("",), KeyText(FieldType("string")))
+        anything = Slot(("",), key_text(FieldType("string")))
         ranges = [shape(prefix)]
         if path.rest.tokens or path.keys.sort is None:
             ranges.append(shape(Template((*prefix.tokens, anything))))

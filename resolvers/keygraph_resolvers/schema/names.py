@@ -1,6 +1,6 @@
-"""The names that a graph's schema has, so that `check` can find two that are one before there is a schema.
+"""The names that a graph's schema has, and what can be wrong with them.
 
-The schema is built with these same functions.
+The schema is built with these same functions. `check` finds two names that are one before there is a schema.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from keygraph.dynamo.conditions import Path
-from keygraph.errors import Mistake
+from keygraph.errors import Mistake, ModelError
+from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, snake
-from keygraph.resolve.model import Model
 
 RESERVED_TYPES = frozenset(
     [
@@ -67,7 +67,7 @@ def type_name(type_: FieldType) -> str:
 
 
 def field_name(record: RecordType) -> str:
-    """The field at the root that gives one node by its key: `orderItem` for OrderItem."""
+    """The field at the root that gives one node by its key: `bigThing` for BigThing."""
     return camel(snake(record.name))
 
 
@@ -132,17 +132,25 @@ def filterable_fields(path: AccessPath) -> Iterator[Filterable]:
 # --- Mistakes -----------------------------------------------------------------------------------------
 
 
-def name_mistakes(model: Model) -> list[Mistake]:
+def check(graph: Graph) -> Graph:
+    """The graph itself. Raises ModelError with every mistake: of its declaration, and of the names in its schema."""
+    found = [*graph.mistakes, *name_mistakes(graph)]
+    if found:
+        raise ModelError(found)
+    return graph
+
+
+def name_mistakes(graph: Graph) -> list[Mistake]:
     """Generated names that are one, reserved, or no names of GraphQL; arguments and fields that collide."""
     found: list[Mistake] = []
-    _look_at_types(model, found)
-    _look_at_fields(model, found)
-    for path in model.paths:
+    _look_at_types(graph, found)
+    _look_at_fields(graph, found)
+    for path in graph.paths:
         _look_at_arguments(path, found)
     return found
 
 
-def _look_at_types(model: Model, found: list[Mistake]) -> None:
+def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
     made: dict[str, str] = {}
     declared: dict[str, object] = {}
 
@@ -163,13 +171,13 @@ def _look_at_types(model: Model, found: list[Mistake]) -> None:
                 )
             )
         elif not _NAME.fullmatch(name):
-            found.append(Mistake("bad-name", what, f"{name} is no name of GraphQL.", "Rename it."))
+            found.append(Mistake("bad-name", what, f"{name} is not a valid GraphQL name.", "Rename it."))
         elif declared.setdefault(name, holder) is not holder:
             found.append(Mistake("name-twice", what, f"two types are called {name}.", "Rename one."))
         else:
             take(name, name)
 
-    for record in model.types.values():
+    for record in graph.types.values():
         declare(record.name, record.name, record.cls)
         for field in record.fields.values():
             for python in _classes_of(field.type):
@@ -177,9 +185,9 @@ def _look_at_types(model: Model, found: list[Mistake]) -> None:
         for method in record.methods.values():
             for python in {python: None for type_ in method.types for python in _classes_of(type_)}:
                 declare(python.__name__, f"{record.name}.{method.name}", python)
-    for members in model.unions.values():
+    for members in graph.unions.values():
         take(union_name(members), f"the union of {' and '.join(member.name for member in members)}")
-    for path in model.paths:
+    for path in graph.paths:
         what = (
             f"the root's lists of {path.record.name}"
             if path.owner is None
@@ -200,22 +208,30 @@ def _conditions(path: AccessPath) -> set[str]:
 
 
 def _classes_of(type_: FieldType) -> Iterator[type]:
+    return (nested.python for nested in _nested_types(type_) if nested.python is not None)
+
+
+def _nested_types(type_: FieldType) -> Iterator[FieldType]:
+    """The type, with those that it is made of before and after it."""
     if type_.of is not None:
-        yield from _classes_of(type_.of)
-    if type_.python is not None:
-        yield type_.python
+        yield from _nested_types(type_.of)
+    yield type_
     for member in type_.members:
-        yield from _classes_of(member.type)
+        yield from _nested_types(member.type)
 
 
-def _look_at_fields(model: Model, found: list[Mistake]) -> None:
-    for record in model.types.values():
+def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
+    for record in graph.resolution.types.values():
+        _look_for_ids(record, found)
+    for record in graph.types.values():
         names = [*record.fields, *record.ends, *record.lists, *record.methods]
         _look_for_equal(record.name, [camel(name) for name in names], found)
         for name in names:
             if not _NAME.fullmatch(camel(name)):
                 found.append(
-                    Mistake("bad-name", f"{record.name}.{name}", "it is no name of GraphQL.", "Rename it.")
+                    Mistake(
+                        "bad-name", f"{record.name}.{name}", "it is not a valid GraphQL name.", "Rename it."
+                    )
                 )
         if record.is_node:
             keys = {slot.path: camel(record.leaf_name(slot.path)) for slot in record.identity}
@@ -235,23 +251,42 @@ def _look_at_fields(model: Model, found: list[Mistake]) -> None:
                         "reserved-name",
                         f"{record.name}.{name}",
                         f"`{name}` is a field that every edge of a connection has.",
-                        "Name the field otherwise, with stored() for its attribute.",
+                        "Rename the field, and name its attribute with stored().",
                     )
                 )
         for field in record.fields.values():
             _look_at_members(record, field.name, field.type, found)
-    at_root = ["node", "nodes", *(field_name(record) for record in model.nodes)]
-    at_root += [camel(path.name) for path in (*model.root_lists, *model.finders)]
+        for method in record.methods.values():
+            parameters = map(camel, method.parameters)
+            _look_for_equal(f"{record.name}.{method.name}", parameters, found, "arguments")
+    at_root = ["node", "nodes", *(field_name(record) for record in graph.nodes)]
+    at_root += [camel(path.name) for path in (*graph.root_lists, *graph.finders)]
     _look_for_equal("the root", at_root, found)
-    for path in (*model.root_lists, *model.finders):
+    for path in (*graph.root_lists, *graph.finders):
         if not _NAME.fullmatch(camel(path.name)):
-            problem = f"{path.name!r}, a list or finder of {path.record.name}, is no name of GraphQL."
+            problem = f"{path.name!r}, a list or finder of {path.record.name}, is not a valid GraphQL name."
             found.append(Mistake("bad-name", "the root", problem, "Rename it."))
 
 
+def _look_for_ids(record: RecordType, found: list[Mistake]) -> None:
+    """A node's own id is called so already."""
+    for name in (*record.fields, *record.ends, *record.lists, *record.methods):
+        if record.is_node and camel(name) == "id":
+            found.append(
+                Mistake(
+                    "field-called-id",
+                    f"{record.name}.{name}",
+                    "`id` is the global id of a node.",
+                    f'Rename the field: {record.name.lower()}_id: ID = stored("{name}").',
+                )
+            )
+
+
 def _look_at_members(record: RecordType, name: str, type_: FieldType, found: list[Mistake]) -> None:
-    for python in _classes_of(type_):
-        if not issubclass(python, Enum):
+    for nested in _nested_types(type_):
+        _look_for_equal(f"{record.name}.{name}", [camel(each.name) for each in nested.members], found)
+        python = nested.python
+        if python is None or not issubclass(python, Enum):
             continue
         for member in python.__members__:
             if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
@@ -259,13 +294,13 @@ def _look_at_members(record: RecordType, name: str, type_: FieldType, found: lis
                     Mistake(
                         "bad-name",
                         f"{record.name}.{name}",
-                        f"{python.__name__}.{member} is no name of GraphQL.",
+                        f"{python.__name__}.{member} is not a valid GraphQL name.",
                         "Rename it.",
                     )
                 )
 
 
-def _look_for_equal(where: str, names: Iterable[str], found: list[Mistake]) -> None:
+def _look_for_equal(where: str, names: Iterable[str], found: list[Mistake], what: str = "fields") -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -273,7 +308,7 @@ def _look_for_equal(where: str, names: Iterable[str], found: list[Mistake]) -> N
                 Mistake(
                     "name-twice",
                     where,
-                    f"two of its fields are called {name} in the schema.",
+                    f"two of its {what} are called {name} in the schema.",
                     "Rename one; a list is named by lists=, or left out by lists=False.",
                 )
             )
@@ -293,7 +328,7 @@ def _look_at_arguments(path: AccessPath, found: list[Mistake]) -> None:
 def _collision(path: AccessPath, where: str, argument: Argument, name: str) -> Mistake:
     alike = [each for each in (*path.required, *path.ranged) if each.slot.path == argument.slot.path]
     problem = f"two of its arguments are called {name}"
-    mend = "Name the field of the key template otherwise, with stored() for its attribute."
+    mend = "Rename the key template's field, and name its attribute with stored()."
     if len(alike) > 1:
         shown = " and ".join(f"{{{each.slot.name}}}" for each in alike)
         problem += f", since one field stands there in two formats, {shown}"

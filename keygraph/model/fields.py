@@ -1,0 +1,94 @@
+"""A field that is stored in items, and how its value is read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias, cast
+
+from keygraph.dynamo.conditions import Path, at_path
+from keygraph.dynamo.items import Value
+from keygraph.errors import CorruptItem
+from keygraph.keys.types import FieldType, Kind, decoder
+
+ValueReader: TypeAlias = Callable[[Mapping[str, Value]], Any]
+"""What reads a value from an item."""
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """A field that is stored in the item."""
+
+    name: str
+    type: FieldType
+    optional: bool
+    attribute: Path
+    default: Any
+    """Its value where the item has none; dataclasses.MISSING for no default."""
+    description: str | None
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not MISSING
+
+
+STORED_AS_READ: Mapping[Kind, type] = {
+    "id": str,
+    "string": str,
+    "boolean": bool,
+    "decimal": Decimal,
+    "bytes": bytes,
+}
+"""The kinds of fields whose value is what the attribute holds, and its Python type."""
+
+
+def field_reader(
+    field: Field, owner: str, in_keys: Sequence[ValueReader], *, is_key: bool, plain: type | None
+) -> ValueReader:
+    """What reads the field's value: from its attribute, else from a key that holds it, else its default.
+
+    `owner` is the type's name, for messages; `in_keys` read the value from keys; `is_key` says that the attribute is
+    itself a key, which is parsed first; `plain` is the Python type of an attribute that is the value. What is made
+    raises CorruptItem where the attribute does not fit, or where a field that is not optional has no value.
+    """
+    decoded, [name, *inner] = decoder(field.type), field.attribute
+
+    def from_keys(item: Mapping[str, Value]) -> Any:
+        for read_key in in_keys:
+            value = read_key(item)
+            if value is not None:
+                return value
+        return None
+
+    def read(item: Mapping[str, Value]) -> Any:
+        stored = cast(Value, at_path(item, field.attribute)) if inner else item.get(name)
+        if stored is not None:
+            try:
+                return decoded(stored)
+            except ValueError as error:
+                raise CorruptItem(
+                    f"{owner}.{field.name} of an item is no {field.type.name}: it is {error}"
+                ) from None
+        value = from_keys(item)
+        if value is None and field.has_default:
+            value = field.default
+        if value is None and not field.optional:
+            raise CorruptItem(f"{owner}.{field.name} is missing in an item")
+        return value
+
+    if is_key:
+
+        def read_key_first(item: Mapping[str, Value]) -> Any:
+            value = from_keys(item)
+            return read(item) if value is None else value
+
+        return read_key_first
+    if plain is not None:
+
+        def read_plain(item: Mapping[str, Value]) -> Any:
+            stored = item.get(name)
+            return stored if type(stored) is plain else read(item)
+
+        return read_plain
+    return read
