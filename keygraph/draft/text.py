@@ -256,5 +256,8 @@ def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:
     arguments = [f"at={quoted(list_.at)}"] if list_.at else []
     if list_.index is not None:
         arguments.append(f"index={variables[list_.index.name]}")
-    annotation, function = ("One", "one") if list_.is_one else ("Many", "many")
-    return _prefixed(f"{name}: {annotation}[{list_.of.name}] = ", _Call(function, arguments), 4)
+    annotation = "One" if list_.is_one else "Many"
+    line = f"{name}: {annotation}[{list_.of.name}]"
+    if not arguments:
+        return [f"    {line}"]
+    return _prefixed(f"{line} = ", _Call(annotation.lower(), arguments), 4)

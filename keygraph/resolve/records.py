@@ -7,8 +7,8 @@ what comes after, so that one mistake is told once. The fields are read in `keyg
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
+from types import ModuleType
 
 from keygraph.dynamo.table import Table
 from keygraph.keys.types import Writing
@@ -22,13 +22,17 @@ from keygraph.resolve.options import refuse_wrong_options
 
 
 class Resolution:
-    """The record types of a list of classes, and what is wrong with them."""
+    """The record types of the listed classes and of those that modules hold, and what is wrong with them."""
 
-    def __init__(self, table: Table, classes: Sequence[type], writing: Writing) -> None:
+    def __init__(
+        self, table: Table, classes: Sequence[type], modules: Sequence[ModuleType], writing: Writing
+    ) -> None:
         self.mistakes = Mistakes()
         self.types: dict[str, RecordType] = {}
         self._declarations: dict[str, Declaration] = {}
         for cls in classes:
+            self._add(cls, table)
+        for cls in self._declared_in(modules, classes):
             self._add(cls, table)
         FieldResolution(self.types, self._declarations, writing, self.mistakes).resolve()
         KeyResolution(table, self.types, self._declarations, writing, self.mistakes).resolve()
@@ -38,10 +42,32 @@ class Resolution:
         """The types whose fields and table keys are known."""
         return self.mistakes.without_broken(self.types.values())
 
+    def _declared_in(self, modules: Sequence[ModuleType], listed: Sequence[type]) -> list[type]:
+        """The record types in the modules, in their order, each once.
+
+        A type that a module only imports may be listed too.
+        """
+        found: dict[type, None] = {}
+        for module in modules:
+            if not isinstance(module, ModuleType):
+                self.mistakes.add("no-types", repr(module), "it is no module.", "models=[…] takes modules.")
+                continue
+            declared = [each for each in vars(module).values() if _record_declaration(each)]
+            found.update(dict.fromkeys(declared))
+            if not declared:
+                self.mistakes.add(
+                    "no-types",
+                    module.__name__,
+                    "this module has no node, edge or record.",
+                    "Declare one there, or leave the module out of models=[…].",
+                )
+        names = {getattr(module, "__name__", None) for module in modules}
+        return [cls for cls in found if cls not in listed or cls.__module__ in names]
+
     def _add(self, cls: type, table: Table) -> None:
         name = getattr(cls, "__name__", str(cls))
-        declaration = declaration_of(cls) if inspect.isclass(cls) else None
-        if declaration is None or declaration.kind == "fields":
+        declaration = _record_declaration(cls)
+        if declaration is None:
             self.mistakes.add(
                 "not-a-type",
                 name,
@@ -50,7 +76,10 @@ class Resolution:
             )
             return
         if name in self.types:
-            self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
+            if self.types[name].cls is cls:
+                self.mistakes.add("duplicate-type", name, "it is listed twice.", "List it once.")
+            else:
+                self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
             return
         refuse_wrong_options(name, declaration, self.mistakes)
         self._declarations[name] = declaration
@@ -66,3 +95,9 @@ class Resolution:
             counterpart=declaration.counterpart,
             gathers=declaration.gather,
         )
+
+
+def _record_declaration(value: object) -> Declaration | None:
+    """What was said of a node, edge or record; None where the value is none."""
+    declaration = declaration_of(value) if isinstance(value, type) else None
+    return None if declaration is None or declaration.kind == "fields" else declaration
