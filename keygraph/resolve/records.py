@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TypeGuard
 
 from keygraph.dynamo.table import Table
 from keygraph.keys.types import Writing
@@ -25,7 +26,7 @@ class Resolution:
     """The record types of the listed classes and of those that modules hold, and what is wrong with them."""
 
     def __init__(
-        self, table: Table, classes: Sequence[type], modules: Sequence[ModuleType], writing: Writing
+        self, table: Table, classes: Sequence[type], modules: Sequence[object], writing: Writing
     ) -> None:
         self.mistakes = Mistakes()
         self.types: dict[str, RecordType] = {}
@@ -42,7 +43,7 @@ class Resolution:
         """The types whose fields and table keys are known."""
         return self.mistakes.without_broken(self.types.values())
 
-    def _declared_in(self, modules: Sequence[ModuleType], listed: Sequence[type]) -> list[type]:
+    def _declared_in(self, modules: Sequence[object], listed: Sequence[type]) -> list[type]:
         """The record types in the modules, in their order, each once.
 
         A type that a module only imports may be listed too.
@@ -52,7 +53,7 @@ class Resolution:
             if not isinstance(module, ModuleType):
                 self.mistakes.add("no-types", repr(module), "it is no module.", "models=[…] takes modules.")
                 continue
-            declared = [each for each in vars(module).values() if _record_declaration(each)]
+            declared = [each for each in vars(module).values() if _is_record_type(each)]
             found.update(dict.fromkeys(declared))
             if not declared:
                 self.mistakes.add(
@@ -66,8 +67,8 @@ class Resolution:
 
     def _add(self, cls: type, table: Table) -> None:
         name = getattr(cls, "__name__", str(cls))
-        declaration = _record_declaration(cls)
-        if declaration is None:
+        declaration = _declaration_of_any(cls)
+        if declaration is None or declaration.kind == "fields":
             self.mistakes.add(
                 "not-a-type",
                 name,
@@ -97,7 +98,10 @@ class Resolution:
         )
 
 
-def _record_declaration(value: object) -> Declaration | None:
-    """What was said of a node, edge or record; None where the value is none."""
-    declaration = declaration_of(value) if isinstance(value, type) else None
-    return None if declaration is None or declaration.kind == "fields" else declaration
+def _declaration_of_any(value: object) -> Declaration | None:
+    return declaration_of(value) if isinstance(value, type) else None
+
+
+def _is_record_type(value: object) -> TypeGuard[type]:
+    declaration = _declaration_of_any(value)
+    return declaration is not None and declaration.kind != "fields"
