@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
-from keygraph.draft.fields import Guess, enum_doubts, guess, text_annotation
+from keygraph.draft.fields import Guess, enum_doubts, guess, number_annotation, text_annotation
 from keygraph.draft.names import field_name, is_id, type_name, without_id
 from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Texts
 from keygraph.dynamo.items import Value, number_text
 from keygraph.dynamo.table import KeyAttribute
-from keygraph.keys.types import INT_MAX, INT_MIN
 from keygraph.names import snake
 
 _KEY_ANNOTATIONS = ("str", "int", "Long", "date", "datetime")
@@ -102,15 +101,9 @@ def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
     if key.type == "B":
         return "bytes"
     if key.type == "N":
-        return _number_annotation([Decimal(text) for text in texts])
+        return number_annotation([Decimal(text) for text in texts])
     found = text_annotation(texts)
     return "ID" if found == "str" and is_id(name) else found
-
-
-def _number_annotation(numbers: Sequence[Decimal]) -> str:
-    if any(number != number.to_integral_value() for number in numbers):
-        return "Decimal"
-    return "int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"
 
 
 def end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> dict[str, str]:
@@ -125,6 +118,27 @@ def end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) 
             return {}
         found[path] = attribute
     return found
+
+
+def add_end(
+    type_: DraftType,
+    node: DraftType,
+    columns: Sequence[Texts],
+    attributes: dict[str, str],
+    *words: str,
+    optional: bool = False,
+) -> str:
+    """A new end of the type: its name is that of its attribute, else one of the words, else that of the node."""
+    attribute = next(iter(attributes.values())) if len(attributes) == 1 else ""
+    wanted = [without_id(attribute) if is_id(attribute) else "", *words]
+    own = field_name(snake(node.name), node.name)
+    named = [field_name(word, node.name) for word in wanted if word]
+    name = type_.names.take(*named, own, f"to_{own.rstrip('_')}", beside=node.endings)
+    type_.ends[name] = DraftEnd(node, attributes, optional)
+    type_.used.update(attributes.values())
+    for path, column in zip(node.key_paths, columns, strict=True):
+        type_.texts[name, path] = column
+    return name
 
 
 def can_be_end(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> bool:

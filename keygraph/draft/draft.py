@@ -1,9 +1,8 @@
 """A first model file for an unknown table, from its description and a sample of its items.
 
-The items are put together by their keys (`drafting_keys`, `drafting_kinds`), become record types (`drafting_types`,
-`drafting_attributes`, `drafting_indexes`), which get the lists that their keys have (`drafting_lists`), and are
-written (`drafting_text`). What is written is tried before it is handed out: it imports, has no mistakes, and reads
-the sample but for the items that it names.
+Items are grouped by their keys (`keys`, `kinds`). The groups become record types (`types`, `attributes`, `indexes`),
+which get the lists that their keys allow (`lists`) and are written as Python (`text`). The text is tried before it is
+returned (`trial`): it imports, has no mistakes, and reads the whole sample except for the items that it names.
 """
 
 from __future__ import annotations

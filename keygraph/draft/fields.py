@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -43,6 +43,13 @@ def guess(values: Sequence[Value], count: int) -> Guess:
 def text_annotation(texts: Iterable[str]) -> str:
     """The type of what stands in a key: a date or a time where all are, else text."""
     return _annotation(list(texts))[0]
+
+
+def number_annotation(numbers: Sequence[Decimal]) -> str:
+    """The type of exact numbers."""
+    if any(number != number.to_integral_value() for number in numbers):
+        return "Decimal"
+    return "int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"
 
 
 def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
@@ -88,20 +95,21 @@ def _text(texts: Sequence[str]) -> str:
     return "datetime" if all("T" in text and _is(Moment.of_text, text) for text in texts) else "str"
 
 
-def _is(reading: object, text: str) -> bool:
+def _is(read: Callable[[str], object], text: str) -> bool:
     try:
-        return callable(reading) and reading(text) is not None
+        return read(text) is not None
     except ValueError:
         return False
 
 
 def _number(numbers: Sequence[Decimal]) -> tuple[str, list[str]]:
-    if all(number == number.to_integral_value() for number in numbers):
-        return ("int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"), []
+    annotation = number_annotation(numbers)
     exponents = [number.as_tuple().exponent for number in numbers]
-    if any(isinstance(exponent, int) and exponent <= -_FLOAT_DIGITS for exponent in exponents):
+    if annotation == "Decimal" and any(
+        isinstance(exponent, int) and exponent <= -_FLOAT_DIGITS for exponent in exponents
+    ):
         return "float", ["Decimal, if every digit counts?"]
-    return "Decimal", []
+    return annotation, []
 
 
 def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:

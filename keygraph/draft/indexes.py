@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keygraph.draft.attributes import add_field, can_be_end, end_attributes, field_for, same_attribute
-from keygraph.draft.keys import HOLE, Hole, KeyReader, Pattern, is_word
-from keygraph.draft.names import field_name, is_id, says_nothing, without_id
+from keygraph.draft.attributes import (
+    add_end,
+    add_field,
+    can_be_end,
+    end_attributes,
+    field_for,
+    same_attribute,
+)
+from keygraph.draft.keys import VARYING, KeyReader, Pattern, VaryingPart, is_word
+from keygraph.draft.names import is_id, says_nothing, without_id
 from keygraph.draft.parts import (
     SHARD_PLACEHOLDER,
-    DraftEnd,
     DraftType,
     IndexCall,
     Placeholder,
@@ -91,7 +97,7 @@ class _IndexKeys:
         pattern, columns = found
         if all(isinstance(part, str) for part in pattern):
             return joined([str(part) for part in pattern])
-        is_whole = pattern == (HOLE,)
+        is_whole = pattern == (VARYING,)
         if is_whole and not says_nothing(key.name) and not self._looks_sharded(key, columns[0]):
             self._as_field(key)
             return None
@@ -103,7 +109,7 @@ class _IndexKeys:
             if isinstance(part, str):
                 node = self._node_at(pattern, at, columns[column:])
                 if node is not None:
-                    width = sum(each is None for each in node.signature)
+                    width = len(node.key_paths)
                     made += self._end(node, columns[column : column + width])
                     at, column = at + len(node.signature), column + width
                     continue
@@ -153,7 +159,7 @@ class _IndexKeys:
     def _placeholder(
         self,
         key: KeyAttribute,
-        hole: Hole,
+        hole: VaryingPart,
         column: Texts,
         word: str,
         call: IndexCall,
@@ -196,19 +202,15 @@ class _IndexKeys:
     def _node_at(self, pattern: Pattern, at: int, columns: Sequence[Texts]) -> DraftType | None:
         """The node whose whole partition key stands there; of several, the one with these ids."""
         fitting: list[tuple[int, int, DraftType]] = []
+        signature = [None if isinstance(part, VaryingPart) else part for part in pattern]
         for node in self._nodes:
-            size = len(node.signature)
-            part = tuple(None if isinstance(each, Hole) else each for each in pattern[at : at + size])
-            is_end = at + size == len(pattern) or (
-                at + size < len(pattern) and isinstance(pattern[at + size], str)
-            )
-            if node.is_known_by_partition and is_end and part == node.signature:
-                width = sum(each is None for each in node.signature)
+            if node.stands_at(signature, at):
+                width = len(node.key_paths)
                 rows = {row for row in zip(*columns[:width], strict=True) if None not in row}
                 common = len(rows & node.ids)
                 is_other = common * 2 <= len(rows) and self._is_field(columns[0])
                 if not is_other and can_be_end(self._type, node, columns[:width]):
-                    fitting.append((size, common, node))
+                    fitting.append((len(node.signature), common, node))
         found = max(fitting, key=lambda each: each[:2], default=None)
         return found[2] if found else None
 
@@ -237,17 +239,9 @@ class _IndexKeys:
         attributes = end_attributes(self._type, node, columns)
         if not all(map(is_id, attributes.values())):
             attributes = {}
-        attribute = next(iter(attributes.values())) if len(attributes) == 1 else None
-        own = field_name(snake(node.name), node.name)
-        wanted = [field_name(without_id(attribute), node.name)] if attribute and without_id(attribute) else []
-        name = self._type.names.take(*wanted, own, f"to_{own.rstrip('_')}", beside=node.endings)
         optional = len(rows) < len(self._items)
-        self._type.ends[name] = DraftEnd(node, attributes, optional)
-        self._type.used.update(attributes.values())
-        for field, column in zip(fields, columns, strict=True):
-            self._type.texts[name, field] = column
-        return (Placeholder((name,)),)
+        return (Placeholder((add_end(self._type, node, columns, attributes, optional=optional),)),)
 
 
 def _whole(text: str) -> tuple[Pattern, tuple[str, ...]]:
-    return (HOLE,), (text,)
+    return (VARYING,), (text,)

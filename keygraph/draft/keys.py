@@ -1,7 +1,7 @@
 """Reading keys of an unknown table: which parts of their text are always the same, and which differ.
 
 A text is split at the table's separators, which are found out first, as are the words that keys begin with. Its
-pattern has the words as they are and a hole for every other part: `ORDER#17` is ("ORDER", "#", hole), and "17".
+pattern has the words as they are, and `VARYING` for every other part: `ORDER#17` is ("ORDER", "#", VARYING) and "17".
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from keygraph.keys.types import ISO_DATETIME
 
 
 @dataclass(frozen=True)
-class Hole:
+class VaryingPart:
     """A part in which the keys of one pattern differ; a shard's number is told by the word before it."""
 
     shard: bool = False
 
 
-HOLE = Hole()
-Pattern: TypeAlias = tuple[str | Hole, ...]
+VARYING = VaryingPart()
+Pattern: TypeAlias = tuple[str | VaryingPart, ...]
 
 
-class Reading(NamedTuple):
-    """A key's text as it was read: its pattern, and what stands in the holes."""
+class KeyReading(NamedTuple):
+    """A key's text as it was read: its pattern, and the texts of its varying parts."""
 
     pattern: Pattern
     texts: tuple[str, ...]
@@ -61,7 +61,7 @@ class KeyReader:
         """`columns` are the texts that each key attribute has in the sample, `partitions` the names of partition
         keys among them."""
         self._partitions = partitions
-        self._known: dict[tuple[str, str], Reading] = {}
+        self._known: dict[tuple[str, str], KeyReading] = {}
         texts = [text for column in columns.values() for text in column]
         self._strong = _strong_separators(texts)
         self._weak = {} if self._strong else _weak_heads(texts)
@@ -71,30 +71,25 @@ class KeyReader:
         self._words = self._words_inside(split)
         self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
 
-    @property
-    def heads(self) -> Collection[str]:
-        """The words that keys begin with."""
-        return self._heads
-
-    def read(self, attribute: str, text: str) -> Reading:
+    def read(self, attribute: str, text: str) -> KeyReading:
         """What the text of that key attribute says."""
         known = self._known.get((attribute, text))
         if known is None:
             known = self._known[attribute, text] = self._found(attribute, text)
         return known
 
-    def _found(self, attribute: str, text: str) -> Reading:
+    def _found(self, attribute: str, text: str) -> KeyReading:
         found = self._read(attribute, text)
         head = _beginning(found.pattern)
         if head not in self._collapsed.get(attribute, ()):
             return found
         rest = text[len("".join(part for part in head)) :]
-        return Reading((*head, HOLE), (rest,)) if rest else found
+        return KeyReading((*head, VARYING), (rest,)) if rest else found
 
-    def _read(self, attribute: str, text: str) -> Reading:
+    def _read(self, attribute: str, text: str) -> KeyReading:
         parts = self._split(text)
         values, seps = parts[::2], parts[1::2]
-        pattern: list[str | Hole] = []
+        pattern: list[str | VaryingPart] = []
         texts: list[str] = []
         for number, value in enumerate(values):
             shard = _SHARD.fullmatch(value) if attribute in self._partitions else None
@@ -103,14 +98,14 @@ class KeyReader:
             elif self._is_literal(attribute, values, seps, number):
                 pattern.append(value)
             elif shard is not None:
-                pattern += [shard[1], Hole(shard=True)]
+                pattern += [shard[1], VaryingPart(shard=True)]
                 texts.append(shard[2])
             else:
-                pattern.append(HOLE)
+                pattern.append(VARYING)
                 texts.append(value)
             if number < len(seps):
                 pattern.append(seps[number])
-        return Reading(tuple(pattern), tuple(texts))
+        return KeyReading(tuple(pattern), tuple(texts))
 
     def _is_literal(self, attribute: str, values: Sequence[str], seps: Sequence[str], number: int) -> bool:
         value = values[number]
@@ -203,16 +198,16 @@ class KeyReader:
             pattern = self._read(attribute, text).pattern
             head = _beginning(pattern)
             rest = pattern[len(head) :]
-            if all(isinstance(part, Hole) or not is_word(part) for part in rest):
+            if all(isinstance(part, VaryingPart) or not is_word(part) for part in rest):
                 tails.setdefault(head, set()).add(rest)
         return {head for head, rests in tails.items() if len(rests) >= _LENGTHS}
 
 
 def _beginning(pattern: Pattern) -> tuple[str, ...]:
-    """The parts before the first hole."""
+    """The parts before the first varying one."""
     head: list[str] = []
     for part in pattern:
-        if isinstance(part, Hole):
+        if isinstance(part, VaryingPart):
             break
         head.append(part)
     return tuple(head)

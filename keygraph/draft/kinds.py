@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from keygraph.draft.keys import HOLE, Hole, KeyReader, Pattern, Reading, is_word
+from keygraph.draft.keys import VARYING, KeyReader, KeyReading, Pattern, VaryingPart, is_word
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.names import words
@@ -34,7 +34,7 @@ _CERTAIN_TEXT = 4
 
 @dataclass(frozen=True)
 class Column:
-    """A hole of a kind's keys: what stands there in each of its items."""
+    """A varying part of a kind's keys: its text in each of the items."""
 
     texts: tuple[str, ...]
     shard: bool = False
@@ -45,7 +45,7 @@ Part = str | Column
 
 
 @dataclass(eq=False)
-class Kind:
+class ItemKind:
     """Items that look like one record type."""
 
     items: list[Item]
@@ -55,17 +55,21 @@ class Kind:
     """Nothing where the table has no sort key."""
     has_equal_keys: bool = False
     """Whether the sort key is the partition key."""
-    ids: dict[Column, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[Column]:
-        """The holes of the two keys, each once, without shards."""
+        """The varying parts of the two keys, each once, without shards."""
         parts = (*self.partition, *self.sort)
         return list(dict.fromkeys(part for part in parts if isinstance(part, Column) and not part.shard))
 
     @property
+    def partition_columns(self) -> list[Column]:
+        """The varying parts of the partition key, without shards."""
+        return [part for part in self.partition if isinstance(part, Column) and not part.shard]
+
+    @property
     def own_columns(self) -> list[Column]:
-        """The holes of the sort key that the partition key does not tell."""
+        """The varying parts of the sort key that are not in the partition key."""
         return [
             part
             for part in dict.fromkeys(self.sort)
@@ -76,6 +80,16 @@ class Kind:
     def literals(self) -> list[str]:
         """The words of the sort key."""
         return [part for part in self.sort if isinstance(part, str) and is_word(part)]
+
+
+def signature_of(parts: Iterable[Part]) -> tuple[str | None, ...]:
+    """The words of a key, with None for each varying part."""
+    return tuple(None if isinstance(part, Column) else part for part in parts)
+
+
+def rows_of(parts: Iterable[Part]) -> frozenset[tuple[str, ...]]:
+    """The texts of the varying parts, together for each item."""
+    return frozenset(zip(*(part.texts for part in parts if isinstance(part, Column)), strict=True))
 
 
 class Kinds:
@@ -124,11 +138,11 @@ class Kinds:
 
     # --- Kinds ----------------------------------------------------------------------------------------
 
-    def _read(self, item: Item, key: KeyAttribute) -> Reading:
+    def _read(self, item: Item, key: KeyAttribute) -> KeyReading:
         value = item[key.name]
         if isinstance(value, str):
             return self.reader.read(key.name, value)
-        return Reading((HOLE,), (key.text(value) or "",))
+        return KeyReading((VARYING,), (key.text(value) or "",))
 
     def _shape(self, item: Item) -> tuple[tuple[Pattern, ...], bool]:
         """The patterns of the item's keys, and whether they are equal."""
@@ -138,7 +152,7 @@ class Kinds:
             return (readings[0].pattern, readings[0].pattern), True
         return tuple(reading.pattern for reading in readings), False
 
-    def _cluster(self) -> list[Kind]:
+    def _cluster(self) -> list[ItemKind]:
         groups: dict[tuple[str, tuple[Pattern, ...], bool], list[Item]] = {}
         for item in self.items:
             value = item.get(self.type_attribute) if self.type_attribute else None
@@ -153,17 +167,17 @@ class Kinds:
 
     def _kinds(
         self, value: str | None, patterns: tuple[Pattern, ...], is_equal: bool, items: list[Item]
-    ) -> list[Kind]:
+    ) -> list[ItemKind]:
         partition = _parts(patterns[0], [self._read(item, self.table.keys[0]).texts for item in items])
         partition = _without_prefixes(partition, items)
         if is_equal or len(patterns) == 1:
-            return [Kind(items, value, partition, partition if is_equal else (), is_equal)]
+            return [ItemKind(items, value, partition, partition if is_equal else (), is_equal)]
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
         sort = _without_prefixes(_parts(patterns[1], texts, _repeatable(partition, len(items))), items)
-        kind = Kind(items, value, partition, _without_constants(sort, partition))
+        kind = ItemKind(items, value, partition, _without_constants(sort, partition))
         return self._told_by_words(kind, texts) or [kind]
 
-    def _told_by_words(self, kind: Kind, texts: list[tuple[str, ...]]) -> list[Kind]:
+    def _told_by_words(self, kind: ItemKind, texts: list[tuple[str, ...]]) -> list[ItemKind]:
         """The kinds of a node's own items that a last word of the sort key tells apart: `NAME|1|PERSON`."""
         own, last = kind.own_columns, kind.sort[-1] if kind.sort else ""
         if len(own) != 1 or last != own[0] or not any(part in kind.partition for part in kind.sort):
@@ -185,7 +199,7 @@ class Kinds:
                 return word if part == column else replace(part, texts=tuple(part.texts[row] for row in rows))
 
             found.append(
-                Kind(
+                ItemKind(
                     [kind.items[row] for row in rows],
                     kind.type_value,
                     tuple(within(part) for part in kind.partition),
@@ -222,7 +236,7 @@ def _parts(
     by_texts = {column.texts: column for column in known}
     made: list[Part] = []
     for part in pattern:
-        if isinstance(part, Hole):
+        if isinstance(part, VaryingPart):
             texts = next(columns)
             made.append(by_texts.get(texts) or Column(texts, part.shard))
         elif made and isinstance(made[-1], str) and not (is_word(part) or is_word(made[-1])):

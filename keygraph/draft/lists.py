@@ -63,7 +63,7 @@ def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, inde
         wanted = [f"{own}_as_{path.end}"] if at else wanted
     wanted.append(f"{own}_as_{path.end}")
     if path.keys.index is not None:
-        wanted.append(f"{own}_by_{snake(variable_name(path.keys.index.name)).removeprefix('by_')}")
+        wanted.append(f"{own}_{_by(path.keys.index.name)}")
     name = owner.names.take(*(field_name(each, owner.name) for each in wanted))
     owner.lists[name] = DraftList(of, is_one, at, index)
 
@@ -80,5 +80,9 @@ def name_root_lists(draft: Draft, graph: Graph) -> None:
             continue
         index = path.keys.index_name
         usual = plural(snake(path.record.name))
-        how = f"by_{snake(variable_name(index)).removeprefix('by_')}" if index else "of_table"
+        how = _by(index) if index else "of_table"
         types[path.record.name].root_lists[index] = names.take(f"{usual}_{how}")
+
+
+def _by(index: str) -> str:
+    return f"by_{snake(variable_name(index)).removeprefix('by_')}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from keygraph.draft.fields import Guess
-from keygraph.draft.kinds import Kind
+from keygraph.draft.kinds import ItemKind
 from keygraph.draft.names import Names
 from keygraph.dynamo.table import Index
 
@@ -73,7 +73,7 @@ class DraftType:
 
     name: str
     kind: Literal["node", "edge", "record"]
-    source: Kind | None
+    source: ItemKind | None
     partition: tuple[TemplatePart, ...] = ()
     sort: tuple[TemplatePart, ...] = ()
     shards: int | None = None
@@ -124,6 +124,15 @@ class DraftType:
             bool(inside)
             and self.shards is None
             and all(part.path in inside for part in self.sort if isinstance(part, Placeholder))
+        )
+
+    def stands_at(self, signature: Sequence[str | None], at: int = 0) -> bool:
+        """Of a node that can be an end: whether its whole partition key stands there, before a word or the end."""
+        end = at + len(self.signature)
+        return (
+            self.is_known_by_partition
+            and tuple(signature[at:end]) == self.signature
+            and tuple(signature[end : end + 1]) != (None,)
         )
 
     @property

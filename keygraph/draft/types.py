@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from keygraph.draft.attributes import (
+    add_end,
     add_end_attributes,
     add_fields,
     can_be_end,
@@ -16,17 +17,16 @@ from keygraph.draft.attributes import (
 from keygraph.draft.fields import text_annotation
 from keygraph.draft.indexes import add_index_keys
 from keygraph.draft.keys import is_word
-from keygraph.draft.kinds import Column, Kind, Kinds, Part
+from keygraph.draft.kinds import Column, ItemKind, Kinds, Part, rows_of, signature_of
 from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
 from keygraph.draft.parts import (
     SHARD_PLACEHOLDER,
-    DraftEnd,
     DraftType,
     Placeholder,
     TemplatePart,
     joined,
 )
-from keygraph.names import snake, words
+from keygraph.names import words
 
 _MAIN = frozenset(
     ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
@@ -70,19 +70,18 @@ class Drafter:
 
     # --- Nodes ----------------------------------------------------------------------------------------
 
-    def _add_node(self, kind: Kind) -> None:
+    def _add_node(self, kind: ItemKind) -> None:
         name = self._names.take(type_name(self._node_word(kind)))
         node = DraftType(name, "node", kind, type_value=kind.type_value, used=set(self._not_fields))
         node.names.take("id")
-        columns = [part for part in kind.partition if isinstance(part, Column) and not part.shard]
         node.partition = self._written(node, kind.partition, 0)
         node.sort = () if kind.has_equal_keys else self._written(node, kind.sort, 1)
-        node.signature = tuple(None if isinstance(part, Column) else part for part in kind.partition)
-        node.ids = frozenset(zip(*(column.texts for column in columns), strict=True))
+        node.signature = signature_of(kind.partition)
+        node.ids = rows_of(kind.partition_columns)
         node.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in node.partition else None
         self.nodes.append(node)
 
-    def _node_word(self, kind: Kind) -> str:
+    def _node_word(self, kind: ItemKind) -> str:
         if kind.type_value:
             return kind.type_value
         named = [part for part in kind.partition if isinstance(part, str) and is_word(part)]
@@ -100,7 +99,7 @@ class Drafter:
             return re.sub("s$", "", re.sub("ies$", "ys", word))
         return "item" if is_node or number or self.table.sort is None else "owner"
 
-    def _add_virtual_owner(self, kind: Kind) -> None:
+    def _add_virtual_owner(self, kind: ItemKind) -> None:
         """A node for a partition of which the sample has no item that is a node's own."""
         whole = kind.partition
         last = max(
@@ -110,9 +109,7 @@ class Drafter:
             self._virtual(whole[: last + 1], 0)
 
     def _virtual(self, parts: Sequence[Part], number: int) -> DraftType:
-        signature = tuple(None if isinstance(part, Column) else part for part in parts)
-        columns = [part for part in parts if isinstance(part, Column)]
-        ids = frozenset(zip(*(column.texts for column in columns), strict=True))
+        signature, ids = signature_of(parts), rows_of(parts)
         for node in self.nodes:
             if node.is_virtual and node.signature == signature:
                 node.ids |= ids
@@ -137,7 +134,7 @@ class Drafter:
 
     # --- Edges and records ----------------------------------------------------------------------------
 
-    def _other(self, kind: Kind) -> DraftType:
+    def _other(self, kind: ItemKind) -> DraftType:
         owner = self._owner(kind.partition)
         type_ = DraftType("", "record", kind, type_value=kind.type_value, used=set(self._not_fields))
         type_.partition = self._written(type_, kind.partition, 0, owner)
@@ -151,7 +148,7 @@ class Drafter:
         type_.name = self._names.take(*map(type_name, [kind.type_value, said] if kind.type_value else [said]))
         return type_
 
-    def _other_words(self, kind: Kind, type_: DraftType) -> str:
+    def _other_words(self, kind: ItemKind, type_: DraftType) -> str:
         """Whose it is, what the sort key says of it, and where it leads."""
         targets = [end.target.name for end in type_.ends.values()]
         said = [word for word in kind.literals if type_name(word) not in targets]
@@ -165,11 +162,9 @@ class Drafter:
         """The node to whose partition the items belong: of those whose key begins so, the one with these ids."""
         fitting: list[tuple[int, int, bool, int, DraftType]] = []
         for node in self.nodes:
-            size = len(node.signature)
-            begins = _signature(parts[:size]) == node.signature and node.is_known_by_partition
-            if begins and (size == len(parts) or isinstance(parts[size], str)):
-                rows = zip(*(part.texts for part in parts[:size] if isinstance(part, Column)), strict=True)
-                common = len(node.ids.intersection(rows))
+            if node.stands_at(signature_of(parts)):
+                size = len(node.signature)
+                common = len(node.ids & rows_of(parts[:size]))
                 fitting.append((size, common, not node.is_virtual, -len(fitting), node))
         return max(fitting, key=lambda each: each[:4])[4] if fitting else None
 
@@ -235,44 +230,21 @@ class Drafter:
         self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str, number: int
     ) -> Placeholder:
         """The placeholder of a whole node, with the end that it is."""
-        columns = [part for part in parts if isinstance(part, Column)]
-        attributes = end_attributes(type_, node, [column.texts for column in columns])
-        attribute = next(iter(attributes.values())) if len(attributes) == 1 else None
-        wanted = []
-        if attribute is not None and is_id(attribute) and without_id(attribute):
-            wanted.append(field_name(without_id(attribute), node.name))
-        is_verb = word and type_name(word) != node.name
-        own = field_name(snake(node.name), node.name)
-        if is_verb and len(parts) == 1:
-            wanted.append(field_name(word, node.name))
-        wanted += [own, f"to_{own.rstrip('_')}"]
-        name = type_.names.take(*wanted, beside=node.endings)
-        type_.ends[name] = DraftEnd(node, attributes)
-        type_.used.update(attributes.values())
-        for path, column in zip(node.key_paths, columns, strict=True):
-            type_.texts[name, path] = column.texts
-        missing = node.is_virtual is False and not node.ids.intersection(
-            zip(*(c.texts for c in columns), strict=True)
-        )
-        if missing:
+        columns = [part.texts for part in parts if isinstance(part, Column)]
+        is_verb = len(parts) == 1 and type_name(word) != node.name
+        attributes = end_attributes(type_, node, columns)
+        name = add_end(type_, node, columns, attributes, word if is_verb else "")
+        if not node.is_virtual and not node.ids & rows_of(parts):
             type_.ends[name].doubts.append(f"the sample has no {node.name} with these ids")
         return Placeholder((name,))
 
     def _node_at(self, type_: DraftType, parts: Sequence[Part], at: int) -> DraftType | None:
         """The node whose whole key stands in a sort key from there on, made if it has to be."""
         for node in sorted(self.nodes, key=lambda node: -len(node.signature)):
-            size = len(node.signature)
-            is_told = (
-                isinstance(node.signature[0] if node.signature else None, str) and node.is_known_by_partition
-            )
-            follows = at + size == len(parts) or (
-                at + size < len(parts) and isinstance(parts[at + size], str)
-            )
-            if not is_told or not follows or _signature(parts[at : at + size]) != node.signature:
-                continue
-            if can_be_end(
-                type_, node, [part.texts for part in parts[at : at + size] if isinstance(part, Column)]
-            ):
+            stands = parts[at : at + len(node.signature)]
+            begins_with_word = isinstance(parts[at], str) and node.stands_at(signature_of(parts), at)
+            columns = [part.texts for part in stands if isinstance(part, Column)]
+            if begins_with_word and can_be_end(type_, node, columns):
                 return node
         own = parts[at : at + 3]
         if len(own) < 3 or at + 3 != len(parts) or not isinstance(own[0], str) or not is_word(own[0]):
@@ -324,27 +296,24 @@ class Drafter:
         return found[2] if found else None
 
 
-def _signature(parts: Iterable[Part]) -> tuple[str | None, ...]:
-    return tuple(None if isinstance(part, Column) else part for part in parts)
-
-
-def _split(found: Sequence[Kind]) -> tuple[list[Kind], list[Kind]]:
+def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
     """The kinds that are nodes' own items, and the others."""
-    nodes: dict[tuple[str | None, ...], list[Kind]] = {}
+    nodes: dict[tuple[str | None, ...], list[ItemKind]] = {}
+    alone: list[list[ItemKind]] = []
+    """Each kind whose partition key is always the same, since no other item is of the same node."""
     for kind in found:
-        in_partition = any(isinstance(part, Column) and not part.shard for part in kind.partition)
-        if kind.columns and (not kind.own_columns or not in_partition):
-            nodes.setdefault(_signature(kind.partition) if in_partition else (str(id(kind)),), []).append(
-                kind
-            )
-    chosen: list[Kind] = []
-    for group in nodes.values():
+        if not kind.partition_columns and kind.columns:
+            alone.append([kind])
+        elif kind.columns and not kind.own_columns:
+            nodes.setdefault(signature_of(kind.partition), []).append(kind)
+    chosen: list[ItemKind] = []
+    for group in (*nodes.values(), *alone):
         ranked = sorted(
             group, key=lambda kind: (not kind.has_equal_keys, not _is_main(kind), -len(kind.items))
         )
         taken: set[tuple[str, ...]] = set()
         for kind in ranked:
-            ids = set(zip(*(part.texts for part in kind.partition if isinstance(part, Column)), strict=True))
+            ids = rows_of(kind.partition)
             is_small = len(kind.items) < 3 and any(
                 isinstance(part, str) and is_word(part) for part in kind.partition
             )
@@ -361,7 +330,7 @@ def _not_fields(kinds: Kinds) -> set[str]:
     return keys | ({kinds.type_attribute} if kinds.type_attribute else set())
 
 
-def _is_main(kind: Kind) -> bool:
+def _is_main(kind: ItemKind) -> bool:
     said = {word.lower() for word in kind.literals}
     named = {part.lower() for part in kind.partition if isinstance(part, str)}
     return bool(said) and said <= _MAIN | named
@@ -372,7 +341,7 @@ def _shards(parts: Iterable[Part]) -> int | None:
     return max(numbers) + 1 if numbers else None
 
 
-def _say_doubts(type_: DraftType, kind: Kind) -> None:
+def _say_doubts(type_: DraftType, kind: ItemKind) -> None:
     if len(kind.items) == 1:
         type_.doubts.append("the sample has one item of it")
     if type_.shards is not None:

@@ -21,7 +21,7 @@ is missing; the mirror or counterpart is missing, or is not alike."""
 PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 
 
-class Kind(NamedTuple):
+class FindingKind(NamedTuple):
     """What findings are counted by."""
 
     problem: Problem
@@ -42,7 +42,7 @@ class Example(NamedTuple):
 class Finding(NamedTuple):
     """What is wrong with one item."""
 
-    kind: Kind
+    kind: FindingKind
     example: Example
 
 
@@ -62,7 +62,7 @@ class Report:
         self.most_examples = most_examples
         self.items: Counter[str | None] = Counter()
         """How many items there are of each type; None for those that no type accepts."""
-        self.found: dict[Kind, Findings] = {}
+        self.found: dict[FindingKind, Findings] = {}
 
     @property
     def total(self) -> int:
@@ -78,7 +78,7 @@ class Report:
             insort(found.examples, example, key=_order)
             del found.examples[self.most_examples :]
 
-    def ordered(self) -> list[tuple[Kind, Findings]]:
+    def ordered(self) -> list[tuple[FindingKind, Findings]]:
         """The findings by problem, type, and what it is."""
         return sorted(
             self.found.items(),
@@ -108,7 +108,7 @@ class Report:
         report.items.update({name: int(count) for name, count in kept["items"]})
         for problem, type_, what, count, examples in kept["found"]:
             made = [Example(_key(key), other and _key(other)) for key, other in examples]
-            report.found[Kind(problem, type_, what)] = Findings(int(count), made)
+            report.found[FindingKind(problem, type_, what)] = Findings(int(count), made)
         return report
 
 

@@ -22,7 +22,7 @@ from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.members import End
 from keygraph.model.records import RecordType
-from keygraph.tables.findings import Example, Finding, Kind, Problem, Report
+from keygraph.tables.findings import Example, Finding, FindingKind, Problem, Report
 from keygraph.tables.item_keys import ItemKeys
 
 _WINDOW_ITEMS = 1000
@@ -208,7 +208,9 @@ class Window:
     def _finding(
         self, problem: Problem, record: RecordType | None, what: str, item: Item, other: Key | None = None
     ) -> Finding:
-        return Finding(Kind(problem, record.name if record else None, what), Example(self._key(item), other))
+        return Finding(
+            FindingKind(problem, record.name if record else None, what), Example(self._key(item), other)
+        )
 
     def _look_at(self, item: Item) -> None:
         checks = self.checks

@@ -18,7 +18,7 @@ from keygraph.dynamo.store import DescribeTable
 from keygraph.dynamo.table import Key, KeyValue, Table
 from keygraph.errors import KeygraphError, TableMissing
 from keygraph.graph import Graph
-from keygraph.tables.findings import Example, Findings, Kind, Problem, Report
+from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
 from keygraph.tables.verify import Verification
 from keygraph_server.commands.checkpoint import StateFile
 from keygraph_server.commands.drawing import grid, out
@@ -288,7 +288,7 @@ def _draw(graph: Graph, report: Report) -> None:
             console.print(grid(title, ("type", "items", "what, and where"), map(_row, found)))
 
 
-def _row(pair: tuple[Kind, Findings]) -> tuple[str, str, str]:
+def _row(pair: tuple[FindingKind, Findings]) -> tuple[str, str, str]:
     kind, found = pair
     lines = [kind.what]
     for key, other in found.examples:
