@@ -95,7 +95,7 @@ class Report:
                 [
                     *kind,
                     found.count,
-                    [[_typed(key), other and _typed(other)] for key, other in found.examples],
+                    [[kept_key(key), other and kept_key(other)] for key, other in found.examples],
                 ]
                 for kind, found in self.found.items()
             ],
@@ -107,7 +107,7 @@ class Report:
         report = cls(most_examples)
         report.items.update({name: int(count) for name, count in kept["items"]})
         for problem, type_, what, count, examples in kept["found"]:
-            made = [Example(_key(key), other and _key(other)) for key, other in examples]
+            made = [Example(key_of_kept(key), other and key_of_kept(other)) for key, other in examples]
             report.found[FindingKind(problem, type_, what)] = Findings(int(count), made)
         return report
 
@@ -116,9 +116,11 @@ def _order(example: Example) -> tuple[Key, Key]:
     return example.key, example.other or ()
 
 
-def _typed(key: Key) -> list[dict[str, Any]]:
+def kept_key(key: Key) -> list[dict[str, Any]]:
+    """A key, or a position in a table, as JSON can say it."""
     return [to_typed(value) for value in key]
 
 
-def _key(kept: Iterable[Mapping[str, Any]]) -> Key:
+def key_of_kept(kept: Iterable[Mapping[str, Any]]) -> Key:
+    """The key that was kept. Raises KeyError, TypeError or ValueError for what is none."""
     return cast(Key, tuple(from_typed(value) for value in kept))

@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
 from json.encoder import encode_basestring
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -42,6 +41,14 @@ class Interchange:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        keys = graph.table.key_attributes()
+        names = {key.name for key in keys}
+        self._key_forms = {key.name: _Form("bytes") for key in keys if key.type == "B"}
+        self._forms = {
+            name: {attribute: form for attribute, form in _forms(record).items() if attribute not in names}
+            for name, record in graph.types.items()
+        }
+        """By type, the forms of its attributes; none of the keys, which the table declares."""
 
     # --- Reading --------------------------------------------------------------------------------------
 
@@ -89,27 +96,11 @@ class Interchange:
         first = [name for name in dict.fromkeys(names) if name in item]
         return {name: _sorted(item[name]) for name in (*first, *sorted(item.keys() - set(first)))}
 
-    # --- What the model says --------------------------------------------------------------------------
-
-    @cached_property
-    def _key_forms(self) -> dict[str, _Form]:
-        keys = self._graph.table.key_attributes()
-        return {key.name: _Form("bytes") for key in keys if key.type == "B"}
-
     def _forms_of(self, item: Mapping[str, Value]) -> dict[str, _Form]:
-        """The forms that the item's type says of its attributes; none of the keys, which the table says."""
         if not any(self._forms.values()):
             return {}
         record = self._graph.recognise(item)
         return {} if record is None else self._forms[record.name]
-
-    @cached_property
-    def _forms(self) -> dict[str, dict[str, _Form]]:
-        keys = {key.name for key in self._graph.table.key_attributes()}
-        return {
-            name: {attribute: form for attribute, form in _forms(record).items() if attribute not in keys}
-            for name, record in self._graph.types.items()
-        }
 
 
 # --- Forms --------------------------------------------------------------------------------------------

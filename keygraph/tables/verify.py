@@ -11,10 +11,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
-from keygraph.dynamo.items import Item, from_typed, to_typed
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan, Store, pages
 from keygraph.dynamo.table import Key, Position
 from keygraph.errors import BadUserInput, CorruptItem
@@ -22,7 +21,7 @@ from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.members import End
 from keygraph.model.records import RecordType
-from keygraph.tables.findings import Example, Finding, FindingKind, Problem, Report
+from keygraph.tables.findings import Example, Finding, FindingKind, Problem, Report, kept_key, key_of_kept
 from keygraph.tables.item_keys import ItemKeys
 
 _WINDOW_ITEMS = 1000
@@ -75,9 +74,7 @@ class Verification:
 
     def kept(self) -> dict[str, Any]:
         """How far it has come, as JSON can say it; bytes in keys apart, which are to be written as base64."""
-        reached = [
-            position and [to_typed(value) for value in position] for position in self._reached.values()
-        ]
+        reached = [position and kept_key(position) for position in self._reached.values()]
         return {"reached": reached, "ended": sorted(self._ended), "report": self.report.kept()}
 
     def take_up(self, kept: Mapping[str, Any]) -> None:
@@ -85,9 +82,7 @@ class Verification:
 
         Raises KeyError, TypeError or ValueError, with nothing changed, for what is none.
         """
-        reached = [
-            cast("Position | None", at and tuple(from_typed(value) for value in at)) for at in kept["reached"]
-        ]
+        reached = [position and key_of_kept(position) for position in kept["reached"]]
         if len(reached) != len(self._reached):
             raise ValueError("another number of segments")
         report = Report.of_kept(kept["report"], self.report.most_examples)
@@ -107,6 +102,7 @@ class ItemChecks:
         self._keys = {
             record.name: ItemKeys(record) for record in graph.types.values() if not record.is_virtual
         }
+        self._methods_in_keys = {record.name: _methods_in_keys(record) for record in graph.types.values()}
 
     def unfit(self, record: RecordType, item: Item) -> Iterator[str]:
         """In what the item's fields do not fit its declaration."""
@@ -124,20 +120,6 @@ class ItemChecks:
             except Exception as error:
                 # The model's own code, of which nothing is known but that a key is rendered by it.
                 yield f"{record.name}.{name} of an item fails with {type(error).__name__}"
-
-    @cached_property
-    def _methods_in_keys(self) -> dict[str, list[str]]:
-        return {
-            record.name: list(
-                dict.fromkeys(
-                    slot.path[0]
-                    for keys in record.keys.values()
-                    for slot in keys.slots
-                    if slot.computed and slot.path[0] in record.methods
-                )
-            )
-            for record in self.graph.types.values()
-        }
 
     def key_problems(self, record: RecordType, item: Item) -> Iterator[str]:
         """In what the item's keys are not those that its attributes make."""
@@ -173,6 +155,12 @@ class ItemChecks:
         if made is not None:
             self.graph.check_identity(made.record, made.identity)
         return made
+
+
+def _methods_in_keys(record: RecordType) -> list[str]:
+    """The methods from which keys of the type are rendered."""
+    computed = (slot.path[0] for keys in record.keys.values() for slot in keys.slots if slot.computed)
+    return [name for name in dict.fromkeys(computed) if name in record.methods]
 
 
 # --- One window ---------------------------------------------------------------------------------------
