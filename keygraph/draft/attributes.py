@@ -202,7 +202,7 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
         return None, []
     [found] = holding
     return found, [] if texts <= found.single_ids else [
-        f"some of its ids are of no {found.name} in the sample"
+        f"the sample has no {found.name} with some of these ids"
     ]
 
 

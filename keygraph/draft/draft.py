@@ -43,7 +43,7 @@ def draft(table: Table, items: Sequence[Item]) -> str:
 
 def _unknown(table: Table) -> DraftType:
     """What stands for a type where the sample has none."""
-    type_ = DraftType("Item", "node", None, doubts=["the sample has no item: say here what there is"])
+    type_ = DraftType("Item", "node", None, doubts=["the sample is empty: describe your items here"])
     parts = []
     for key, name in zip(table.keys, ("item_id", "sort_key"), strict=False):
         type_.fields[name] = DraftField(Guess(_ANNOTATIONS[key.type]))

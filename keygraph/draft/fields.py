@@ -55,10 +55,10 @@ def number_annotation(numbers: Sequence[Decimal]) -> str:
 def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
     kinds = Counter(_kind(value) for value in values)
     if not kinds:
-        return "JSON", ["it is null wherever it is"]
+        return "JSON", ["it is always null"]
     if len(kinds) > 1:
         shown = ", ".join(f"{kind} in {count}" for kind, count in kinds.most_common())
-        return "JSON", [f"its values are of several types ({shown})"]
+        return "JSON", [f"its values have several types ({shown})"]
     match next(iter(kinds)):
         case "text":
             return _text([str(value) for value in values]), []
@@ -108,14 +108,14 @@ def _number(numbers: Sequence[Decimal]) -> tuple[str, list[str]]:
     if annotation == "Decimal" and any(
         isinstance(exponent, int) and exponent <= -_FLOAT_DIGITS for exponent in exponents
     ):
-        return "float", ["Decimal, if every digit counts?"]
+        return "float", ["Decimal, if all digits matter?"]
     return annotation, []
 
 
 def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:
     members = [member for value in values if isinstance(value, list | frozenset) for member in value]
     if not members:
-        return "JSON", ["a list that is empty wherever it is"]
+        return "JSON", ["the list is always empty"]
     annotation, _ = _annotation([member for member in members if member is not None])
     if annotation == "JSON" or (kind == "set" and annotation == "bool"):
         return "JSON", []

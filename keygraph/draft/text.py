@@ -1,4 +1,4 @@
-"""Writing a draft as a model file, formatted as ruff formats it at its own line length or a longer one."""
+"""Writing a draft as a model file, formatted as ruff formats it (with its default line length or a longer one)."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def _docstring(draft: Draft) -> str:
     name = "".join(char if char.isprintable() else "?" for char in draft.table.name).replace("\\", "/")
     return (
         f'"""A first model of the table {name.replace(chr(34), chr(39))}, drafted from {draft.read:,} {noun} of it.\n\n'
-        "What is not sure is said in comments that begin with `doubt`. Names are those of keys and attributes:\n"
-        'rename types and fields as you like, with stored() for what an attribute is called.\n"""'
+        "Comments that begin with `doubt` say what is uncertain. Names come from keys and attributes: rename types and\n"
+        'fields as you like, and keep the name of an attribute with stored().\n"""'
     )
 
 

@@ -45,7 +45,7 @@ def why_not_read(graph: Graph, item: Item) -> str | None:
     """Why an item cannot be read by the graph; None where it can."""
     record = graph.recognise(item)
     if record is None:
-        return "no type here has such a key"
+        return "no type has such a key"
     try:
         for field in record.fields.values():
             record.value(item, field)

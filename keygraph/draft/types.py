@@ -128,7 +128,7 @@ class Drafter:
             field = field_for(node, part.texts, [f"{word or name}_id"], self.table.keys[number], None)
             made.append(Placeholder((field,)))
         node.partition = joined(made)
-        node.doubts.append("the sample has no item of its own for it")
+        node.doubts.append("the sample has no item for it")
         self.nodes.append(node)
         return node
 
@@ -343,6 +343,6 @@ def _shards(parts: Iterable[Part]) -> int | None:
 
 def _say_doubts(type_: DraftType, kind: ItemKind) -> None:
     if len(kind.items) == 1:
-        type_.doubts.append("the sample has one item of it")
+        type_.doubts.append("the sample has only one item of it")
     if type_.shards is not None:
         type_.doubts.append(f"{type_.shards} shards, if the sample has the last one")

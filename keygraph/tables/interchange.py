@@ -62,7 +62,7 @@ class Interchange:
         if typed is not None:
             return _untyped(typed)
         if format_ == "typed":
-            raise ValueError("it is no item in DynamoDB's typed form")
+            raise ValueError("it is not an item in DynamoDB's typed form")
         # The keys come first, since they and the type attribute tell which type's fields are meant.
         item = _restored_members(found, self._key_forms, ()) if self._key_forms else found
         forms = self._forms_of(item)
@@ -166,18 +166,18 @@ def _parsed(line: str | bytes) -> dict[str, Any]:
             # Half of a surrogate pair can be written as an escape, and is no text.
             json.dumps(found, ensure_ascii=False, default=str).encode()
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON: {error.msg} at column {error.colno}") from None
+        raise ValueError(f"it is not JSON: {error.msg} at column {error.colno}") from None
     except UnicodeError:
-        raise ValueError("it is no Unicode text") from None
+        raise ValueError("it is not valid Unicode") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object: every line is one item")
+        raise ValueError("it is not a JSON object: each line must hold one item")
     return found
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in found if names.count(name) > 1)
-        raise ValueError(f"it says {twice} twice")
+        raise ValueError(f"it has {twice} twice")
     return found
 
 
@@ -222,11 +222,11 @@ def _restored_set(members: list[Any], of: _Form | None, path: Path) -> Value:
     found = members if of is None else [_restored(member, of, path) for member in members]
     if len({type(member) for member in found}) != 1 or not isinstance(found[0], str | Decimal | bytes):
         raise ValueError(
-            f"{_shown(path)} is a set, whose members are texts, numbers or bytes, all of one kind"
+            f"{_shown(path)} is a set: its members must be all strings, all numbers or all bytes"
         )
     as_set = frozenset(found)
     if len(as_set) < len(found):
-        raise ValueError(f"{_shown(path)} is a set and has a member twice")
+        raise ValueError(f"{_shown(path)} is a set with a repeated member")
     return as_set
 
 
@@ -234,7 +234,7 @@ def _bytes(text: str, path: Path) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(f"{_shown(path)} is bytes, and no base64") from None
+        raise ValueError(f"{_shown(path)} is bytes, but is not valid base64") from None
 
 
 # --- DynamoDB's typed form ----------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def _refuse_malformed(typed: object, path: Path) -> None:
     kind, content = _only_member(typed)
     fits = isinstance(content, _CONTENTS.get(kind, ()))
     if not fits:
-        raise ValueError(f'{_shown(path)} is no value in DynamoDB\'s typed form, such as {{"S": "text"}}')
+        raise ValueError(f'{_shown(path)} is not a value in DynamoDB\'s typed form, such as {{"S": "text"}}')
     match kind:
         case "N":
             _checked_number(content, path)
@@ -360,7 +360,7 @@ def _plain_list(members: Iterable[Value], of: _Form | None, path: Path) -> str:
 
 def _refuse(path: Path, what: str, taken_for: str) -> NoReturn:
     raise ValueError(
-        f"{_shown(path)} is {what}, which the model does not say: from a plain line it would come back as {taken_for}"
+        f"{_shown(path)} is {what}, which the model does not declare: a plain line would read it back as {taken_for}"
     )
 
 

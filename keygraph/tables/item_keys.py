@@ -119,7 +119,7 @@ class ItemKeys:
             # An index that is sparse leaves out an item whose fields are not there.
             texts = {**said, **shards}
             if all(key.name not in missing or template.render(texts) is not None for key, template in pairs):
-                yield f"{where}the item is not in the index, it has no {' and no '.join(missing)}"
+                yield f"{where}the item is not in the index: it has no {' and no '.join(missing)}"
             return
         for key, template in pairs:
             problem = self._problem(key, template, item, said, keys.shards)
@@ -132,11 +132,11 @@ class ItemKeys:
         text = key.text(item.get(key.name)) or ""
         texts = template.parse(text)
         if texts is None:
-            return f"{key.name} has not the form {template}"
+            return f"{key.name} does not match {template}"
         for slot in template.slots:
             is_counted = slot.is_shard and shards is not None and slot.name in texts
             if is_counted and not 0 <= int(texts[slot.name]) < (shards or 0):
-                return f"{key.name} has a shard that is none of 0 to {(shards or 0) - 1}"
+                return f"{key.name} has a shard outside 0 to {(shards or 0) - 1}"
         expected = template.render(
             {**texts, **{name: said[name] for name in template.slot_names & said.keys()}}
         )

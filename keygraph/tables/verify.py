@@ -212,7 +212,7 @@ class Window:
         except Exception as error:
             # Formats, nested dataclasses and methods are the model's own code: one item that they cannot take must
             # not end the verification of all others.
-            what = f"it cannot be looked at: {type(error).__name__}"
+            what = f"it cannot be checked: {type(error).__name__}"
             self._found.append(self._finding("unfit", record, what, item))
 
     def _look_at_one_of(self, record: RecordType, item: Item) -> None:
@@ -234,7 +234,7 @@ class Window:
         try:
             counterpart = checks.counterpart(record, item)
         except BadUserInput:
-            what = f"its {_noun(record, checks.graph)} could have no key"
+            what = f"its {_noun(record, checks.graph)} cannot have a key"
             self._found.append(self._finding("one-sided", record, what, item))
             return
         if counterpart is not None:
@@ -262,7 +262,7 @@ class Window:
         for (name, identity), keys in possible.items():
             if there.isdisjoint(keys):
                 for item, record, end in self._nodes[name, identity]:
-                    what = f"{end} leads to no {name}"
+                    what = f"{end} points to a missing {name}"
                     self._doubtful.append((item, self._finding("dangling", record, what, item, keys[0])))
 
     async def _look_for_counterparts(self, store: Store, here: Mapping[Key, Item]) -> None:
@@ -284,13 +284,13 @@ class Window:
         own = self._key(item)
         there = next((each for each in found if graph.recognise(each) is wanted.record), None)
         if there is None:
-            what = f"its {noun} is {'not of its type' if found else 'missing'}"
+            what = f"its {noun} is {'of another type' if found else 'missing'}"
             finding = self._finding("one-sided", record, what, item, keys[0])
             self._doubtful.append((item, finding))
         elif own < self._key(there):
             # Of two that differ one is told, since both are read.
             for name in self._differences(record, item, there):
-                what = f"{name or 'what no field declares'} is not the same in its {noun}"
+                what = f"{name or 'an undeclared attribute'} differs in its {noun}"
                 finding = self._finding("differing", record, what, item, self._key(there))
                 self._doubtful.append((item, finding))
 

@@ -134,7 +134,7 @@ def test_an_empty_table(declared: Table, tmp_path: Path) -> None:
     with drafted(declared, [], tmp_path) as (text, graph):
         build_schema(graph)
         assert graph.table == declared
-        assert "# doubt: the sample has no item: say here what there is" in text
+        assert "# doubt: the sample is empty: describe your items here" in text
 
 
 def test_one_item_of_a_kind_among_thousands(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_one_item_of_a_kind_among_thousands(tmp_path: Path) -> None:
     items = [both(f"USER#{n}", n=Decimal(n)) for n in range(3000)] + [both("ORG#1", x="y")]
     with drafted(table(), items, tmp_path) as (text, _):
         assert class_of(text, "Org") == (
-            '@node("ORG#{org_id}")\nclass Org:\n    # doubt: the sample has one item of it\n'
+            '@node("ORG#{org_id}")\nclass Org:\n    # doubt: the sample has only one item of it\n'
             "    org_id: ID\n    x: str"
         )
 

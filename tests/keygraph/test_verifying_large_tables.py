@@ -84,7 +84,7 @@ def test_what_was_not_kept_by_it_is_refused(kept: Any) -> None:
 def test_keys_of_every_kind_are_kept() -> None:
     """A table whose keys are numbers or bytes could not be taken up again."""
     report = Report(5)
-    kind = FindingKind("dangling", "Friend", "friend leads to no User")
+    kind = FindingKind("dangling", "Friend", "friend points to a missing User")
     report.add({"Friend": 1, None: 2}, [Finding(kind, Example((Decimal("1.5"), "a"), (Decimal(2), "b")))])
     again = Report.of_kept(json.loads(json.dumps(report.kept())), 5)
     assert again.items == report.items
