@@ -183,7 +183,7 @@ class _Job:
         try:
             if kept["what"] != self._what:
                 raise ValueError("of another verification")
-            verification.take_up(kept)
+            verification.resume(kept)
         except (KeyError, TypeError, ValueError):
             raise CommandError(
                 f"{self._file.path} is not of a verification of this table, with this model and these options",
@@ -196,7 +196,7 @@ class _Job:
         if not self._verified:
             return
         try:
-            self._file.save({"what": self._what, **verification.kept()})
+            self._file.save({"what": self._what, **verification.to_json()})
         except OSError:
             # Whoever may not write here can still verify, and begins anew after an interruption.
             self._is_kept = False
