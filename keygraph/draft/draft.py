@@ -15,8 +15,8 @@ from keygraph.draft.fields import Guess
 from keygraph.draft.kinds import Kinds
 from keygraph.draft.lists import add_lists, name_root_lists
 from keygraph.draft.parts import DraftField, DraftType, Placeholder
-from keygraph.draft.text import Draft, quoted, written
-from keygraph.draft.trial import mistakes_of, tried, why_not_read
+from keygraph.draft.text import Draft, model_text, quoted
+from keygraph.draft.trial import imported_graph, mistakes_of, why_not_read
 from keygraph.draft.types import Drafter
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyAttribute, Table
@@ -27,22 +27,22 @@ _TRIES = 200
 
 
 def draft(table: Table, items: Sequence[Item]) -> str:
-    """The text of a model file for the table, of which these are some items."""
+    """The text of a model file for the table, drafted from some of its items."""
     kinds = Kinds(table, items)
     drafted = Draft(table, Drafter(kinds).types or [_unknown(table)], kinds.type_attribute, len(items))
-    with tried(written(drafted)) as graph:
+    with imported_graph(model_text(drafted)) as graph:
         name_root_lists(drafted, graph)
-    _mend(drafted)
-    with tried(written(drafted)) as graph:
+    _fix(drafted)
+    with imported_graph(model_text(drafted)) as graph:
         add_lists(drafted, graph)
-    _mend(drafted)
-    with tried(written(drafted)) as graph:
+    _fix(drafted)
+    with imported_graph(model_text(drafted)) as graph:
         refused = [(item, reason) for item in items if (reason := why_not_read(graph, item)) is not None]
-    return written(drafted, _notes(table, refused))
+    return model_text(drafted, _notes(table, refused))
 
 
 def _unknown(table: Table) -> DraftType:
-    """What stands for a type where the sample has none."""
+    """A placeholder type for an empty sample."""
     type_ = DraftType("Item", "node", None, doubts=["the sample is empty: describe your items here"])
     parts = []
     for key, name in zip(table.keys, ("item_id", "sort_key"), strict=False):
@@ -59,11 +59,11 @@ _ANNOTATIONS = {"S": "ID", "N": "int", "B": "bytes"}
 # --- Mistakes -----------------------------------------------------------------------------------------
 
 
-def _mend(drafted: Draft) -> None:
-    """Takes back what the draft cannot say without mistakes, the least first, with a doubt that tells why."""
+def _fix(drafted: Draft) -> None:
+    """Remove what `check` refuses, as little as possible, and leave a doubt that says why."""
     tries: Counter[str] = Counter()
     for _ in range(_TRIES):
-        with tried(written(drafted)) as graph:
+        with imported_graph(model_text(drafted)) as graph:
             found = mistakes_of(graph)
         if not found:
             return
@@ -98,7 +98,7 @@ def _size(type_: DraftType) -> int:
 
 
 def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
-    """Leaves a type out, with those that have an end to it."""
+    """Remove a type, and all types with an end that is one."""
     gone = {type_.name}
     while more := {
         each.name
@@ -113,7 +113,7 @@ def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
     drafted.types[0].doubts.append(f"{', '.join(sorted(gone))} left out: {mistake.problem}")
 
 
-# --- What the draft does not read ---------------------------------------------------------------------
+# --- Items that the draft cannot read -----------------------------------------------------------------
 
 
 def _notes(table: Table, refused: Sequence[tuple[Item, str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The types that attributes of unknown items seem to have."""
+"""Guess the types of attributes from their values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from keygraph.dynamo.items import Value
 from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
 
 _FLOAT_DIGITS = 13
-"""So many digits behind the point are no amount: somebody has stored a binary fraction."""
+"""A number with so many decimals is no amount of money: somebody stored a binary fraction."""
 _ENUM_VALUES = 6
 _ENUM_ITEMS = 5
 
 
 @dataclass(frozen=True)
 class Guess:
-    """An annotation, and what is not sure about it."""
+    """An annotation, and the doubts about it."""
 
     annotation: str
     optional: bool = False
@@ -31,7 +31,7 @@ class Guess:
 
 
 def guess(values: Sequence[Value], count: int) -> Guess:
-    """The type of an attribute that so many items of a kind, of `count`, have with these values."""
+    """The type of an attribute that has these values in `count` items."""
     given = [value for value in values if value is not None]
     optional = len(given) < count
     annotation, doubts = _annotation(given)
@@ -41,7 +41,7 @@ def guess(values: Sequence[Value], count: int) -> Guess:
 
 
 def text_annotation(texts: Iterable[str]) -> str:
-    """The type of what stands in a key: a date or a time where all are, else text."""
+    """The type of part of a key: a date or a time if all texts are, else text."""
     return _annotation(list(texts))[0]
 
 
@@ -123,7 +123,7 @@ def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:
 
 
 def enum_doubts(values: Sequence[str]) -> tuple[str, ...]:
-    """That texts could be those of an enum, where there are few different ones."""
+    """A doubt whether texts are the values of an enum, if there are few different ones."""
     found = Counter(values)
     is_short = all(re.fullmatch(r"[A-Za-z][\w -]{0,30}", value) for value in found)
     is_few = 1 < len(found) <= _ENUM_VALUES and len(found) * 2 <= len(values)

@@ -1,4 +1,4 @@
-"""The keys of drafted types in indexes: each part is unified with a field or an end that says the same."""
+"""The keys of drafted types in indexes: each part is matched with a field or an end of the same value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_SHARDS = 200
 
 
 def add_index_keys(table: Table, reader: KeyReader, type_: DraftType, nodes: Sequence[DraftType]) -> None:
-    """Gives the type its keys in each index that has items of it."""
+    """Give the type its keys in each index that holds items of it."""
     done = {key.name for key in table.keys}
     for index in table.indexes:
         _IndexKeys(table, index, reader, type_, nodes, done).add()
@@ -54,7 +54,7 @@ class _IndexKeys:
         self._type = type_
         self._nodes = nodes
         self._done = done
-        """The key attributes that have a template, or are a field, already."""
+        """The key attributes that already have a template or are a field."""
         self._items = type_.source.items if type_.source else []
         self._rows = [
             number
@@ -87,7 +87,7 @@ class _IndexKeys:
     # --- One key --------------------------------------------------------------------------------------
 
     def _template(self, key: KeyAttribute, call: IndexCall) -> tuple[TemplatePart, ...] | None:
-        """The template of the key attribute; None where the attribute itself is a field."""
+        """The template of the key attribute; None if the attribute itself is a field."""
         if key.name in self._type.used and not says_nothing(key.name):
             return None
         found = self._patterned(key)
@@ -126,11 +126,11 @@ class _IndexKeys:
         return joined(made)
 
     def _as_field(self, key: KeyAttribute) -> None:
-        """The attribute itself is a field, and needs no template."""
+        """Make the attribute itself a field, which needs no template."""
         add_field(self._type, key.name)
 
     def _patterned(self, key: KeyAttribute) -> tuple[Pattern, list[Texts]] | None:
-        """The pattern that the attribute has wherever it is, with its columns; None where it has several."""
+        """The one pattern of the attribute, with its columns; None if there are several."""
         readings = [
             (number, self._reader.read(key.name, value) if isinstance(value, str) else None, key.text(value))
             for number, item in enumerate(self._items)
@@ -188,7 +188,7 @@ class _IndexKeys:
         return SHARD_PLACEHOLDER
 
     def _known(self, column: Texts) -> tuple[str, ...] | None:
-        """The field, or the key field of an end, that says the same in all items that have the key."""
+        """The field, or the key field of an end, with the same value in all items that have the key."""
         rows = [number for number, text in enumerate(column) if text is not None]
         fitting = [
             path
@@ -200,7 +200,7 @@ class _IndexKeys:
     # --- Ends -----------------------------------------------------------------------------------------
 
     def _node_at(self, pattern: Pattern, at: int, columns: Sequence[Texts]) -> DraftType | None:
-        """The node whose whole partition key stands there; of several, the one with these ids."""
+        """The node whose whole partition key is there; if several fit, the one with these ids."""
         fitting: list[tuple[int, int, DraftType]] = []
         signature = [None if isinstance(part, VaryingPart) else part for part in pattern]
         for node in self._nodes:
@@ -219,8 +219,7 @@ class _IndexKeys:
         return known is not None and known[0] in self._type.fields
 
     def _end(self, node: DraftType, columns: Sequence[Texts]) -> tuple[TemplatePart, ...]:
-        """The placeholder of a node: of an end that is the same, of the type itself, or of an end that only this
-        key tells."""
+        """The placeholder of a node: of an end that is the same, of the type itself, or of a new end."""
         rows = [number for number, text in enumerate(columns[0]) if text is not None]
 
         def is_same(path: tuple[str, ...], column: Texts) -> bool:

@@ -1,6 +1,6 @@
-"""Reading keys of an unknown table: which parts of their text are always the same, and which differ.
+"""Read keys of an unknown table: which parts of their text are fixed words, and which parts vary.
 
-A text is split at the table's separators, which are found out first, as are the words that keys begin with. Its
+The table's separators, and the words that keys begin with, are found first. Then each text is split at them. Its
 pattern has the words as they are, and `VARYING` for every other part: `ORDER#17` is ("ORDER", "#", VARYING) and "17".
 """
 
@@ -17,7 +17,7 @@ from keygraph.keys.types import ISO_DATETIME
 
 @dataclass(frozen=True)
 class VaryingPart:
-    """A part in which the keys of one pattern differ; a shard's number is told by the word before it."""
+    """A part in which the keys of one pattern differ. The word before it tells whether it is a shard's number."""
 
     shard: bool = False
 
@@ -34,32 +34,31 @@ class KeyReading(NamedTuple):
 
 
 _STRONG = "#|/:~$^;,\\!&"
-"""What separates parts wherever it stands in a key."""
+"""These separate parts anywhere in a key."""
 _WEAK = "_-. "
-"""What separates a first word from the rest, where nothing stronger does."""
+"""These separate a first word from the rest, if nothing stronger does."""
 _UUID = r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"
 _WHOLE = re.compile(rf"(?<![0-9A-Za-z])(?:{ISO_DATETIME}|{_UUID})(?![0-9A-Za-z])", re.ASCII)
-"""What is one part, whatever separators it has."""
+"""One part, whatever separators it holds."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", re.IGNORECASE)
 _MOST_WORDS = 20
-"""More different words than this in one place are values."""
+"""With more different words than this in one place, they are values."""
 _FEW_TEXTS = 3
 _LENGTHS = 3
-"""Keys with one beginning and at least so many different numbers of parts are one pattern."""
+"""Keys with one beginning and at least so many different lengths are one pattern."""
 
 
 def is_word(text: str) -> bool:
-    """Whether the text is what a key has to say what it is."""
+    """Whether the text can be a word that names what a key is of."""
     return _WORD.fullmatch(text) is not None
 
 
 class KeyReader:
-    """Reads the texts of a table's keys, by what all of them together look like."""
+    """Reads the texts of a table's keys, by what they have in common."""
 
     def __init__(self, columns: Mapping[str, Sequence[str]], partitions: Collection[str]) -> None:
-        """`columns` are the texts that each key attribute has in the sample, `partitions` the names of partition
-        keys among them."""
+        """`columns` are the texts of each key attribute in the sample, `partitions` the names of the partition keys."""
         self._partitions = partitions
         self._known: dict[tuple[str, str], KeyReading] = {}
         texts = [text for column in columns.values() for text in column]
@@ -72,7 +71,7 @@ class KeyReader:
         self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
 
     def read(self, attribute: str, text: str) -> KeyReading:
-        """What the text of that key attribute says."""
+        """The pattern and the varying texts of a key attribute's text."""
         known = self._known.get((attribute, text))
         if known is None:
             known = self._known[attribute, text] = self._found(attribute, text)
@@ -126,7 +125,7 @@ class KeyReader:
     # --- Splitting ------------------------------------------------------------------------------------
 
     def _split(self, text: str) -> list[str]:
-        """Values and separators in turn, beginning and ending with a value, which may be empty."""
+        """Values and separators in turn; the first and the last are values, which may be empty."""
         if self._weak:
             return self._split_at_heads(text)
         parts, value, at = [], "", 0
@@ -157,10 +156,10 @@ class KeyReader:
                 rest = after
         return [*parts, rest]
 
-    # --- What is always the same ------------------------------------------------------------------------
+    # --- Fixed words ------------------------------------------------------------------------------------
 
     def _constants_of(self, attribute: str, column: Iterable[Sequence[str]]) -> set[str]:
-        """The words that are a whole key, but for separators around them."""
+        """The words that are a whole key, apart from separators around them."""
         found = Counter(
             given[0] for parts in column for given in [[v for v in parts[::2] if v]] if len(given) == 1
         )
@@ -177,7 +176,7 @@ class KeyReader:
     def _words_inside(
         self, split: Mapping[str, Iterable[Sequence[str]]]
     ) -> dict[tuple[str, str, int, int], set[str]]:
-        """The words between a key's first and last part that are the same in all keys of their kind."""
+        """The words between the first and the last part that are the same in all keys of a kind."""
         found: dict[tuple[str, str, int, int], set[str]] = {}
         for attribute, column in split.items():
             for parts in column:
@@ -192,7 +191,7 @@ class KeyReader:
         }
 
     def _long_tails(self, attribute: str, column: Iterable[str]) -> set[tuple[str, ...]]:
-        """The beginnings of keys after which any number of parts follows."""
+        """The beginnings of keys that any number of parts follows."""
         tails: dict[tuple[str, ...], set[Pattern]] = {}
         for text in column:
             pattern = self._read(attribute, text).pattern
@@ -219,7 +218,7 @@ def _head_of(values: Sequence[str], heads: Collection[str]) -> str:
 
 
 def _strong_separators(texts: Sequence[str]) -> frozenset[str]:
-    """The characters that separate a first word from more, or stand before everything, in some share of texts."""
+    """The characters that follow a first word, or begin a text, in some share of the texts."""
     found: Counter[str] = Counter()
     for text in texts:
         without = _WHOLE.sub("0", text)
@@ -235,7 +234,7 @@ def _strong_separators(texts: Sequence[str]) -> frozenset[str]:
 
 
 def _weak_heads(texts: Sequence[str]) -> dict[str, set[str]]:
-    """The separator that stands after a first word, with these words; nothing where there is none."""
+    """The separator behind a first word, with these words; empty if there is none."""
     best: tuple[int, str, set[str]] = (0, "", set())
     for separator in _WEAK:
         rests: dict[str, set[str]] = {}
@@ -254,7 +253,7 @@ def _weak_heads(texts: Sequence[str]) -> dict[str, set[str]]:
 
 
 def _heads(column: Iterable[Sequence[str]]) -> frozenset[str]:
-    """The words that stand in front of something in keys."""
+    """The words that begin keys."""
     counted: Counter[str] = Counter()
     total = 0
     for parts in column:

@@ -1,4 +1,4 @@
-"""The kinds of items that a sample holds: items of one type value whose keys have one shape."""
+"""Group a sample into kinds: items with one type value whose keys have one pattern."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _BESIDE_TYPE_WORDS = _TYPE_WORDS | {
 }
 _MOST_TYPES = 60
 _CERTAIN_PARTITIONS = 3
-"""From so many partitions on it is no chance that all have one sort key."""
+"""With so many partitions, one common sort key is no coincidence."""
 _CERTAIN_TEXT = 4
-"""From this length on it is no chance that two parts of one key are equal."""
+"""With so many characters, two equal parts of one key are no coincidence."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Column:
 
 
 Part = str | Column
-"""A part of a kind's key: what is always there, or what differs. Equal columns are one that is repeated."""
+"""A part of a kind's key: a fixed text, or a column. Equal columns are one that is repeated."""
 
 
 @dataclass(eq=False)
@@ -52,7 +52,7 @@ class ItemKind:
     type_value: str | None
     partition: tuple[Part, ...]
     sort: tuple[Part, ...]
-    """Nothing where the table has no sort key."""
+    """Empty if the table has no sort key."""
     has_equal_keys: bool = False
     """Whether the sort key is the partition key."""
 
@@ -93,7 +93,7 @@ def rows_of(parts: Iterable[Part]) -> frozenset[tuple[str, ...]]:
 
 
 class Kinds:
-    """What the sample holds, read by one reader of keys."""
+    """The kinds of a sample, whose keys one reader has read."""
 
     def __init__(self, table: Table, items: Sequence[Item]) -> None:
         self.table = table
@@ -102,7 +102,7 @@ class Kinds:
         self.type_attribute = self._find_type_attribute()
         self.found = self._cluster()
 
-    # --- The attribute that says the type -------------------------------------------------------------
+    # --- The type attribute ---------------------------------------------------------------------------
 
     def _find_type_attribute(self) -> str | None:
         keys = {key.name for key in self.table.key_attributes()}
@@ -122,7 +122,7 @@ class Kinds:
         return next((name for name in others if self._tells_shapes(name)), None)
 
     def _tells_shapes(self, name: str) -> bool:
-        """Whether each value of the attribute goes with one shape of keys, and each shape with one value."""
+        """Whether each value of the attribute has one shape of keys, and each shape one value."""
         values: dict[object, set[object]] = {}
         shapes: dict[object, set[object]] = {}
         for item in self.items:
@@ -178,7 +178,7 @@ class Kinds:
         return self._told_by_words(kind, texts) or [kind]
 
     def _told_by_words(self, kind: ItemKind, texts: list[tuple[str, ...]]) -> list[ItemKind]:
-        """The kinds of a node's own items that a last word of the sort key tells apart: `NAME|1|PERSON`."""
+        """The kinds that a last word of the sort key tells apart: `NAME|1|PERSON`."""
         own, last = kind.own_columns, kind.sort[-1] if kind.sort else ""
         if len(own) != 1 or last != own[0] or not any(part in kind.partition for part in kind.sort):
             return []
@@ -231,7 +231,7 @@ def _says_a_type(value: str) -> bool:
 def _parts(
     pattern: Pattern, rows: Sequence[tuple[str, ...]], known: Iterable[Column] = ()
 ) -> tuple[Part, ...]:
-    """The pattern with its columns; one that is always as a known one is that one."""
+    """The pattern with its columns. A column that equals a known one is that one."""
     columns = iter(zip(*rows, strict=True))
     by_texts = {column.texts: column for column in known}
     made: list[Part] = []
@@ -247,7 +247,7 @@ def _parts(
 
 
 def _without_prefixes(parts: tuple[Part, ...], items: Sequence[Item]) -> tuple[Part, ...]:
-    """The parts with a word before a value as literal text, where an attribute has the value alone: `v3` of 3."""
+    """The parts, with a prefix as literal text if an attribute has the value without it: `v3` for 3."""
     found: list[Part] = []
     for part in parts:
         prefix = _prefix(part.texts, items) if isinstance(part, Column) and not part.shard else ""
@@ -281,7 +281,7 @@ def _says(value: Value, text: str) -> bool:
 
 
 def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The sort key with what is the same in many partitions as literal text, if nothing else differs in it."""
+    """The sort key, with literal text for what is the same in many partitions, if nothing else varies."""
     own = [part for part in sort if isinstance(part, Column) and part not in partition]
     first = next((part for part in partition if isinstance(part, Column)), None)
     is_same = first is not None and len(set(first.texts)) >= _CERTAIN_PARTITIONS
@@ -291,7 +291,7 @@ def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> t
 
 
 def _repeatable(partition: Iterable[Part], count: int) -> list[Column]:
-    """The columns of which it is no chance that another one is equal."""
+    """The columns whose equality with another one is no coincidence."""
     return [
         part
         for part in partition

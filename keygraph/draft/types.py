@@ -1,4 +1,4 @@
-"""From kinds of items to record types: which are nodes, which join two of them, and what their keys say."""
+"""From kinds of items to record types: which are nodes, which join two of them, and what their keys hold."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from keygraph.names import words
 _MAIN = frozenset(
     ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
 )
-"""What the sort key of an entity's own item says, where an entity has several items."""
+"""Words in the sort key of an entity's own item, if the entity has several items."""
 _ENDINGS = {"date": "date", "datetime": "time"}
 _DIGITS = 4
-"""Numbers with fewer digits are in two places by chance."""
+"""Equal numbers with fewer digits may be a coincidence."""
 _MOST_KINDS = 60
 
 
 class Drafter:
-    """Makes the types of a sample. `types` are those found, nodes first."""
+    """Makes the types of a sample: `types`, nodes first."""
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
@@ -89,7 +89,7 @@ class Drafter:
         return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
 
     def _plain_word(self, number: int, *, is_node: bool = False) -> str:
-        """What is in a key without words, by the name of its attribute or of the table."""
+        """A name for a key without words: from the name of its attribute, or of the table."""
         name = self.table.keys[number].name
         if not says_nothing(name) and without_id(name):
             return without_id(name)
@@ -100,7 +100,7 @@ class Drafter:
         return "item" if is_node or number or self.table.sort is None else "owner"
 
     def _add_virtual_owner(self, kind: ItemKind) -> None:
-        """A node for a partition of which the sample has no item that is a node's own."""
+        """Add a node for a partition if the sample has no item of such a node."""
         whole = kind.partition
         last = max(
             (n for n, part in enumerate(whole) if isinstance(part, Column) and not part.shard), default=-1
@@ -149,7 +149,7 @@ class Drafter:
         return type_
 
     def _other_words(self, kind: ItemKind, type_: DraftType) -> str:
-        """Whose it is, what the sort key says of it, and where it leads."""
+        """A name for the type: its owner, the words of its sort key, and the node at the far end."""
         targets = [end.target.name for end in type_.ends.values()]
         said = [word for word in kind.literals if type_name(word) not in targets]
         is_said = said and said[-1:] == [word for word in said if field_name(word, "") in type_.ends][-1:]
@@ -159,7 +159,7 @@ class Drafter:
         return "_".join([*targets[:1], *said, *far])
 
     def _owner(self, parts: Sequence[Part]) -> DraftType | None:
-        """The node to whose partition the items belong: of those whose key begins so, the one with these ids."""
+        """The node to whose partition the items belong; if several fit, the one with these ids."""
         fitting: list[tuple[int, int, bool, int, DraftType]] = []
         for node in self.nodes:
             if node.stands_at(signature_of(parts)):
@@ -173,7 +173,7 @@ class Drafter:
     def _written(
         self, type_: DraftType, parts: Sequence[Part], number: int, owner: DraftType | None = None
     ) -> tuple[TemplatePart, ...]:
-        """The template of a key, with the fields and ends that it needs."""
+        """The template of a key. Adds the fields and ends that it needs to the type."""
         made: list[TemplatePart] = []
         known = {texts: path for path, texts in type_.texts.items()}
         word, at = "", 0
@@ -205,7 +205,7 @@ class Drafter:
     def _placeholder(
         self, type_: DraftType, column: Column, word: str, number: int, *, is_whole: bool
     ) -> Placeholder:
-        """What one column is: the id of a node that has this value, else a field."""
+        """The placeholder of one column: the id of a node with these values, else a field."""
         target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
         if target is not None:
             made = self._end(type_, target, (column,), word, number)
@@ -229,7 +229,7 @@ class Drafter:
     def _end(
         self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str, number: int
     ) -> Placeholder:
-        """The placeholder of a whole node, with the end that it is."""
+        """The placeholder of a whole node. Adds the end to the type."""
         columns = [part.texts for part in parts if isinstance(part, Column)]
         is_verb = len(parts) == 1 and type_name(word) != node.name
         attributes = end_attributes(type_, node, columns)
@@ -239,7 +239,7 @@ class Drafter:
         return Placeholder((name,))
 
     def _node_at(self, type_: DraftType, parts: Sequence[Part], at: int) -> DraftType | None:
-        """The node whose whole key stands in a sort key from there on, made if it has to be."""
+        """The node whose whole key is in a sort key from there on, added if it is missing."""
         for node in sorted(self.nodes, key=lambda node: -len(node.signature)):
             stands = parts[at : at + len(node.signature)]
             begins_with_word = isinstance(parts[at], str) and node.stands_at(signature_of(parts), at)
@@ -255,8 +255,8 @@ class Drafter:
         return self._virtual(own, 1)
 
     def _is_nodes(self, type_: DraftType, parts: Sequence[Part], at: int, column: Column) -> bool:
-        """Whether a word and a value are the key of a node that has no item: where they are a partition elsewhere,
-        or where another word stands before them."""
+        """Whether a word and a value are the key of a node without an item: an index has them as its partition, or
+        another word precedes them."""
         kind = type_.source
         if kind is None or text_annotation(column.texts) != "str":
             return False
@@ -279,7 +279,7 @@ class Drafter:
         return False
 
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
-        """The node that has all these values, or most of them, as its ids."""
+        """The node with all or most of these values as its ids."""
         given = set(column.texts)
         best: list[tuple[bool, float, DraftType]] = []
         attribute = same_attribute(type_, column.texts)[0]
@@ -297,7 +297,7 @@ class Drafter:
 
 
 def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
-    """The kinds that are nodes' own items, and the others."""
+    """The kinds that are items of nodes, and the others."""
     nodes: dict[tuple[str | None, ...], list[ItemKind]] = {}
     alone: list[list[ItemKind]] = []
     """Each kind whose partition key is always the same, since no other item is of the same node."""
@@ -324,7 +324,7 @@ def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
 
 
 def _not_fields(kinds: Kinds) -> set[str]:
-    """The attributes that are no fields of their own: keys whose names say nothing, and the type."""
+    """The attributes that are never fields: keys with generic names, and the type."""
     keys = {key.name for key in kinds.table.keys}
     keys |= {key.name for key in kinds.table.key_attributes() if says_nothing(key.name)}
     return keys | ({kinds.type_attribute} if kinds.type_attribute else set())

@@ -44,14 +44,16 @@ class Resolution:
         return self.mistakes.without_broken(self.types.values())
 
     def _declared_in(self, modules: Sequence[object], listed: Sequence[type]) -> list[type]:
-        """The record types in the modules, in their order, each once.
+        """The record types in the modules, in the order of their declaration, each once.
 
-        A type that a module only imports may be listed too.
+        A type that a module merely imports may be listed as well.
         """
         found: dict[type, None] = {}
         for module in modules:
             if not isinstance(module, ModuleType):
-                self.mistakes.add("no-types", repr(module), "it is no module.", "models=[…] takes modules.")
+                self.mistakes.add(
+                    "no-types", repr(module), "it is not a module.", "models=[…] takes modules."
+                )
                 continue
             declared = [each for each in vars(module).values() if _is_record_type(each)]
             found.update(dict.fromkeys(declared))

@@ -59,7 +59,7 @@ def test_a_module_that_gives_no_types() -> None:
         graph.check()
     assert [str(mistake) for mistake in error.value.mistakes] == [
         "empty: this module has no node, edge or record. Declare one there, or leave the module out of models=[…].",
-        "'shop': it is no module. models=[…] takes modules.",
+        "'shop': it is not a module. models=[…] takes modules.",
     ]
 
 
