@@ -40,6 +40,8 @@ _WEAK = "_-. "
 _UUID = r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"
 _WHOLE = re.compile(rf"(?<![0-9A-Za-z])(?:{ISO_DATETIME}|{_UUID})(?![0-9A-Za-z])", re.ASCII)
 """One part, whatever separators it holds."""
+_NOTHING = r"^\s\S"
+"""Inside of a character class: no character."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", re.IGNORECASE)
 _MOST_WORDS = 20
@@ -62,8 +64,10 @@ class KeyReader:
         self._partitions = partitions
         self._known: dict[tuple[str, str], KeyReading] = {}
         texts = [text for column in columns.values() for text in column]
-        self._strong = _strong_separators(texts)
-        self._weak = {} if self._strong else _weak_heads(texts)
+        strong = _strong_separators(texts)
+        self._weak = {} if strong else _weak_heads(texts)
+        inside = "".join(map(re.escape, sorted(strong))) or _NOTHING
+        self._separators = re.compile(rf"{_WHOLE.pattern}|(?P<separator>[{inside}]+)", re.ASCII)
         split = {name: [self._split(text) for text in column] for name, column in columns.items()}
         self._heads = _heads([parts for column in split.values() for parts in column])
         self._constants = {name: self._constants_of(name, column) for name, column in split.items()}
@@ -128,23 +132,13 @@ class KeyReader:
         """Values and separators in turn; the first and the last are values, which may be empty."""
         if self._weak:
             return self._split_at_heads(text)
-        parts, value, at = [], "", 0
-        whole = {found.start(): found[0] for found in _WHOLE.finditer(text)}
-        while at < len(text):
-            if at in whole:
-                value += whole[at]
-                at += len(whole[at])
-                continue
-            if text[at] in self._strong:
-                end = at
-                while end < len(text) and text[end] in self._strong:
-                    end += 1
-                parts += [value, text[at:end]]
-                value, at = "", end
-                continue
-            value += text[at]
-            at += 1
-        return [*parts, value]
+        parts: list[str] = []
+        start = 0
+        for found in self._separators.finditer(text):
+            if found["separator"]:
+                parts += [text[start : found.start()], found["separator"]]
+                start = found.end()
+        return [*parts, text[start:]]
 
     def _split_at_heads(self, text: str) -> list[str]:
         parts: list[str] = []

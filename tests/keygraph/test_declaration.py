@@ -248,6 +248,26 @@ def test_types_may_be_declared_in_a_function() -> None:
     assert made["Cabin"].key_ends == ("ship", "guest")
 
 
+def test_a_list_may_stand_in_a_base_class() -> None:
+    """A constructor would ask for a list that nothing keeps."""
+
+    @fields
+    class Rented:
+        stays: Many[Stay]
+
+    @node("ROOM#{room_id}")
+    class Room(Rented):
+        room_id: ID
+
+    @record("{room}", "STAY#{day}")
+    class Stay:
+        room: Room
+        day: str
+
+    assert types(Room, Stay)["Room"].lists["stays"].of.cls is Stay
+    assert vars(Room(room_id=ID("1"))) == {"room_id": "1", "stays": None}
+
+
 @pytest.mark.parametrize(
     ("case", "attributes"),
     [
