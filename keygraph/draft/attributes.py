@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from keygraph.draft.fields import Guess, enum_doubts, guess, number_annotation, text_annotation
@@ -15,6 +15,7 @@ from keygraph.names import snake
 
 _KEY_ANNOTATIONS = ("str", "int", "Long", "date", "datetime")
 _DIGITS = 4
+"""Equal numbers with fewer digits may be a coincidence."""
 _EXACT_DIGITS = 18
 
 
@@ -195,7 +196,7 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
     if named is not None:
         known = texts & named.single_ids
         return named, [] if known else [f"the sample has no {named.name} with these ids"]
-    if all(text.isdigit() and len(text) < _DIGITS for text in texts):
+    if may_coincide(texts):
         return None, []
     holding = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
     if len(holding) != 1:
@@ -204,6 +205,11 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
     return found, [] if texts <= found.single_ids else [
         f"the sample has no {found.name} with some of these ids"
     ]
+
+
+def may_coincide(texts: Iterable[str]) -> bool:
+    """Whether equal texts elsewhere may be a coincidence: all of them are small numbers."""
+    return all(text.isdigit() and len(text) < _DIGITS for text in texts)
 
 
 def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:

@@ -12,6 +12,7 @@ from keygraph.draft.attributes import (
     can_be_end,
     end_attributes,
     field_for,
+    may_coincide,
     same_attribute,
 )
 from keygraph.draft.fields import text_annotation
@@ -33,8 +34,6 @@ _MAIN = frozenset(
 )
 """Words in the sort key of an entity's own item, if the entity has several items."""
 _ENDINGS = {"date": "date", "datetime": "time"}
-_DIGITS = 4
-"""Equal numbers with fewer digits may be a coincidence."""
 _MOST_KINDS = 60
 
 
@@ -288,10 +287,9 @@ class Drafter:
             is_named = type_name(word) == node.name or (
                 attribute is not None and is_id(attribute) and type_name(without_id(attribute)) == node.name
             )
-            is_chance = not is_named and all(text.isdigit() and len(text) < _DIGITS for text in given)
-            if not node.is_known_by_partition or is_chance or share <= 0.5:
-                continue
-            best.append((is_named, share, node))
+            is_certain = is_named or not may_coincide(given)
+            if node.is_known_by_partition and is_certain and share > 0.5:
+                best.append((is_named, share, node))
         found = max(best, key=lambda each: each[:2], default=None)
         return found[2] if found else None
 
