@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from itertools import chain, islice
 from typing import TypeVar
 
 from keygraph.dynamo.items import Item
@@ -16,8 +15,7 @@ Mark = TypeVar("Mark")
 
 BATCH_ITEMS = 250
 """The number of items in one batch of a load."""
-_IN_FLIGHT = 8
-_TOGETHER = 40
+IN_FLIGHT = 8
 _SEGMENTS = 4
 
 
@@ -25,10 +23,13 @@ async def write_batches(
     store: Store,
     batches: Iterable[tuple[Sequence[Item], Mark]],
     written: Callable[[Mark], None],
-    in_flight: int = _IN_FLIGHT,
+    in_flight: int = IN_FLIGHT,
 ) -> None:
     """Write the items, up to `in_flight` batches at once. Of items with equal keys, the last one wins.
 
+    With `in_flight=1`, a batch is written before the next one is read. That suits the embedded engine, whose thread would
+    compete with the reading one for the interpreter at every row, and large batches touch each page of its file less
+    often: `keygraph load --sample commerce --users 2000` takes 1.2 times the time without (median of three turns).
     `written` is called with the mark of a batch once that batch and all before it are in the table. An exception from
     `batches` is raised again after everything before it is in the table. After a StoreError, any part of the batches
     behind the last mark may be in the table.
@@ -44,10 +45,12 @@ async def write_batches(
             for items, mark in batches:
                 keys = {store.table.key_of(item) for item in items}
                 # Batches may overtake each other, so two with the same key are never under way together.
-                while len(running) >= in_flight or any(not keys.isdisjoint(other) for _, other, _ in running):
+                while any(not keys.isdisjoint(other) for _, other, _ in running):
                     await end_first()
                 running.append((asyncio.create_task(store.send(BatchWrite(tuple(items)))), keys, mark))
                 await asyncio.sleep(0)
+                while len(running) >= in_flight:
+                    await end_first()
         finally:
             while running:
                 await end_first()
@@ -56,37 +59,6 @@ async def write_batches(
             task.cancel()
         await asyncio.gather(*(task for task, _, _ in running), return_exceptions=True)
         raise
-
-
-async def write_in_turns(
-    store: Store,
-    batches: Iterable[tuple[Sequence[Item], Mark]],
-    written: Callable[[Mark], None],
-    together: int = _TOGETHER,
-) -> None:
-    """The same for the embedded engine: read `together` batches, then write them as one.
-
-    Reading and writing at once would let two threads compete for the interpreter at every row, and small writes touch
-    each page of the file more often. `keygraph load --sample commerce --users 2000` with `write_batches` takes 1.1 times
-    the processor time and 1.2 times the time (medians of three turns).
-    """
-    reading = iter(batches)
-    while True:
-        read: list[tuple[Sequence[Item], Mark]] = []
-        failure: Exception | None = None
-        try:
-            for batch in islice(reading, together):
-                read.append(batch)  # noqa: PERF402  # what was read before a failure is written
-        except Exception as error:
-            failure = error
-        if read:
-            await store.send(BatchWrite(tuple(chain.from_iterable(items for items, _ in read))))
-            for _, mark in read:
-                written(mark)
-        if failure is not None:
-            raise failure
-        if not read:
-            return
 
 
 async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncGenerator[Item, None]:
