@@ -30,7 +30,7 @@ from keygraph.dynamo.conditions import Eq
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Count, CreateTable, Prefix, Query, Request, Store
 from keygraph.engines.sqlite.engine import open_sqlite
-from keygraph.tables.bulk import BATCH_ITEMS, write_in_turns
+from keygraph.tables.bulk import write_batches
 from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
 
@@ -91,18 +91,21 @@ REQUESTS: dict[str, Request[Any]] = {
 }
 
 
+_BATCH_ITEMS = 10_000
+
+
 async def fill(path: Path, size: int) -> None:
     """Makes the file with a table of so many items."""
     async with open_sqlite(path, GRAPH.table) as store:
         await store.send(CreateTable())
-        await write_in_turns(store, _batches(size), lambda _: None)
+        await write_batches(store, _batches(size), lambda _: None, in_flight=1)
 
 
 def _batches(size: int) -> Iterator[tuple[list[Item], None]]:
     batch: list[Item] = []
     for item in order_items(size):
         batch.append(item)
-        if len(batch) == BATCH_ITEMS:
+        if len(batch) == _BATCH_ITEMS:
             yield batch, None
             batch = []
     if batch:

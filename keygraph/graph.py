@@ -26,10 +26,10 @@ from keygraph.resolve.rivals import Rivals
 class Graph(RecordTypes):
     """The record types that live in one table.
 
-    `Graph(table, *types, attribute_case="snake", type_attribute=None, formats={})`: the case ("snake", "camel" or
-    "pascal") says how field names are written as attributes; the type attribute is that in which every item says its
-    record type, where there is one; `formats` are formats for placeholders by their names, and the usual formats of
-    Python types, in keys and attributes.
+    `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={})`: list the types, or in
+    `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
+    written as attributes; the type attribute is that in which every item says its record type, where there is one;
+    `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes.
     """
 
     # --- Mistakes -------------------------------------------------------------------------------------
@@ -46,7 +46,14 @@ class Graph(RecordTypes):
         found = list(self.resolution.mistakes.found)
         found += table_mistakes(self.table)
         if not self.types and not found:
-            found.append(Mistake("no-types", "the graph", "it has no types.", "Graph(table, User, …)"))
+            found.append(
+                Mistake(
+                    "no-types",
+                    "the graph",
+                    "it lists no types.",
+                    "Write Graph(table, User, …) or Graph(table, models=[module]).",
+                )
+            )
         found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
         found += counterpart_mistakes(self)
         return found + graph_mistakes(self)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
-from keygraph import ID, Graph, Index, Many, Table, edge, many, node
+from keygraph import ID, Graph, Index, Many, Table, edge, node
 
 by_sort_key = Index("by-sort-key", "SK", "PK", projection=["Amount"])
 
@@ -30,7 +30,7 @@ class Invoice:
     due_on: date
     """The last day to pay it."""
 
-    bills: Many[InvoiceBill] = many()
+    bills: Many[InvoiceBill]
     """What it consists of: bills, each with the part of it that is in this invoice."""
 
 
@@ -45,7 +45,7 @@ class Bill:
     total: Decimal
     """The whole amount, in all invoices together."""
 
-    invoices: Many[InvoiceBill] = many()
+    invoices: Many[InvoiceBill]
     """The invoices that contain a part of it."""
 
 

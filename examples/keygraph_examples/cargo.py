@@ -15,7 +15,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from keygraph import ID, Graph, Index, Many, One, Table, edge, fields, many, node, one
+from keygraph import ID, Graph, Index, Many, One, Table, edge, fields, node
 
 reverse_lookup_index = Index("reverse-lookup-index", "relatedObjectId", "objectId")
 
@@ -28,7 +28,7 @@ class Container:
     operator: str
     """The company that ships it."""
 
-    pallets: Many[ContainerPallet] = many()
+    pallets: Many[ContainerPallet]
     """What was loaded into it, each with when, where and by whom."""
 
 
@@ -42,9 +42,9 @@ class Pallet:
     destination: str
     """The country that it goes to."""
 
-    boxes: Many[PalletBox] = many()
+    boxes: Many[PalletBox]
     """What stands on it, each with when, where and by whom it was put there."""
-    container: One[ContainerPallet] = one()
+    container: One[ContainerPallet]
     """The container that it was loaded into, if it was."""
 
 
@@ -57,7 +57,7 @@ class Box:
     is_dangerous: bool
     """Whether the rules for dangerous goods apply to it."""
 
-    pallet: One[PalletBox] = one()
+    pallet: One[PalletBox]
     """The pallet that it stands on, if it was put on one."""
 
 

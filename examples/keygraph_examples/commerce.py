@@ -15,7 +15,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 
-from keygraph import ID, Graph, Index, Long, Many, Table, edge, many, node, record, stored
+from keygraph import ID, Graph, Index, Long, Many, Table, edge, fields, many, node, record, stored
 from keygraph_examples.commerce_sample import sample as sample
 
 gsi1 = Index("GSI1", "GSI1PK", "GSI1SK")
@@ -45,8 +45,24 @@ class OrderStatus(Enum):
     """Called off before it was shipped."""
 
 
+@fields
+class Created:
+    """What says when it was made."""
+
+    created_at: datetime = stored("CreatedAt")
+    """When it was made."""
+
+
+@fields
+class Updated(Created):
+    """What says when it was made and last changed."""
+
+    updated_at: datetime | None = stored("UpdatedAt")
+    """When it last changed, if it ever did."""
+
+
 @node("USER#{user_id}", gsi1("USER", "{created_at}"))
-class User:
+class User(Updated):
     """Somebody who buys or sells."""
 
     user_id: ID
@@ -54,23 +70,19 @@ class User:
     """A person's full name, or a seller's trade name."""
     email: str
     user_type: UserType
-    created_at: datetime = stored("CreatedAt")
-    """When the user signed up."""
-    updated_at: datetime | None = stored("UpdatedAt")
-    """When the account last changed, if it ever did."""
 
-    orders: Many[Order] = many()
+    orders: Many[Order]
     """What the user has ordered, by the date of the order."""
-    customer_orders: Many[CustomerOrder] = many()
+    customer_orders: Many[CustomerOrder]
     """The same orders by their ids, from the user's own partition."""
-    reviews: Many[UserReview] = many()
+    reviews: Many[UserReview]
     """What the user has written about products."""
-    activities: Many[UserActivity] = many()
+    activities: Many[UserActivity]
     """What the user did in the shop, by time."""
 
 
 @node("PRODUCT#{product_id}", gsi1("PRODUCT", "{created_at}"))
-class Product:
+class Product(Updated):
     """Something that is for sale."""
 
     product_id: ID
@@ -80,20 +92,16 @@ class Product:
     description: str
     seller: User
     """Who offers it."""
-    created_at: datetime = stored("CreatedAt")
-    """When it was first for sale."""
-    updated_at: datetime | None = stored("UpdatedAt")
-    """When its description or price last changed, if either ever did."""
 
-    categories: Many[ProductCategory] = many()
+    categories: Many[ProductCategory]
     """Where it stands in the shop."""
-    tags: Many[ProductTag] = many()
+    tags: Many[ProductTag]
     """The words it is found by."""
-    reviews: Many[ProductReview] = many()
+    reviews: Many[ProductReview]
     """What customers say about it, by the review's id; ids ascend, so the most recent are last."""
-    prices: Many[Price] = many()
+    prices: Many[Price]
     """What it has cost, by time."""
-    orders: Many[OrderItem] = many()
+    orders: Many[OrderItem]
     """The orders that contain it, each with how many and at what price."""
 
 
@@ -107,7 +115,7 @@ class Category:
     created_at: datetime | None = stored("CreatedAt")
     updated_at: datetime | None = stored("UpdatedAt")
 
-    products: Many[ProductCategory] = many()
+    products: Many[ProductCategory]
     """The products that stand in it."""
     children: Many[CategoryChild] = many(at="parent")
     """The narrower categories below it."""
@@ -124,7 +132,7 @@ class ProductCategory:
 
 
 @edge("{parent}", "CHILD#{child.category_id}", gsi1("{child}", "PARENT#{parent.category_id}"))
-class CategoryChild:
+class CategoryChild(Created):
     """A category lies below another."""
 
     parent: Category = stored("parentCategoryId")
@@ -133,7 +141,6 @@ class CategoryChild:
     """The narrower one."""
     child_name: str
     """The narrower one's name, kept here so that a menu needs no further read."""
-    created_at: datetime = stored("CreatedAt")
 
 
 @node("ORDER#{order_id}", gsi1("{customer}", "ORDER#{order_date}"), gather=True)
@@ -152,7 +159,7 @@ class Order:
     updated_at: datetime | None = stored("UpdatedAt")
     """When its status last changed, if it ever did."""
 
-    items: Many[OrderItem] = many()
+    items: Many[OrderItem]
     """The products that it contains."""
 
 
@@ -184,7 +191,7 @@ class CustomerOrder:
 
 
 @node("REVIEW#{review_id}")
-class Review:
+class Review(Updated):
     """What a customer says about a product."""
 
     review_id: ID
@@ -197,30 +204,24 @@ class Review:
     comment: str
     review_date: datetime
     """When the customer wrote it."""
-    created_at: datetime = stored("CreatedAt")
-    """When it was stored."""
-    updated_at: datetime | None = stored("UpdatedAt")
-    """When the customer last changed it, if ever."""
 
 
 @edge("{customer}", "{review}", gsi1("{review}", "{customer}"))
-class UserReview:
+class UserReview(Created):
     """A user has written a review."""
 
     customer: User
     review: Review
-    created_at: datetime = stored("CreatedAt")
 
 
 @edge("{product}", "{review}", gsi1("{review}", "{product}"))
-class ProductReview:
+class ProductReview(Created):
     """A product has been reviewed."""
 
     product: Product
     review: Review
     rating: int
     """The review's rating, kept here so that stars need no further read."""
-    created_at: datetime = stored("CreatedAt")
 
 
 @node("TAG#{tag_name}", item=False)
@@ -229,18 +230,16 @@ class Tag:
 
     tag_name: ID
 
-    products: Many[ProductTag] = many()
+    products: Many[ProductTag]
     """The products that carry it."""
 
 
 @edge("{product}", "{tag}", gsi1("{tag}", "{product}"))
-class ProductTag:
+class ProductTag(Created):
     """A product carries a tag."""
 
     product: Product
     tag: Tag = stored("tagName")
-    created_at: datetime = stored("CreatedAt")
-    """When the product was given the tag."""
 
 
 @record("{product}", "PRICE#{timestamp}", type="PriceHistory")
@@ -254,7 +253,7 @@ class Price:
 
 
 @record("{user}#SHARD{shard}", "ACTIVITY#{timestamp:013d}", shards=5)
-class UserActivity:
+class UserActivity(Created):
     """Something that a user did. A user's activities are spread over five partitions, so that none runs hot."""
 
     user: User
@@ -264,8 +263,6 @@ class UserActivity:
     """What: `login`, `view`, `add_to_cart`, `purchase`, `review`."""
     product: Product | None
     """The product it was done to, if any."""
-    created_at: datetime = stored("CreatedAt")
-    """When it was stored."""
 
 
 graph = Graph(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from keygraph import ID, Graph, Index, Many, Table, edge, many, node
+from keygraph import ID, Graph, Index, Many, Table, edge, node
 
 gsi1 = Index("GSI1", "GSI1-PK", "GSI1-SK")
 
@@ -28,7 +28,7 @@ class Student:
     year_level: int
     """Which year of studies it is, from 1."""
 
-    courses: Many[Enrollment] = many()
+    courses: Many[Enrollment]
     """What the student takes, each with its grade."""
 
 
@@ -43,7 +43,7 @@ class Course:
     credits: int
     """What it counts for."""
 
-    students: Many[Enrollment] = many()
+    students: Many[Enrollment]
     """Who takes it, each with their grade."""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from keygraph import ID, Graph, Many, Table, edge, many, node
+from keygraph import ID, Graph, Many, Table, edge, node
 
 
 @node("USER#{user_id}", "PROFILE")
@@ -25,11 +25,11 @@ class User:
     name: str
     """The user's full name."""
 
-    friends: Many[Friendship] = many()
+    friends: Many[Friendship]
     """Whom the user is friends with, by their ids."""
-    likes: Many[Like] = many()
+    likes: Many[Like]
     """The posts that the user likes."""
-    follows: Many[Follow] = many()
+    follows: Many[Follow]
     """Whom the user follows."""
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from datetime import date
 from enum import Enum
 
-from keygraph import Graph, Index, Many, Table, edge, many, node, stored
+from keygraph import Graph, Index, Many, Table, edge, node, stored
 
 by_data = Index("by-data", "DataSet", "Data")
 by_type_target = Index("by-type-target", "TargetSet", "TypeTarget")
@@ -66,11 +66,11 @@ class Person:
     name: str = stored("Data")
     """First name, then last name."""
 
-    dates: Many[PersonDate] = many()
+    dates: Many[PersonDate]
     """Dates of the person's life."""
-    places: Many[PersonPlace] = many()
+    places: Many[PersonPlace]
     """Where the person comes from, lives and works."""
-    skills: Many[PersonSkill] = many()
+    skills: Many[PersonSkill]
     """What the person can do."""
 
 
@@ -82,7 +82,7 @@ class Day:
     """The date's number."""
     day: date = stored("Data")
 
-    people: Many[PersonDate] = many()
+    people: Many[PersonDate]
     """Everybody to whom something happened on it."""
 
 
@@ -95,7 +95,7 @@ class Place:
     location: str = stored("Data")
     """Country, state and city: `USA|WA|Seattle`."""
 
-    people: Many[PersonPlace] = many()
+    people: Many[PersonPlace]
     """Everybody who was born, lives or works there."""
 
 
@@ -107,7 +107,7 @@ class Skill:
     """The skill's number."""
     skill_name: str = stored("Data")
 
-    people: Many[PersonSkill] = many()
+    people: Many[PersonSkill]
     """Everybody who can do it."""
 
 

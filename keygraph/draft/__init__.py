@@ -1,5 +1,6 @@
 """A first model for an unknown table: what `keygraph draft` does.
 
-`draft` is the way in; it goes from keys and attributes to kinds of items, to types, to the text of a model file, and
-tries that text.
+`draft` is the entrance. `keys` splits keys into words and varying parts, `kinds` groups items by them, `types` (with
+`attributes`, `fields` and `indexes`) makes record types of the groups, `lists` gives them lists, `text` writes the model
+file, and `trial` imports it to see whether it is right. `parts` has what a draft consists of, `names` how it is named.
 """

@@ -1,26 +1,26 @@
-"""The attributes of a drafted type: which of them a key tells too, which are ends, and which are fields."""
+"""The attributes of a drafted type: which of them repeat part of a key, which are ends, and which are fields."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from keygraph.draft.fields import Guess, enum_doubts, guess, text_annotation
+from keygraph.draft.fields import Guess, enum_doubts, guess, number_annotation, text_annotation
 from keygraph.draft.names import field_name, is_id, type_name, without_id
 from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Texts
 from keygraph.dynamo.items import Value, number_text
 from keygraph.dynamo.table import KeyAttribute
-from keygraph.keys.types import INT_MAX, INT_MIN
 from keygraph.names import snake
 
 _KEY_ANNOTATIONS = ("str", "int", "Long", "date", "datetime")
 _DIGITS = 4
+"""Equal numbers with fewer digits may be a coincidence."""
 _EXACT_DIGITS = 18
 
 
 def same_attribute(type_: DraftType, texts: Texts) -> tuple[str | None, str]:
-    """The attribute that says what stands in a key, in every item that has it there, and the format it has there."""
+    """The attribute whose value is this part of a key in every item, and its format there."""
     if type_.source is None:
         return None, ""
     rows = [(item, text) for item, text in zip(type_.source.items, texts, strict=True) if text is not None]
@@ -37,7 +37,7 @@ def same_attribute(type_: DraftType, texts: Texts) -> tuple[str | None, str]:
 
 
 def _common_format(rows: Sequence[tuple[Value, str]]) -> str | None:
-    """The format in which a key has all the values; None where it has others."""
+    """The format in which a key holds all the values; None if it holds others."""
     if all(value == text for value, text in rows):
         return ""
     integers = [
@@ -69,7 +69,7 @@ def field_for(
     *,
     identifies: bool = False,
 ) -> str:
-    """The name of a new field for what stands in a key: that of the attribute which says it too, or one of these."""
+    """The name of a new field for part of a key: that of the attribute with the same value, else one of `names`."""
     given = [text for text in texts if text is not None]
     made: DraftField | None = None
     if attribute is not None and type_.source is not None:
@@ -87,7 +87,7 @@ def field_for(
     wanted = field_name(made.attribute or names[0], own)
     attributes = {snake(each) for each in _attributes(type_) if each not in type_.used}
     if made.attribute is None and wanted in attributes:
-        # An attribute says something else under that name.
+        # An attribute of that name has another value.
         wanted = f"key_{wanted}"
     name = type_.names.take(wanted)
     type_.fields[name] = made
@@ -98,23 +98,17 @@ def field_for(
 
 
 def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
-    """The type of a field that stands in a key alone."""
+    """The type of a field that only a key holds."""
     if key.type == "B":
         return "bytes"
     if key.type == "N":
-        return _number_annotation([Decimal(text) for text in texts])
+        return number_annotation([Decimal(text) for text in texts])
     found = text_annotation(texts)
     return "ID" if found == "str" and is_id(name) else found
 
 
-def _number_annotation(numbers: Sequence[Decimal]) -> str:
-    if any(number != number.to_integral_value() for number in numbers):
-        return "Decimal"
-    return "int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"
-
-
 def end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> dict[str, str]:
-    """The attributes that say an end which stands in a key, by the node's key fields; nothing unless all are said."""
+    """The attributes that hold an end in a key too, by the node's key fields; empty unless there is one for each."""
     found: dict[str, str] = {}
     for path, column in zip(node.key_paths, columns, strict=True):
         attribute, format_ = same_attribute(type_, column)
@@ -127,8 +121,29 @@ def end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) 
     return found
 
 
+def add_end(
+    type_: DraftType,
+    node: DraftType,
+    columns: Sequence[Texts],
+    attributes: dict[str, str],
+    *words: str,
+    optional: bool = False,
+) -> str:
+    """A new end of the type: its name is that of its attribute, else one of the words, else that of the node."""
+    attribute = next(iter(attributes.values())) if len(attributes) == 1 else ""
+    wanted = [without_id(attribute) if is_id(attribute) else "", *words]
+    own = field_name(snake(node.name), node.name)
+    named = [field_name(word, node.name) for word in wanted if word]
+    name = type_.names.take(*named, own, f"to_{own.rstrip('_')}", beside=node.endings)
+    type_.ends[name] = DraftEnd(node, attributes, optional)
+    type_.used.update(attributes.values())
+    for path, column in zip(node.key_paths, columns, strict=True):
+        type_.texts[name, path] = column
+    return name
+
+
 def can_be_end(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> bool:
-    """Whether what stands where a node's key fields could is one: an id that the sample has, or one like it."""
+    """Whether these texts can be ids of the node: ids that the sample has, or similar ones."""
     rows = {row for row in zip(*columns, strict=True) if None not in row}
     if len(rows & node.ids) * 2 > len(rows):
         return True
@@ -143,16 +158,16 @@ def can_be_end(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> b
 
 
 def _common_word(texts: Sequence[str]) -> str:
-    """What several ids begin with, up to a separator: `cus_` of `cus_17` and `cus_18`."""
+    """The common beginning of several ids, up to a separator: `cus_` for `cus_17` and `cus_18`."""
     found = re.match("[A-Za-z]+[_-]", texts[0]) if len(texts) > 1 else None
     return found[0] if found and all(text.startswith(found[0]) for text in texts) else ""
 
 
-# --- Ends and fields that no table key tells ----------------------------------------------------------
+# --- Ends and fields outside the table's key ----------------------------------------------------------
 
 
 def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
-    """Makes attributes ends whose values are ids of a node, or that are called as one is."""
+    """Make an end of each attribute whose values are ids of a node, or that is named after a node."""
     if type_.source is None:
         return
     items = type_.source.items
@@ -175,21 +190,26 @@ def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
 
 
 def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[DraftType | None, list[str]]:
-    """The node that an attribute says, and what is not sure about that."""
+    """The node whose ids an attribute holds, and the doubts about that."""
     usable = [node for node in nodes if len(node.key_paths) == 1 and node.is_known_by_partition]
     named = next((node for node in usable if node.name == type_name(without_id(name))), None)
     if named is not None:
         known = texts & named.single_ids
         return named, [] if known else [f"the sample has no {named.name} with these ids"]
-    if all(text.isdigit() and len(text) < _DIGITS for text in texts):
+    if may_coincide(texts):
         return None, []
     holding = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
     if len(holding) != 1:
         return None, []
     [found] = holding
     return found, [] if texts <= found.single_ids else [
-        f"some of its ids are of no {found.name} in the sample"
+        f"the sample has no {found.name} with some of these ids"
     ]
+
+
+def may_coincide(texts: Iterable[str]) -> bool:
+    """Whether equal texts elsewhere may be a coincidence: all of them are small numbers."""
+    return all(text.isdigit() and len(text) < _DIGITS for text in texts)
 
 
 def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:
@@ -205,14 +225,14 @@ def _text(value: Value) -> str:
 
 
 def add_fields(type_: DraftType) -> None:
-    """Makes a field of each attribute that is nothing else yet."""
+    """Make a field of each attribute that is not used yet."""
     for name in _attributes(type_):
         if name and name not in type_.used:
             add_field(type_, name)
 
 
 def add_field(type_: DraftType, name: str) -> str:
-    """A field of the type for the attribute."""
+    """Make a field of the attribute, and return its name."""
     items = type_.source.items if type_.source else []
     values = [item[name] for item in items if name in item]
     made = type_.names.take(field_name(name, type_.name))
@@ -226,6 +246,6 @@ def add_field(type_: DraftType, name: str) -> str:
 
 
 def _attributes(type_: DraftType) -> list[str]:
-    """The names of the attributes of a type's items, in the order in which they are first seen."""
+    """The names of the attributes of a type's items, in the order of their first appearance."""
     items = type_.source.items if type_.source else []
     return list(dict.fromkeys(name for item in items for name in item))

@@ -1,9 +1,8 @@
 """A first model file for an unknown table, from its description and a sample of its items.
 
-The items are put together by their keys (`drafting_keys`, `drafting_kinds`), become record types (`drafting_types`,
-`drafting_attributes`, `drafting_indexes`), which get the lists that their keys have (`drafting_lists`), and are
-written (`drafting_text`). What is written is tried before it is handed out: it imports, has no mistakes, and reads
-the sample but for the items that it names.
+Items are grouped by their keys (`keys`, `kinds`). The groups become record types (`types`, `attributes`, `indexes`),
+which get the lists that their keys allow (`lists`) and are written as Python (`text`). The text is tried before it is
+returned (`trial`): it imports, has no mistakes, and reads the whole sample except for the items that it names.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from keygraph.draft.fields import Guess
 from keygraph.draft.kinds import Kinds
 from keygraph.draft.lists import add_lists, name_root_lists
 from keygraph.draft.parts import DraftField, DraftType, Placeholder
-from keygraph.draft.text import Draft, quoted, written
-from keygraph.draft.trial import mistakes_of, tried, why_not_read
+from keygraph.draft.text import Draft, model_text, quoted
+from keygraph.draft.trial import imported_graph, mistakes_of, why_not_read
 from keygraph.draft.types import Drafter
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyAttribute, Table
@@ -35,20 +34,20 @@ def draft(table: Table, items: Sequence[Item], check: Callable[[Graph], object] 
     """
     kinds = Kinds(table, items)
     drafted = Draft(table, Drafter(kinds).types or [_unknown(table)], kinds.type_attribute, len(items))
-    with tried(written(drafted)) as graph:
+    with imported_graph(model_text(drafted)) as graph:
         name_root_lists(drafted, graph)
-    _mend(drafted, check)
-    with tried(written(drafted)) as graph:
+    _fix(drafted, check)
+    with imported_graph(model_text(drafted)) as graph:
         add_lists(drafted, graph)
-    _mend(drafted, check)
-    with tried(written(drafted)) as graph:
+    _fix(drafted, check)
+    with imported_graph(model_text(drafted)) as graph:
         refused = [(item, reason) for item in items if (reason := why_not_read(graph, item)) is not None]
-    return written(drafted, _notes(table, refused))
+    return model_text(drafted, _notes(table, refused))
 
 
 def _unknown(table: Table) -> DraftType:
-    """What stands for a type where the sample has none."""
-    type_ = DraftType("Item", "node", None, doubts=["the sample has no item: say here what there is"])
+    """A placeholder type for an empty sample."""
+    type_ = DraftType("Item", "node", None, doubts=["the sample is empty: describe your items here"])
     parts = []
     for key, name in zip(table.keys, ("item_id", "sort_key"), strict=False):
         type_.fields[name] = DraftField(Guess(_ANNOTATIONS[key.type]))
@@ -64,11 +63,11 @@ _ANNOTATIONS = {"S": "ID", "N": "int", "B": "bytes"}
 # --- Mistakes -----------------------------------------------------------------------------------------
 
 
-def _mend(drafted: Draft, check: Callable[[Graph], object]) -> None:
-    """Takes back what the draft cannot say without mistakes, the least first, with a doubt that tells why."""
+def _fix(drafted: Draft, check: Callable[[Graph], object]) -> None:
+    """Remove what `check` refuses, as little as possible, and leave a doubt that says why."""
     tries: Counter[str] = Counter()
     for _ in range(_TRIES):
-        with tried(written(drafted)) as graph:
+        with imported_graph(model_text(drafted)) as graph:
             found = mistakes_of(graph, check)
         if not found:
             return
@@ -103,7 +102,7 @@ def _size(type_: DraftType) -> int:
 
 
 def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
-    """Leaves a type out, with those that have an end to it."""
+    """Remove a type, and all types with an end that is one."""
     gone = {type_.name}
     while more := {
         each.name
@@ -118,7 +117,7 @@ def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
     drafted.types[0].doubts.append(f"{', '.join(sorted(gone))} left out: {mistake.problem}")
 
 
-# --- What the draft does not read ---------------------------------------------------------------------
+# --- Items that the draft cannot read -----------------------------------------------------------------
 
 
 def _notes(table: Table, refused: Sequence[tuple[Item, str]]) -> list[str]:

@@ -1,10 +1,10 @@
-"""The types that attributes of unknown items seem to have."""
+"""Guess the types of attributes from their values."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -13,14 +13,14 @@ from keygraph.dynamo.items import Value
 from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
 
 _FLOAT_DIGITS = 13
-"""So many digits behind the point are no amount: somebody has stored a binary fraction."""
+"""A number with so many decimals is no amount of money: somebody stored a binary fraction."""
 _ENUM_VALUES = 6
 _ENUM_ITEMS = 5
 
 
 @dataclass(frozen=True)
 class Guess:
-    """An annotation, and what is not sure about it."""
+    """An annotation, and the doubts about it."""
 
     annotation: str
     optional: bool = False
@@ -31,7 +31,7 @@ class Guess:
 
 
 def guess(values: Sequence[Value], count: int) -> Guess:
-    """The type of an attribute that so many items of a kind, of `count`, have with these values."""
+    """The type of an attribute that has these values in `count` items."""
     given = [value for value in values if value is not None]
     optional = len(given) < count
     annotation, doubts = _annotation(given)
@@ -41,17 +41,24 @@ def guess(values: Sequence[Value], count: int) -> Guess:
 
 
 def text_annotation(texts: Iterable[str]) -> str:
-    """The type of what stands in a key: a date or a time where all are, else text."""
+    """The type of part of a key: a date or a time if all texts are, else text."""
     return _annotation(list(texts))[0]
+
+
+def number_annotation(numbers: Sequence[Decimal]) -> str:
+    """The type of exact numbers."""
+    if any(number != number.to_integral_value() for number in numbers):
+        return "Decimal"
+    return "int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"
 
 
 def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
     kinds = Counter(_kind(value) for value in values)
     if not kinds:
-        return "JSON", ["it is null wherever it is"]
+        return "JSON", ["it is always null"]
     if len(kinds) > 1:
         shown = ", ".join(f"{kind} in {count}" for kind, count in kinds.most_common())
-        return "JSON", [f"its values are of several types ({shown})"]
+        return "JSON", [f"its values have several types ({shown})"]
     match next(iter(kinds)):
         case "text":
             return _text([str(value) for value in values]), []
@@ -88,26 +95,27 @@ def _text(texts: Sequence[str]) -> str:
     return "datetime" if all("T" in text and _is(Moment.of_text, text) for text in texts) else "str"
 
 
-def _is(reading: object, text: str) -> bool:
+def _is(read: Callable[[str], object], text: str) -> bool:
     try:
-        return callable(reading) and reading(text) is not None
+        return read(text) is not None
     except ValueError:
         return False
 
 
 def _number(numbers: Sequence[Decimal]) -> tuple[str, list[str]]:
-    if all(number == number.to_integral_value() for number in numbers):
-        return ("int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"), []
+    annotation = number_annotation(numbers)
     exponents = [number.as_tuple().exponent for number in numbers]
-    if any(isinstance(exponent, int) and exponent <= -_FLOAT_DIGITS for exponent in exponents):
-        return "float", ["Decimal, if every digit counts?"]
-    return "Decimal", []
+    if annotation == "Decimal" and any(
+        isinstance(exponent, int) and exponent <= -_FLOAT_DIGITS for exponent in exponents
+    ):
+        return "float", ["Decimal, if all digits matter?"]
+    return annotation, []
 
 
 def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:
     members = [member for value in values if isinstance(value, list | frozenset) for member in value]
     if not members:
-        return "JSON", ["a list that is empty wherever it is"]
+        return "JSON", ["the list is always empty"]
     annotation, _ = _annotation([member for member in members if member is not None])
     if annotation == "JSON" or (kind == "set" and annotation == "bool"):
         return "JSON", []
@@ -115,7 +123,7 @@ def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:
 
 
 def enum_doubts(values: Sequence[str]) -> tuple[str, ...]:
-    """That texts could be those of an enum, where there are few different ones."""
+    """A doubt whether texts are the values of an enum, if there are few different ones."""
     found = Counter(values)
     is_short = all(re.fullmatch(r"[A-Za-z][\w -]{0,30}", value) for value in found)
     is_few = 1 < len(found) <= _ENUM_VALUES and len(found) * 2 <= len(values)

@@ -1,15 +1,21 @@
-"""The keys of drafted types in indexes: each part is unified with a field or an end that says the same."""
+"""The keys of drafted types in indexes: each part is matched with a field or an end of the same value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keygraph.draft.attributes import add_field, can_be_end, end_attributes, field_for, same_attribute
-from keygraph.draft.keys import HOLE, Hole, KeyReader, Pattern, is_word
-from keygraph.draft.names import field_name, is_id, says_nothing, without_id
+from keygraph.draft.attributes import (
+    add_end,
+    add_field,
+    can_be_end,
+    end_attributes,
+    field_for,
+    same_attribute,
+)
+from keygraph.draft.keys import VARYING, KeyReader, Pattern, VaryingPart, is_word
+from keygraph.draft.names import is_id, says_nothing, without_id
 from keygraph.draft.parts import (
     SHARD_PLACEHOLDER,
-    DraftEnd,
     DraftType,
     IndexCall,
     Placeholder,
@@ -24,7 +30,7 @@ _MOST_SHARDS = 200
 
 
 def add_index_keys(table: Table, reader: KeyReader, type_: DraftType, nodes: Sequence[DraftType]) -> None:
-    """Gives the type its keys in each index that has items of it."""
+    """Give the type its keys in each index that holds items of it."""
     done = {key.name for key in table.keys}
     for index in table.indexes:
         _IndexKeys(table, index, reader, type_, nodes, done).add()
@@ -48,7 +54,7 @@ class _IndexKeys:
         self._type = type_
         self._nodes = nodes
         self._done = done
-        """The key attributes that have a template, or are a field, already."""
+        """The key attributes that already have a template or are a field."""
         self._items = type_.source.items if type_.source else []
         self._rows = [
             number
@@ -81,7 +87,7 @@ class _IndexKeys:
     # --- One key --------------------------------------------------------------------------------------
 
     def _template(self, key: KeyAttribute, call: IndexCall) -> tuple[TemplatePart, ...] | None:
-        """The template of the key attribute; None where the attribute itself is a field."""
+        """The template of the key attribute; None if the attribute itself is a field."""
         if key.name in self._type.used and not says_nothing(key.name):
             return None
         found = self._patterned(key)
@@ -91,7 +97,7 @@ class _IndexKeys:
         pattern, columns = found
         if all(isinstance(part, str) for part in pattern):
             return joined([str(part) for part in pattern])
-        is_whole = pattern == (HOLE,)
+        is_whole = pattern == (VARYING,)
         if is_whole and not says_nothing(key.name) and not self._looks_sharded(key, columns[0]):
             self._as_field(key)
             return None
@@ -103,7 +109,7 @@ class _IndexKeys:
             if isinstance(part, str):
                 node = self._node_at(pattern, at, columns[column:])
                 if node is not None:
-                    width = sum(each is None for each in node.signature)
+                    width = len(node.key_paths)
                     made += self._end(node, columns[column : column + width])
                     at, column = at + len(node.signature), column + width
                     continue
@@ -120,11 +126,11 @@ class _IndexKeys:
         return joined(made)
 
     def _as_field(self, key: KeyAttribute) -> None:
-        """The attribute itself is a field, and needs no template."""
+        """Make the attribute itself a field, which needs no template."""
         add_field(self._type, key.name)
 
     def _patterned(self, key: KeyAttribute) -> tuple[Pattern, list[Texts]] | None:
-        """The pattern that the attribute has wherever it is, with its columns; None where it has several."""
+        """The one pattern of the attribute, with its columns; None if there are several."""
         readings = [
             (number, self._reader.read(key.name, value) if isinstance(value, str) else None, key.text(value))
             for number, item in enumerate(self._items)
@@ -153,7 +159,7 @@ class _IndexKeys:
     def _placeholder(
         self,
         key: KeyAttribute,
-        hole: Hole,
+        hole: VaryingPart,
         column: Texts,
         word: str,
         call: IndexCall,
@@ -182,7 +188,7 @@ class _IndexKeys:
         return SHARD_PLACEHOLDER
 
     def _known(self, column: Texts) -> tuple[str, ...] | None:
-        """The field, or the key field of an end, that says the same in all items that have the key."""
+        """The field, or the key field of an end, with the same value in all items that have the key."""
         rows = [number for number, text in enumerate(column) if text is not None]
         fitting = [
             path
@@ -194,21 +200,17 @@ class _IndexKeys:
     # --- Ends -----------------------------------------------------------------------------------------
 
     def _node_at(self, pattern: Pattern, at: int, columns: Sequence[Texts]) -> DraftType | None:
-        """The node whose whole partition key stands there; of several, the one with these ids."""
+        """The node whose whole partition key is there; if several fit, the one with these ids."""
         fitting: list[tuple[int, int, DraftType]] = []
+        signature = [None if isinstance(part, VaryingPart) else part for part in pattern]
         for node in self._nodes:
-            size = len(node.signature)
-            part = tuple(None if isinstance(each, Hole) else each for each in pattern[at : at + size])
-            is_end = at + size == len(pattern) or (
-                at + size < len(pattern) and isinstance(pattern[at + size], str)
-            )
-            if node.is_known_by_partition and is_end and part == node.signature:
-                width = sum(each is None for each in node.signature)
+            if node.stands_at(signature, at):
+                width = len(node.key_paths)
                 rows = {row for row in zip(*columns[:width], strict=True) if None not in row}
                 common = len(rows & node.ids)
                 is_other = common * 2 <= len(rows) and self._is_field(columns[0])
                 if not is_other and can_be_end(self._type, node, columns[:width]):
-                    fitting.append((size, common, node))
+                    fitting.append((len(node.signature), common, node))
         found = max(fitting, key=lambda each: each[:2], default=None)
         return found[2] if found else None
 
@@ -217,8 +219,7 @@ class _IndexKeys:
         return known is not None and known[0] in self._type.fields
 
     def _end(self, node: DraftType, columns: Sequence[Texts]) -> tuple[TemplatePart, ...]:
-        """The placeholder of a node: of an end that is the same, of the type itself, or of an end that only this
-        key tells."""
+        """The placeholder of a node: of an end that is the same, of the type itself, or of a new end."""
         rows = [number for number, text in enumerate(columns[0]) if text is not None]
 
         def is_same(path: tuple[str, ...], column: Texts) -> bool:
@@ -237,17 +238,9 @@ class _IndexKeys:
         attributes = end_attributes(self._type, node, columns)
         if not all(map(is_id, attributes.values())):
             attributes = {}
-        attribute = next(iter(attributes.values())) if len(attributes) == 1 else None
-        own = field_name(snake(node.name), node.name)
-        wanted = [field_name(without_id(attribute), node.name)] if attribute and without_id(attribute) else []
-        name = self._type.names.take(*wanted, own, f"to_{own.rstrip('_')}", beside=node.endings)
         optional = len(rows) < len(self._items)
-        self._type.ends[name] = DraftEnd(node, attributes, optional)
-        self._type.used.update(attributes.values())
-        for field, column in zip(fields, columns, strict=True):
-            self._type.texts[name, field] = column
-        return (Placeholder((name,)),)
+        return (Placeholder((add_end(self._type, node, columns, attributes, optional=optional),)),)
 
 
 def _whole(text: str) -> tuple[Pattern, tuple[str, ...]]:
-    return (HOLE,), (text,)
+    return (VARYING,), (text,)

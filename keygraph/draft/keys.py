@@ -1,7 +1,7 @@
-"""Reading keys of an unknown table: which parts of their text are always the same, and which differ.
+"""Read keys of an unknown table: which parts of their text are fixed words, and which parts vary.
 
-A text is split at the table's separators, which are found out first, as are the words that keys begin with. Its
-pattern has the words as they are and a hole for every other part: `ORDER#17` is ("ORDER", "#", hole), and "17".
+The table's separators, and the words that keys begin with, are found first. Then each text is split at them. Its
+pattern has the words as they are, and `VARYING` for every other part: `ORDER#17` is ("ORDER", "#", VARYING) and "17".
 """
 
 from __future__ import annotations
@@ -16,85 +16,83 @@ from keygraph.keys.types import ISO_DATETIME
 
 
 @dataclass(frozen=True)
-class Hole:
-    """A part in which the keys of one pattern differ; a shard's number is told by the word before it."""
+class VaryingPart:
+    """A part in which the keys of one pattern differ. The word before it tells whether it is a shard's number."""
 
     shard: bool = False
 
 
-HOLE = Hole()
-Pattern: TypeAlias = tuple[str | Hole, ...]
+VARYING = VaryingPart()
+Pattern: TypeAlias = tuple[str | VaryingPart, ...]
 
 
-class Reading(NamedTuple):
-    """A key's text as it was read: its pattern, and what stands in the holes."""
+class KeyReading(NamedTuple):
+    """A key's text as it was read: its pattern, and the texts of its varying parts."""
 
     pattern: Pattern
     texts: tuple[str, ...]
 
 
 _STRONG = "#|/:~$^;,\\!&"
-"""What separates parts wherever it stands in a key."""
+"""These separate parts anywhere in a key."""
 _WEAK = "_-. "
-"""What separates a first word from the rest, where nothing stronger does."""
+"""These separate a first word from the rest, if nothing stronger does."""
 _UUID = r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"
 _WHOLE = re.compile(rf"(?<![0-9A-Za-z])(?:{ISO_DATETIME}|{_UUID})(?![0-9A-Za-z])", re.ASCII)
-"""What is one part, whatever separators it has."""
+"""One part, whatever separators it holds."""
+_NOTHING = r"^\s\S"
+"""Inside of a character class: no character."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", re.IGNORECASE)
 _MOST_WORDS = 20
-"""More different words than this in one place are values."""
+"""With more different words than this in one place, they are values."""
 _FEW_TEXTS = 3
 _LENGTHS = 3
-"""Keys with one beginning and at least so many different numbers of parts are one pattern."""
+"""Keys with one beginning and at least so many different lengths are one pattern."""
 
 
 def is_word(text: str) -> bool:
-    """Whether the text is what a key has to say what it is."""
+    """Whether the text can be a word that names what a key is of."""
     return _WORD.fullmatch(text) is not None
 
 
 class KeyReader:
-    """Reads the texts of a table's keys, by what all of them together look like."""
+    """Reads the texts of a table's keys, by what they have in common."""
 
     def __init__(self, columns: Mapping[str, Sequence[str]], partitions: Collection[str]) -> None:
-        """`columns` are the texts that each key attribute has in the sample, `partitions` the names of partition
-        keys among them."""
+        """`columns` are the texts of each key attribute in the sample, `partitions` the names of the partition keys."""
         self._partitions = partitions
-        self._known: dict[tuple[str, str], Reading] = {}
+        self._known: dict[tuple[str, str], KeyReading] = {}
         texts = [text for column in columns.values() for text in column]
-        self._strong = _strong_separators(texts)
-        self._weak = {} if self._strong else _weak_heads(texts)
+        strong = _strong_separators(texts)
+        self._weak = {} if strong else _weak_heads(texts)
+        inside = "".join(map(re.escape, sorted(strong))) or _NOTHING
+        self._separators = re.compile(rf"{_WHOLE.pattern}|(?P<separator>[{inside}]+)", re.ASCII)
         split = {name: [self._split(text) for text in column] for name, column in columns.items()}
         self._heads = _heads([parts for column in split.values() for parts in column])
         self._constants = {name: self._constants_of(name, column) for name, column in split.items()}
         self._words = self._words_inside(split)
         self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
 
-    @property
-    def heads(self) -> Collection[str]:
-        """The words that keys begin with."""
-        return self._heads
-
-    def read(self, attribute: str, text: str) -> Reading:
-        """What the text of that key attribute says."""
+    def read(self, attribute: str, text: str) -> KeyReading:
+        """The pattern and the varying texts of a key attribute's text."""
         known = self._known.get((attribute, text))
         if known is None:
             known = self._known[attribute, text] = self._found(attribute, text)
         return known
 
-    def _found(self, attribute: str, text: str) -> Reading:
+    def _found(self, attribute: str, text: str) -> KeyReading:
         found = self._read(attribute, text)
         head = _beginning(found.pattern)
         if head not in self._collapsed.get(attribute, ()):
             return found
         rest = text[len("".join(part for part in head)) :]
-        return Reading((*head, HOLE), (rest,)) if rest else found
+        return KeyReading((*head, VARYING), (rest,)) if rest else found
 
-    def _read(self, attribute: str, text: str) -> Reading:
+    def _read(self, attribute: str, text: str) -> KeyReading:
         parts = self._split(text)
         values, seps = parts[::2], parts[1::2]
-        pattern: list[str | Hole] = []
+        pattern: list[str | VaryingPart] = []
         texts: list[str] = []
         for number, value in enumerate(values):
             shard = _SHARD.fullmatch(value) if attribute in self._partitions else None
@@ -103,14 +101,14 @@ class KeyReader:
             elif self._is_literal(attribute, values, seps, number):
                 pattern.append(value)
             elif shard is not None:
-                pattern += [shard[1], Hole(shard=True)]
+                pattern += [shard[1], VaryingPart(shard=True)]
                 texts.append(shard[2])
             else:
-                pattern.append(HOLE)
+                pattern.append(VARYING)
                 texts.append(value)
             if number < len(seps):
                 pattern.append(seps[number])
-        return Reading(tuple(pattern), tuple(texts))
+        return KeyReading(tuple(pattern), tuple(texts))
 
     def _is_literal(self, attribute: str, values: Sequence[str], seps: Sequence[str], number: int) -> bool:
         value = values[number]
@@ -131,26 +129,16 @@ class KeyReader:
     # --- Splitting ------------------------------------------------------------------------------------
 
     def _split(self, text: str) -> list[str]:
-        """Values and separators in turn, beginning and ending with a value, which may be empty."""
+        """Values and separators in turn; the first and the last are values, which may be empty."""
         if self._weak:
             return self._split_at_heads(text)
-        parts, value, at = [], "", 0
-        whole = {found.start(): found[0] for found in _WHOLE.finditer(text)}
-        while at < len(text):
-            if at in whole:
-                value += whole[at]
-                at += len(whole[at])
-                continue
-            if text[at] in self._strong:
-                end = at
-                while end < len(text) and text[end] in self._strong:
-                    end += 1
-                parts += [value, text[at:end]]
-                value, at = "", end
-                continue
-            value += text[at]
-            at += 1
-        return [*parts, value]
+        parts: list[str] = []
+        start = 0
+        for found in self._separators.finditer(text):
+            if found["separator"]:
+                parts += [text[start : found.start()], found["separator"]]
+                start = found.end()
+        return [*parts, text[start:]]
 
     def _split_at_heads(self, text: str) -> list[str]:
         parts: list[str] = []
@@ -162,10 +150,10 @@ class KeyReader:
                 rest = after
         return [*parts, rest]
 
-    # --- What is always the same ------------------------------------------------------------------------
+    # --- Fixed words ------------------------------------------------------------------------------------
 
     def _constants_of(self, attribute: str, column: Iterable[Sequence[str]]) -> set[str]:
-        """The words that are a whole key, but for separators around them."""
+        """The words that are a whole key, apart from separators around them."""
         found = Counter(
             given[0] for parts in column for given in [[v for v in parts[::2] if v]] if len(given) == 1
         )
@@ -182,7 +170,7 @@ class KeyReader:
     def _words_inside(
         self, split: Mapping[str, Iterable[Sequence[str]]]
     ) -> dict[tuple[str, str, int, int], set[str]]:
-        """The words between a key's first and last part that are the same in all keys of their kind."""
+        """The words between the first and the last part that are the same in all keys of a kind."""
         found: dict[tuple[str, str, int, int], set[str]] = {}
         for attribute, column in split.items():
             for parts in column:
@@ -197,22 +185,22 @@ class KeyReader:
         }
 
     def _long_tails(self, attribute: str, column: Iterable[str]) -> set[tuple[str, ...]]:
-        """The beginnings of keys after which any number of parts follows."""
+        """The beginnings of keys that any number of parts follows."""
         tails: dict[tuple[str, ...], set[Pattern]] = {}
         for text in column:
             pattern = self._read(attribute, text).pattern
             head = _beginning(pattern)
             rest = pattern[len(head) :]
-            if all(isinstance(part, Hole) or not is_word(part) for part in rest):
+            if all(isinstance(part, VaryingPart) or not is_word(part) for part in rest):
                 tails.setdefault(head, set()).add(rest)
         return {head for head, rests in tails.items() if len(rests) >= _LENGTHS}
 
 
 def _beginning(pattern: Pattern) -> tuple[str, ...]:
-    """The parts before the first hole."""
+    """The parts before the first varying one."""
     head: list[str] = []
     for part in pattern:
-        if isinstance(part, Hole):
+        if isinstance(part, VaryingPart):
             break
         head.append(part)
     return tuple(head)
@@ -224,7 +212,7 @@ def _head_of(values: Sequence[str], heads: Collection[str]) -> str:
 
 
 def _strong_separators(texts: Sequence[str]) -> frozenset[str]:
-    """The characters that separate a first word from more, or stand before everything, in some share of texts."""
+    """The characters that follow a first word, or begin a text, in some share of the texts."""
     found: Counter[str] = Counter()
     for text in texts:
         without = _WHOLE.sub("0", text)
@@ -240,7 +228,7 @@ def _strong_separators(texts: Sequence[str]) -> frozenset[str]:
 
 
 def _weak_heads(texts: Sequence[str]) -> dict[str, set[str]]:
-    """The separator that stands after a first word, with these words; nothing where there is none."""
+    """The separator behind a first word, with these words; empty if there is none."""
     best: tuple[int, str, set[str]] = (0, "", set())
     for separator in _WEAK:
         rests: dict[str, set[str]] = {}
@@ -259,7 +247,7 @@ def _weak_heads(texts: Sequence[str]) -> dict[str, set[str]]:
 
 
 def _heads(column: Iterable[Sequence[str]]) -> frozenset[str]:
-    """The words that stand in front of something in keys."""
+    """The words that begin keys."""
     counted: Counter[str] = Counter()
     total = 0
     for parts in column:

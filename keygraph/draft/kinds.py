@@ -1,14 +1,14 @@
-"""The kinds of items that a sample holds: items of one type value whose keys have one shape."""
+"""Group a sample into kinds: items with one type value whose keys have one pattern."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from keygraph.draft.keys import HOLE, Hole, KeyReader, Pattern, Reading, is_word
+from keygraph.draft.keys import VARYING, KeyReader, KeyReading, Pattern, VaryingPart, is_word
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.names import words
@@ -27,45 +27,49 @@ _BESIDE_TYPE_WORDS = _TYPE_WORDS | {
 }
 _MOST_TYPES = 60
 _CERTAIN_PARTITIONS = 3
-"""From so many partitions on it is no chance that all have one sort key."""
+"""With so many partitions, one common sort key is no coincidence."""
 _CERTAIN_TEXT = 4
-"""From this length on it is no chance that two parts of one key are equal."""
+"""With so many characters, two equal parts of one key are no coincidence."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A hole of a kind's keys: what stands there in each of its items."""
+    """A varying part of a kind's keys: its text in each of the items."""
 
     texts: tuple[str, ...]
     shard: bool = False
 
 
 Part = str | Column
-"""A part of a kind's key: what is always there, or what differs. Equal columns are one that is repeated."""
+"""A part of a kind's key: a fixed text, or a column. Equal columns are one that is repeated."""
 
 
 @dataclass(eq=False)
-class Kind:
+class ItemKind:
     """Items that look like one record type."""
 
     items: list[Item]
     type_value: str | None
     partition: tuple[Part, ...]
     sort: tuple[Part, ...]
-    """Nothing where the table has no sort key."""
+    """Empty if the table has no sort key."""
     has_equal_keys: bool = False
     """Whether the sort key is the partition key."""
-    ids: dict[Column, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[Column]:
-        """The holes of the two keys, each once, without shards."""
+        """The varying parts of the two keys, each once, without shards."""
         parts = (*self.partition, *self.sort)
         return list(dict.fromkeys(part for part in parts if isinstance(part, Column) and not part.shard))
 
     @property
+    def partition_columns(self) -> list[Column]:
+        """The varying parts of the partition key, without shards."""
+        return [part for part in self.partition if isinstance(part, Column) and not part.shard]
+
+    @property
     def own_columns(self) -> list[Column]:
-        """The holes of the sort key that the partition key does not tell."""
+        """The varying parts of the sort key that are not in the partition key."""
         return [
             part
             for part in dict.fromkeys(self.sort)
@@ -78,8 +82,18 @@ class Kind:
         return [part for part in self.sort if isinstance(part, str) and is_word(part)]
 
 
+def signature_of(parts: Iterable[Part]) -> tuple[str | None, ...]:
+    """The words of a key, with None for each varying part."""
+    return tuple(None if isinstance(part, Column) else part for part in parts)
+
+
+def rows_of(parts: Iterable[Part]) -> frozenset[tuple[str, ...]]:
+    """The texts of the varying parts, together for each item."""
+    return frozenset(zip(*(part.texts for part in parts if isinstance(part, Column)), strict=True))
+
+
 class Kinds:
-    """What the sample holds, read by one reader of keys."""
+    """The kinds of a sample, whose keys one reader has read."""
 
     def __init__(self, table: Table, items: Sequence[Item]) -> None:
         self.table = table
@@ -88,7 +102,7 @@ class Kinds:
         self.type_attribute = self._find_type_attribute()
         self.found = self._cluster()
 
-    # --- The attribute that says the type -------------------------------------------------------------
+    # --- The type attribute ---------------------------------------------------------------------------
 
     def _find_type_attribute(self) -> str | None:
         keys = {key.name for key in self.table.key_attributes()}
@@ -108,7 +122,7 @@ class Kinds:
         return next((name for name in others if self._tells_shapes(name)), None)
 
     def _tells_shapes(self, name: str) -> bool:
-        """Whether each value of the attribute goes with one shape of keys, and each shape with one value."""
+        """Whether each value of the attribute has one shape of keys, and each shape one value."""
         values: dict[object, set[object]] = {}
         shapes: dict[object, set[object]] = {}
         for item in self.items:
@@ -124,11 +138,11 @@ class Kinds:
 
     # --- Kinds ----------------------------------------------------------------------------------------
 
-    def _read(self, item: Item, key: KeyAttribute) -> Reading:
+    def _read(self, item: Item, key: KeyAttribute) -> KeyReading:
         value = item[key.name]
         if isinstance(value, str):
             return self.reader.read(key.name, value)
-        return Reading((HOLE,), (key.text(value) or "",))
+        return KeyReading((VARYING,), (key.text(value) or "",))
 
     def _shape(self, item: Item) -> tuple[tuple[Pattern, ...], bool]:
         """The patterns of the item's keys, and whether they are equal."""
@@ -138,7 +152,7 @@ class Kinds:
             return (readings[0].pattern, readings[0].pattern), True
         return tuple(reading.pattern for reading in readings), False
 
-    def _cluster(self) -> list[Kind]:
+    def _cluster(self) -> list[ItemKind]:
         groups: dict[tuple[str, tuple[Pattern, ...], bool], list[Item]] = {}
         for item in self.items:
             value = item.get(self.type_attribute) if self.type_attribute else None
@@ -153,18 +167,18 @@ class Kinds:
 
     def _kinds(
         self, value: str | None, patterns: tuple[Pattern, ...], is_equal: bool, items: list[Item]
-    ) -> list[Kind]:
+    ) -> list[ItemKind]:
         partition = _parts(patterns[0], [self._read(item, self.table.keys[0]).texts for item in items])
         partition = _without_prefixes(partition, items)
         if is_equal or len(patterns) == 1:
-            return [Kind(items, value, partition, partition if is_equal else (), is_equal)]
+            return [ItemKind(items, value, partition, partition if is_equal else (), is_equal)]
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
         sort = _without_prefixes(_parts(patterns[1], texts, _repeatable(partition, len(items))), items)
-        kind = Kind(items, value, partition, _without_constants(sort, partition))
+        kind = ItemKind(items, value, partition, _without_constants(sort, partition))
         return self._told_by_words(kind, texts) or [kind]
 
-    def _told_by_words(self, kind: Kind, texts: list[tuple[str, ...]]) -> list[Kind]:
-        """The kinds of a node's own items that a last word of the sort key tells apart: `NAME|1|PERSON`."""
+    def _told_by_words(self, kind: ItemKind, texts: list[tuple[str, ...]]) -> list[ItemKind]:
+        """The kinds that a last word of the sort key tells apart: `NAME|1|PERSON`."""
         own, last = kind.own_columns, kind.sort[-1] if kind.sort else ""
         if len(own) != 1 or last != own[0] or not any(part in kind.partition for part in kind.sort):
             return []
@@ -185,7 +199,7 @@ class Kinds:
                 return word if part == column else replace(part, texts=tuple(part.texts[row] for row in rows))
 
             found.append(
-                Kind(
+                ItemKind(
                     [kind.items[row] for row in rows],
                     kind.type_value,
                     tuple(within(part) for part in kind.partition),
@@ -217,12 +231,12 @@ def _says_a_type(value: str) -> bool:
 def _parts(
     pattern: Pattern, rows: Sequence[tuple[str, ...]], known: Iterable[Column] = ()
 ) -> tuple[Part, ...]:
-    """The pattern with its columns; one that is always as a known one is that one."""
+    """The pattern with its columns. A column that equals a known one is that one."""
     columns = iter(zip(*rows, strict=True))
     by_texts = {column.texts: column for column in known}
     made: list[Part] = []
     for part in pattern:
-        if isinstance(part, Hole):
+        if isinstance(part, VaryingPart):
             texts = next(columns)
             made.append(by_texts.get(texts) or Column(texts, part.shard))
         elif made and isinstance(made[-1], str) and not (is_word(part) or is_word(made[-1])):
@@ -233,7 +247,7 @@ def _parts(
 
 
 def _without_prefixes(parts: tuple[Part, ...], items: Sequence[Item]) -> tuple[Part, ...]:
-    """The parts with a word before a value as literal text, where an attribute has the value alone: `v3` of 3."""
+    """The parts, with a prefix as literal text if an attribute has the value without it: `v3` for 3."""
     found: list[Part] = []
     for part in parts:
         prefix = _prefix(part.texts, items) if isinstance(part, Column) and not part.shard else ""
@@ -267,7 +281,7 @@ def _says(value: Value, text: str) -> bool:
 
 
 def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The sort key with what is the same in many partitions as literal text, if nothing else differs in it."""
+    """The sort key, with literal text for what is the same in many partitions, if nothing else varies."""
     own = [part for part in sort if isinstance(part, Column) and part not in partition]
     first = next((part for part in partition if isinstance(part, Column)), None)
     is_same = first is not None and len(set(first.texts)) >= _CERTAIN_PARTITIONS
@@ -277,7 +291,7 @@ def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> t
 
 
 def _repeatable(partition: Iterable[Part], count: int) -> list[Column]:
-    """The columns of which it is no chance that another one is equal."""
+    """The columns whose equality with another one is no coincidence."""
     return [
         part
         for part in partition

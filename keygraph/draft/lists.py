@@ -1,4 +1,4 @@
-"""The lists of a draft: every path that its keys have, each under a name of its own."""
+"""The lists of a draft: one for every path that its keys offer, each with its own name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keygraph.names import plural, snake
 
 
 def add_lists(draft: Draft, graph: Graph) -> None:
-    """Gives nodes their lists, as paths of the graph that the draft declares without any."""
+    """Give nodes their lists. `graph` is that of the draft without lists."""
     types = {type_.name: type_ for type_ in draft.types}
     for owner in graph.nodes:
         for record in graph.types.values():
@@ -24,13 +24,13 @@ def add_lists(draft: Draft, graph: Graph) -> None:
 
 
 def _paths(owner: RecordType, record: RecordType) -> list[AccessPath]:
-    """The best paths from the node by each end, and those of other indexes that need no argument."""
+    """The best paths from the node through each end, and paths of other indexes that need no argument."""
     found = []
     for end in record.ends:
         paths = [
             path
             for path in candidates("_", owner, record, ListOptions(end, None, any_index=True))
-            # Where the node does not stand in the partition, a reader would have to know all that does.
+            # If the node is not in the partition, a reader would have to know everything that is.
             if any(slot.name in path.known for slot in path.keys.partition.slots) or not path.required
         ]
         chosen = best(paths)
@@ -40,7 +40,7 @@ def _paths(owner: RecordType, record: RecordType) -> list[AccessPath]:
 
 
 def _choice(owner: RecordType, record: RecordType, path: AccessPath) -> tuple[str | None, Index | None]:
-    """The fewest options by which the path is the only best one."""
+    """The fewest options that make the path the only best one."""
     for at, index in ((None, None), (path.end, None), (None, path.keys.index), (path.end, path.keys.index)):
         found = best(candidates("_", owner, record, ListOptions(at, index, any_index=index is None)))
         if len(found) == 1 and found[0].end == path.end and found[0].keys is path.keys:
@@ -58,17 +58,17 @@ def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, inde
     if path.far_end is not None and not path.far_end.startswith("to_"):
         wanted.insert(0, plural(path.far_end.rstrip("_")))
     if path.far_end is not None and owner.name in {node.name for node in path.nodes}:
-        # Both ends are such nodes: which of them this one is makes the difference.
+        # Both ends are of this type: the name tells which of them this node is.
         wanted = [f"{own}_as_{path.end}"] if at else wanted
     wanted.append(f"{own}_as_{path.end}")
     if path.keys.index is not None:
-        wanted.append(f"{own}_by_{snake(variable_name(path.keys.index.name)).removeprefix('by_')}")
+        wanted.append(f"{own}_{_by(path.keys.index.name)}")
     name = owner.names.take(*(field_name(each, owner.name) for each in wanted))
     owner.lists[name] = DraftList(of, is_one, at, index)
 
 
 def name_root_lists(draft: Draft, graph: Graph) -> None:
-    """Names the lists at the root of which two would have one name."""
+    """Give a name to each root list whose usual name is taken."""
     types = {type_.name: type_ for type_ in draft.types}
     names = Names()
     for reserved in ("node", "nodes", *(snake(record.name) for record in graph.nodes)):
@@ -79,5 +79,9 @@ def name_root_lists(draft: Draft, graph: Graph) -> None:
             continue
         index = path.keys.index_name
         usual = plural(snake(path.record.name))
-        how = f"by_{snake(variable_name(index)).removeprefix('by_')}" if index else "of_table"
+        how = _by(index) if index else "of_table"
         types[path.record.name].root_lists[index] = names.take(f"{usual}_{how}")
+
+
+def _by(index: str) -> str:
+    return f"by_{snake(variable_name(index)).removeprefix('by_')}"

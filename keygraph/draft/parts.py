@@ -1,4 +1,4 @@
-"""What a draft is made of before it is written: types with fields, ends, keys in indexes and lists."""
+"""The parts of a draft: types with their fields, ends, lists, and keys in indexes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from keygraph.draft.fields import Guess
-from keygraph.draft.kinds import Kind
+from keygraph.draft.kinds import ItemKind
 from keygraph.draft.names import Names
 from keygraph.dynamo.table import Index
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A placeholder of a template, as it is written."""
+    """A placeholder of a template."""
 
     path: tuple[str, ...]
     format: str = ""
@@ -27,12 +27,12 @@ class Placeholder:
 SHARD_PLACEHOLDER = Placeholder(("shard",))
 TemplatePart: TypeAlias = "str | Placeholder"
 Texts: TypeAlias = "tuple[str | None, ...]"
-"""What a field is, as text, in each item of a type."""
+"""The value of a field, as text, in each item of a type."""
 
 
 @dataclass
 class DraftField:
-    """A field; without an attribute it stands in a key alone."""
+    """A field. Without an attribute, only a key holds it."""
 
     guess: Guess
     attribute: str | None = None
@@ -40,7 +40,7 @@ class DraftField:
 
 @dataclass
 class DraftEnd:
-    """An end, and the attributes that say it, by the node's key fields."""
+    """An end, and the attributes that hold it, by the node's key fields."""
 
     target: DraftType
     attributes: dict[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class DraftEnd:
 
 @dataclass
 class IndexCall:
-    """A type's keys in an index: templates for those of its keys that nothing else tells."""
+    """A type's keys in an index: templates for those keys that have none yet."""
 
     index: Index
     templates: list[tuple[TemplatePart, ...]] = field(default_factory=list)
@@ -59,7 +59,7 @@ class IndexCall:
 
 @dataclass
 class DraftList:
-    """A list of a node: of what, and how its path is chosen."""
+    """A list of a node: its type, and how its path is chosen."""
 
     of: DraftType
     is_one: bool = False
@@ -69,11 +69,11 @@ class DraftList:
 
 @dataclass(eq=False)
 class DraftType:
-    """A record type of the draft. Its items are those of its kind; a virtual node has none."""
+    """A record type of the draft. `source` has its items; a virtual node has none."""
 
     name: str
     kind: Literal["node", "edge", "record"]
-    source: Kind | None
+    source: ItemKind | None
     partition: tuple[TemplatePart, ...] = ()
     sort: tuple[TemplatePart, ...] = ()
     shards: int | None = None
@@ -83,19 +83,19 @@ class DraftType:
     calls: dict[str, IndexCall] = field(default_factory=dict)
     lists: dict[str, DraftList] = field(default_factory=dict)
     root_lists: dict[str | None, str | Literal[False]] = field(default_factory=dict)
-    """How lists at the root are called, by index; the table's own is under None."""
+    """The names of root lists, by index; None is the table itself."""
     doubts: list[str] = field(default_factory=list)
     formats: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """The formats that fields have in keys, by path."""
+    """The formats of fields in keys, by path."""
     texts: dict[tuple[str, ...], Texts] = field(default_factory=dict)
     """The texts of fields and of ends' key fields, by path."""
     used: set[str] = field(default_factory=set)
-    """The attributes that are a field or an end already."""
+    """The attributes that are already a field or an end."""
     names: Names = field(default_factory=Names)
     signature: tuple[str | None, ...] = ()
-    """Of a node: its partition key, None for each key field."""
+    """Of a node: its partition key, with None for each key field."""
     ids: frozenset[tuple[str, ...]] = frozenset()
-    """Of a node: the texts of the partition's key fields that the sample has."""
+    """Of a node: the texts of its partition's key fields in the sample."""
 
     @property
     def is_virtual(self) -> bool:
@@ -112,7 +112,7 @@ class DraftType:
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """Of a node: what is put behind an end's name to say its key fields."""
+        """Of a node: what follows an end's name in the names of its key fields."""
         fields = self.key_paths
         return ("_id",) if len(fields) == 1 else tuple(f"_{name}" for name in fields)
 
@@ -126,6 +126,15 @@ class DraftType:
             and all(part.path in inside for part in self.sort if isinstance(part, Placeholder))
         )
 
+    def stands_at(self, signature: Sequence[str | None], at: int = 0) -> bool:
+        """Of a node that can be an end: whether its whole partition key stands there, before a word or the end."""
+        end = at + len(self.signature)
+        return (
+            self.is_known_by_partition
+            and tuple(signature[at:end]) == self.signature
+            and tuple(signature[end : end + 1]) != (None,)
+        )
+
     @property
     def single_ids(self) -> frozenset[str]:
         """Of a node with one key field: its values in the sample."""
@@ -133,7 +142,7 @@ class DraftType:
 
 
 def joined(parts: Sequence[TemplatePart]) -> tuple[TemplatePart, ...]:
-    """The parts with neighbouring literal texts as one."""
+    """The parts, with adjacent literal texts joined."""
     found: list[TemplatePart] = []
     for part in parts:
         if isinstance(part, str) and found and isinstance(found[-1], str):

@@ -1,4 +1,4 @@
-"""Writing a draft as a model file, formatted as ruff formats it at its own line length or a longer one."""
+"""Writing a draft as a model file, formatted as ruff formats it (with its default line length or a longer one)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _TYPES = ("ID", "JSON", "Long")
 
 @dataclass
 class Draft:
-    """What is written: the table, its types, and what was read for them."""
+    """What is written: the table, its types, and the size of the sample."""
 
     table: Table
     types: list[DraftType]
     type_attribute: str | None
     read: int
-    """How many items the sample has."""
+    """The number of items in the sample."""
 
     @property
     def attribute_case(self) -> str:
-        """The case that explains the most attributes' names."""
+        """The case that fits the most names of attributes."""
 
         def explained(case: str) -> int:
             return sum(cased(name, case) == attribute for name, attribute in self._attributes)
@@ -37,7 +37,7 @@ class Draft:
 
     @property
     def _attributes(self) -> list[tuple[str, str]]:
-        """The attributes of fields and ends, with what they are called in Python."""
+        """The names of fields and ends, with their attributes."""
         found: list[tuple[str, str]] = []
         for type_ in self.types:
             found += [(name, field.attribute) for name, field in type_.fields.items() if field.attribute]
@@ -47,7 +47,7 @@ class Draft:
 
 
 def _named_attributes(name: str, end: DraftEnd) -> dict[str, str]:
-    """An end's attributes, by what each is called in Python."""
+    """An end's attributes, by the name of each in Python."""
     is_one = len(end.attributes) == 1
     return {f"{name}_{'id' if is_one else path}": attribute for path, attribute in end.attributes.items()}
 
@@ -56,7 +56,7 @@ def _named_attributes(name: str, end: DraftEnd) -> dict[str, str]:
 
 
 def quoted(text: str) -> str:
-    """The text as a literal of Python, in the quotes that need fewer escapes."""
+    """The text as a Python literal, in the quotes that need fewer escapes."""
     quote = "'" if text.count('"') > text.count("'") else '"'
     escapes = {"\\": "\\\\", quote: f"\\{quote}"}
     inner = "".join(escapes.get(char) or (char if char.isprintable() else repr(char)[1:-1]) for char in text)
@@ -64,13 +64,13 @@ def quoted(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """The text as a comment of one line."""
+    """The text as a comment on one line."""
     return "# " + "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(text.split()))
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call, or a list, with what is in its brackets: calls, lists or texts of Python."""
+    """A call or a list, with its arguments: calls, lists or Python texts."""
 
     name: str
     arguments: Sequence[_Call | str]
@@ -82,7 +82,7 @@ class _Call:
         return f"{self.name}{self.brackets[0]}{', '.join(shown)}{self.brackets[1]}"
 
     def lines(self, indent: int = 0, before: int = 0, after: int = 0) -> list[str]:
-        """Its lines; `before` and `after` are what else stands on the first and the last one."""
+        """Its lines. `before` and `after` are the characters that the first and the last line have besides."""
         one = self.on_one_line
         if indent + before + len(one) + after <= _LINE or not self.arguments:
             return [" " * indent + one]
@@ -101,8 +101,8 @@ def _prefixed(prefix: str, call: _Call, indent: int = 0) -> list[str]:
 # --- The file -----------------------------------------------------------------------------------------
 
 
-def written(draft: Draft, notes: Iterable[str] = ()) -> str:
-    """The model file, with notes as comments at its end."""
+def model_text(draft: Draft, notes: Iterable[str] = ()) -> str:
+    """The text of the model file, which ends with the notes as comments."""
     variables = _variables(draft.table.indexes)
     case = draft.attribute_case
     blocks = [_class(draft, type_, variables, case) for type_ in draft.types]
@@ -120,8 +120,8 @@ def _docstring(draft: Draft) -> str:
     name = "".join(char if char.isprintable() else "?" for char in draft.table.name).replace("\\", "/")
     return (
         f'"""A first model of the table {name.replace(chr(34), chr(39))}, drafted from {draft.read:,} {noun} of it.\n\n'
-        "What is not sure is said in comments that begin with `doubt`. Names are those of keys and attributes:\n"
-        'rename types and fields as you like, with stored() for what an attribute is called.\n"""'
+        "Comments that begin with `doubt` say what is uncertain. Names come from keys and attributes: rename types and\n"
+        'fields as you like, and keep the name of an attribute with stored().\n"""'
     )
 
 
@@ -188,7 +188,7 @@ def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str)
     lines = [f"    {comment(f'doubt: {doubt}')}" for doubt in type_.doubts]
     members = {name: _field(name, field, case) for name, field in type_.fields.items()}
     members |= {name: _end(name, end, case) for name, end in type_.ends.items()}
-    # What the table's key says comes first, as it stands there.
+    # The fields of the table's key come first, in its order.
     in_key = [part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Placeholder)]
     for name in dict.fromkeys([*in_key, *members]):
         lines += members.get(name, [])
@@ -256,5 +256,8 @@ def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:
     arguments = [f"at={quoted(list_.at)}"] if list_.at else []
     if list_.index is not None:
         arguments.append(f"index={variables[list_.index.name]}")
-    annotation, function = ("One", "one") if list_.is_one else ("Many", "many")
-    return _prefixed(f"{name}: {annotation}[{list_.of.name}] = ", _Call(function, arguments), 4)
+    annotation = "One" if list_.is_one else "Many"
+    line = f"{name}: {annotation}[{list_.of.name}]"
+    if not arguments:
+        return [f"    {line}"]
+    return _prefixed(f"{line} = ", _Call(annotation.lower(), arguments), 4)

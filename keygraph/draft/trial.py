@@ -1,4 +1,4 @@
-"""Trying a draft: its text is run as the module that it will be, and its graph is asked."""
+"""Try a draft: import its text as a module, and check its graph."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _numbers = itertools.count()
 
 
 @contextmanager
-def tried(text: str) -> Iterator[Graph]:
-    """The graph that the text declares. Types are resolved when they are asked for, so within the context alone."""
+def imported_graph(text: str) -> Iterator[Graph]:
+    """The graph that the text declares. It works only inside the context, since types are resolved when they are used."""
     name = f"_keygraph_draft_{next(_numbers)}"
     module = ModuleType(name)
     sys.modules[name] = module
     try:
-        # Every name in it is made by us, and every text of the table is quoted.
+        # Safe to run: all names in it are ours, and every text from the table is quoted.
         exec(compile(text, f"<{name}>", "exec"), vars(module))
         graph = vars(module)["graph"]
         if not isinstance(graph, Graph):
@@ -42,10 +42,10 @@ def mistakes_of(graph: Graph, check: Callable[[Graph], object]) -> Sequence[Mist
 
 
 def why_not_read(graph: Graph, item: Item) -> str | None:
-    """Why an item cannot be read by the graph; None where it can."""
+    """Why the graph cannot read an item; None if it can."""
     record = graph.recognise(item)
     if record is None:
-        return "no type here has such a key"
+        return "no type has such a key"
     try:
         for field in record.fields.values():
             record.reader(field)(item)

@@ -1,4 +1,4 @@
-"""From kinds of items to record types: which are nodes, which join two of them, and what their keys say."""
+"""From kinds of items to record types: which are nodes, which join two of them, and what their keys hold."""
 
 from __future__ import annotations
 
@@ -6,40 +6,39 @@ import re
 from collections.abc import Iterable, Sequence
 
 from keygraph.draft.attributes import (
+    add_end,
     add_end_attributes,
     add_fields,
     can_be_end,
     end_attributes,
     field_for,
+    may_coincide,
     same_attribute,
 )
 from keygraph.draft.fields import text_annotation
 from keygraph.draft.indexes import add_index_keys
 from keygraph.draft.keys import is_word
-from keygraph.draft.kinds import Column, Kind, Kinds, Part
+from keygraph.draft.kinds import Column, ItemKind, Kinds, Part, rows_of, signature_of
 from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
 from keygraph.draft.parts import (
     SHARD_PLACEHOLDER,
-    DraftEnd,
     DraftType,
     Placeholder,
     TemplatePart,
     joined,
 )
-from keygraph.names import snake, words
+from keygraph.names import words
 
 _MAIN = frozenset(
     ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
 )
-"""What the sort key of an entity's own item says, where an entity has several items."""
+"""Words in the sort key of an entity's own item, if the entity has several items."""
 _ENDINGS = {"date": "date", "datetime": "time"}
-_DIGITS = 4
-"""Numbers with fewer digits are in two places by chance."""
 _MOST_KINDS = 60
 
 
 class Drafter:
-    """Makes the types of a sample. `types` are those found, nodes first."""
+    """Makes the types of a sample: `types`, nodes first."""
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
@@ -70,19 +69,18 @@ class Drafter:
 
     # --- Nodes ----------------------------------------------------------------------------------------
 
-    def _add_node(self, kind: Kind) -> None:
+    def _add_node(self, kind: ItemKind) -> None:
         name = self._names.take(type_name(self._node_word(kind)))
         node = DraftType(name, "node", kind, type_value=kind.type_value, used=set(self._not_fields))
         node.names.take("id")
-        columns = [part for part in kind.partition if isinstance(part, Column) and not part.shard]
         node.partition = self._written(node, kind.partition, 0)
         node.sort = () if kind.has_equal_keys else self._written(node, kind.sort, 1)
-        node.signature = tuple(None if isinstance(part, Column) else part for part in kind.partition)
-        node.ids = frozenset(zip(*(column.texts for column in columns), strict=True))
+        node.signature = signature_of(kind.partition)
+        node.ids = rows_of(kind.partition_columns)
         node.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in node.partition else None
         self.nodes.append(node)
 
-    def _node_word(self, kind: Kind) -> str:
+    def _node_word(self, kind: ItemKind) -> str:
         if kind.type_value:
             return kind.type_value
         named = [part for part in kind.partition if isinstance(part, str) and is_word(part)]
@@ -90,7 +88,7 @@ class Drafter:
         return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
 
     def _plain_word(self, number: int, *, is_node: bool = False) -> str:
-        """What is in a key without words, by the name of its attribute or of the table."""
+        """A name for a key without words: from the name of its attribute, or of the table."""
         name = self.table.keys[number].name
         if not says_nothing(name) and without_id(name):
             return without_id(name)
@@ -100,8 +98,8 @@ class Drafter:
             return re.sub("s$", "", re.sub("ies$", "ys", word))
         return "item" if is_node or number or self.table.sort is None else "owner"
 
-    def _add_virtual_owner(self, kind: Kind) -> None:
-        """A node for a partition of which the sample has no item that is a node's own."""
+    def _add_virtual_owner(self, kind: ItemKind) -> None:
+        """Add a node for a partition if the sample has no item of such a node."""
         whole = kind.partition
         last = max(
             (n for n, part in enumerate(whole) if isinstance(part, Column) and not part.shard), default=-1
@@ -110,9 +108,7 @@ class Drafter:
             self._virtual(whole[: last + 1], 0)
 
     def _virtual(self, parts: Sequence[Part], number: int) -> DraftType:
-        signature = tuple(None if isinstance(part, Column) else part for part in parts)
-        columns = [part for part in parts if isinstance(part, Column)]
-        ids = frozenset(zip(*(column.texts for column in columns), strict=True))
+        signature, ids = signature_of(parts), rows_of(parts)
         for node in self.nodes:
             if node.is_virtual and node.signature == signature:
                 node.ids |= ids
@@ -131,13 +127,13 @@ class Drafter:
             field = field_for(node, part.texts, [f"{word or name}_id"], self.table.keys[number], None)
             made.append(Placeholder((field,)))
         node.partition = joined(made)
-        node.doubts.append("the sample has no item of its own for it")
+        node.doubts.append("the sample has no item for it")
         self.nodes.append(node)
         return node
 
     # --- Edges and records ----------------------------------------------------------------------------
 
-    def _other(self, kind: Kind) -> DraftType:
+    def _other(self, kind: ItemKind) -> DraftType:
         owner = self._owner(kind.partition)
         type_ = DraftType("", "record", kind, type_value=kind.type_value, used=set(self._not_fields))
         type_.partition = self._written(type_, kind.partition, 0, owner)
@@ -151,8 +147,8 @@ class Drafter:
         type_.name = self._names.take(*map(type_name, [kind.type_value, said] if kind.type_value else [said]))
         return type_
 
-    def _other_words(self, kind: Kind, type_: DraftType) -> str:
-        """Whose it is, what the sort key says of it, and where it leads."""
+    def _other_words(self, kind: ItemKind, type_: DraftType) -> str:
+        """A name for the type: its owner, the words of its sort key, and the node at the far end."""
         targets = [end.target.name for end in type_.ends.values()]
         said = [word for word in kind.literals if type_name(word) not in targets]
         is_said = said and said[-1:] == [word for word in said if field_name(word, "") in type_.ends][-1:]
@@ -162,14 +158,12 @@ class Drafter:
         return "_".join([*targets[:1], *said, *far])
 
     def _owner(self, parts: Sequence[Part]) -> DraftType | None:
-        """The node to whose partition the items belong: of those whose key begins so, the one with these ids."""
+        """The node to whose partition the items belong; if several fit, the one with these ids."""
         fitting: list[tuple[int, int, bool, int, DraftType]] = []
         for node in self.nodes:
-            size = len(node.signature)
-            begins = _signature(parts[:size]) == node.signature and node.is_known_by_partition
-            if begins and (size == len(parts) or isinstance(parts[size], str)):
-                rows = zip(*(part.texts for part in parts[:size] if isinstance(part, Column)), strict=True)
-                common = len(node.ids.intersection(rows))
+            if node.stands_at(signature_of(parts)):
+                size = len(node.signature)
+                common = len(node.ids & rows_of(parts[:size]))
                 fitting.append((size, common, not node.is_virtual, -len(fitting), node))
         return max(fitting, key=lambda each: each[:4])[4] if fitting else None
 
@@ -178,7 +172,7 @@ class Drafter:
     def _written(
         self, type_: DraftType, parts: Sequence[Part], number: int, owner: DraftType | None = None
     ) -> tuple[TemplatePart, ...]:
-        """The template of a key, with the fields and ends that it needs."""
+        """The template of a key. Adds the fields and ends that it needs to the type."""
         made: list[TemplatePart] = []
         known = {texts: path for path, texts in type_.texts.items()}
         word, at = "", 0
@@ -210,7 +204,7 @@ class Drafter:
     def _placeholder(
         self, type_: DraftType, column: Column, word: str, number: int, *, is_whole: bool
     ) -> Placeholder:
-        """What one column is: the id of a node that has this value, else a field."""
+        """The placeholder of one column: the id of a node with these values, else a field."""
         target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
         if target is not None:
             made = self._end(type_, target, (column,), word, number)
@@ -234,45 +228,22 @@ class Drafter:
     def _end(
         self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str, number: int
     ) -> Placeholder:
-        """The placeholder of a whole node, with the end that it is."""
-        columns = [part for part in parts if isinstance(part, Column)]
-        attributes = end_attributes(type_, node, [column.texts for column in columns])
-        attribute = next(iter(attributes.values())) if len(attributes) == 1 else None
-        wanted = []
-        if attribute is not None and is_id(attribute) and without_id(attribute):
-            wanted.append(field_name(without_id(attribute), node.name))
-        is_verb = word and type_name(word) != node.name
-        own = field_name(snake(node.name), node.name)
-        if is_verb and len(parts) == 1:
-            wanted.append(field_name(word, node.name))
-        wanted += [own, f"to_{own.rstrip('_')}"]
-        name = type_.names.take(*wanted, beside=node.endings)
-        type_.ends[name] = DraftEnd(node, attributes)
-        type_.used.update(attributes.values())
-        for path, column in zip(node.key_paths, columns, strict=True):
-            type_.texts[name, path] = column.texts
-        missing = node.is_virtual is False and not node.ids.intersection(
-            zip(*(c.texts for c in columns), strict=True)
-        )
-        if missing:
+        """The placeholder of a whole node. Adds the end to the type."""
+        columns = [part.texts for part in parts if isinstance(part, Column)]
+        is_verb = len(parts) == 1 and type_name(word) != node.name
+        attributes = end_attributes(type_, node, columns)
+        name = add_end(type_, node, columns, attributes, word if is_verb else "")
+        if not node.is_virtual and not node.ids & rows_of(parts):
             type_.ends[name].doubts.append(f"the sample has no {node.name} with these ids")
         return Placeholder((name,))
 
     def _node_at(self, type_: DraftType, parts: Sequence[Part], at: int) -> DraftType | None:
-        """The node whose whole key stands in a sort key from there on, made if it has to be."""
+        """The node whose whole key is in a sort key from there on, added if it is missing."""
         for node in sorted(self.nodes, key=lambda node: -len(node.signature)):
-            size = len(node.signature)
-            is_told = (
-                isinstance(node.signature[0] if node.signature else None, str) and node.is_known_by_partition
-            )
-            follows = at + size == len(parts) or (
-                at + size < len(parts) and isinstance(parts[at + size], str)
-            )
-            if not is_told or not follows or _signature(parts[at : at + size]) != node.signature:
-                continue
-            if can_be_end(
-                type_, node, [part.texts for part in parts[at : at + size] if isinstance(part, Column)]
-            ):
+            stands = parts[at : at + len(node.signature)]
+            begins_with_word = isinstance(parts[at], str) and node.stands_at(signature_of(parts), at)
+            columns = [part.texts for part in stands if isinstance(part, Column)]
+            if begins_with_word and can_be_end(type_, node, columns):
                 return node
         own = parts[at : at + 3]
         if len(own) < 3 or at + 3 != len(parts) or not isinstance(own[0], str) or not is_word(own[0]):
@@ -283,8 +254,8 @@ class Drafter:
         return self._virtual(own, 1)
 
     def _is_nodes(self, type_: DraftType, parts: Sequence[Part], at: int, column: Column) -> bool:
-        """Whether a word and a value are the key of a node that has no item: where they are a partition elsewhere,
-        or where another word stands before them."""
+        """Whether a word and a value are the key of a node without an item: an index has them as its partition, or
+        another word precedes them."""
         kind = type_.source
         if kind is None or text_annotation(column.texts) != "str":
             return False
@@ -307,7 +278,7 @@ class Drafter:
         return False
 
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
-        """The node that has all these values, or most of them, as its ids."""
+        """The node with all or most of these values as its ids."""
         given = set(column.texts)
         best: list[tuple[bool, float, DraftType]] = []
         attribute = same_attribute(type_, column.texts)[0]
@@ -316,35 +287,31 @@ class Drafter:
             is_named = type_name(word) == node.name or (
                 attribute is not None and is_id(attribute) and type_name(without_id(attribute)) == node.name
             )
-            is_chance = not is_named and all(text.isdigit() and len(text) < _DIGITS for text in given)
-            if not node.is_known_by_partition or is_chance or share <= 0.5:
-                continue
-            best.append((is_named, share, node))
+            is_certain = is_named or not may_coincide(given)
+            if node.is_known_by_partition and is_certain and share > 0.5:
+                best.append((is_named, share, node))
         found = max(best, key=lambda each: each[:2], default=None)
         return found[2] if found else None
 
 
-def _signature(parts: Iterable[Part]) -> tuple[str | None, ...]:
-    return tuple(None if isinstance(part, Column) else part for part in parts)
-
-
-def _split(found: Sequence[Kind]) -> tuple[list[Kind], list[Kind]]:
-    """The kinds that are nodes' own items, and the others."""
-    nodes: dict[tuple[str | None, ...], list[Kind]] = {}
+def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
+    """The kinds that are items of nodes, and the others."""
+    nodes: dict[tuple[str | None, ...], list[ItemKind]] = {}
+    alone: list[list[ItemKind]] = []
+    """Each kind whose partition key is always the same, since no other item is of the same node."""
     for kind in found:
-        in_partition = any(isinstance(part, Column) and not part.shard for part in kind.partition)
-        if kind.columns and (not kind.own_columns or not in_partition):
-            nodes.setdefault(_signature(kind.partition) if in_partition else (str(id(kind)),), []).append(
-                kind
-            )
-    chosen: list[Kind] = []
-    for group in nodes.values():
+        if not kind.partition_columns and kind.columns:
+            alone.append([kind])
+        elif kind.columns and not kind.own_columns:
+            nodes.setdefault(signature_of(kind.partition), []).append(kind)
+    chosen: list[ItemKind] = []
+    for group in (*nodes.values(), *alone):
         ranked = sorted(
             group, key=lambda kind: (not kind.has_equal_keys, not _is_main(kind), -len(kind.items))
         )
         taken: set[tuple[str, ...]] = set()
         for kind in ranked:
-            ids = set(zip(*(part.texts for part in kind.partition if isinstance(part, Column)), strict=True))
+            ids = rows_of(kind.partition)
             is_small = len(kind.items) < 3 and any(
                 isinstance(part, str) and is_word(part) for part in kind.partition
             )
@@ -355,13 +322,13 @@ def _split(found: Sequence[Kind]) -> tuple[list[Kind], list[Kind]]:
 
 
 def _not_fields(kinds: Kinds) -> set[str]:
-    """The attributes that are no fields of their own: keys whose names say nothing, and the type."""
+    """The attributes that are never fields: keys with generic names, and the type."""
     keys = {key.name for key in kinds.table.keys}
     keys |= {key.name for key in kinds.table.key_attributes() if says_nothing(key.name)}
     return keys | ({kinds.type_attribute} if kinds.type_attribute else set())
 
 
-def _is_main(kind: Kind) -> bool:
+def _is_main(kind: ItemKind) -> bool:
     said = {word.lower() for word in kind.literals}
     named = {part.lower() for part in kind.partition if isinstance(part, str)}
     return bool(said) and said <= _MAIN | named
@@ -372,8 +339,8 @@ def _shards(parts: Iterable[Part]) -> int | None:
     return max(numbers) + 1 if numbers else None
 
 
-def _say_doubts(type_: DraftType, kind: Kind) -> None:
+def _say_doubts(type_: DraftType, kind: ItemKind) -> None:
     if len(kind.items) == 1:
-        type_.doubts.append("the sample has one item of it")
+        type_.doubts.append("the sample has only one item of it")
     if type_.shards is not None:
         type_.doubts.append(f"{type_.shards} shards, if the sample has the last one")

@@ -14,7 +14,17 @@ from copy import copy
 from dataclasses import MISSING, dataclass
 from functools import partial
 from types import FrameType
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast, dataclass_transform
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_origin,
+)
 
 from keygraph.dynamo.table import Index, IndexKey
 
@@ -25,7 +35,11 @@ RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
 
 
 class Many(Generic[T]):
-    """The annotation of a list: what one node reaches, page by page."""
+    """The annotation of a list: what one node reaches, page by page.
+
+    `orders: Many[Order]` alone is enough, and the constructor takes no such field. A type checker does not know that:
+    in code that makes the node itself, mypy and pyright ask for the list unless the field says `= many()`.
+    """
 
 
 class One(Generic[T]):
@@ -110,7 +124,7 @@ _ANY_INDEX: Any = object()
 
 
 def many(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
-    """A list. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table."""
+    """A list that says more than its annotation. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table."""
     return _chosen(at, index)
 
 
@@ -250,8 +264,10 @@ def _declare(
     frame: FrameType,
 ) -> _Class:
     own: dict[str, StoredAs | ListOptions] = {}
-    for name in inspect.get_annotations(cls):
+    for name, annotation in inspect.get_annotations(cls).items():
         given = cls.__dict__.get(name, MISSING)
+        if given is MISSING and _is_list(annotation, frame):
+            given = many()
         if not isinstance(given, _Specifier):
             continue
         own[name] = given.meaning
@@ -282,3 +298,16 @@ def _declare(
     made: type = dataclasses.dataclass(kw_only=True)(cls)
     setattr(made, _DECLARATION, declaration)
     return cast(_Class, made)
+
+
+def _is_list(annotation: Any, frame: FrameType) -> bool:
+    """Whether an annotation is `Many[…]` or `One[…]`.
+
+    Only the name before the bracket is looked up: the type inside may be declared further down.
+    """
+    if isinstance(annotation, str):
+        name, *attributes = annotation.strip("\"' ").partition("[")[0].split(".")
+        annotation = frame.f_locals.get(name, frame.f_globals.get(name))
+        for attribute in attributes:
+            annotation = getattr(annotation, attribute, None)
+    return (get_origin(annotation) or annotation) in (Many, One)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import ModuleType
 from typing import cast
 
 from keygraph.dynamo.conditions import Condition, Eq, Exists, Not, Or
@@ -30,6 +31,7 @@ class RecordTypes:
         self,
         table: Table,
         *types: type,
+        models: Sequence[ModuleType] = (),
         attribute_case: str = "snake",
         type_attribute: str | None = None,
         formats: Mapping[str | type, Format] | None = None,
@@ -37,6 +39,7 @@ class RecordTypes:
         self.table = table
         self.type_attribute = type_attribute
         self._classes = types
+        self._modules = tuple(models)
         self._formats = cast("dict[object, Format]", dict(formats or {}))
         self.attribute_case = attribute_case
         self._identifiers: dict[tuple[RecordType, Keys], IdentityReader] = {}
@@ -50,7 +53,7 @@ class RecordTypes:
         case = self.attribute_case if self.attribute_case in CASES else CASES[0]
         given: Mapping[object, object] = self._formats
         formats = {name: each for name, each in given.items() if isinstance(each, Format)}
-        return Resolution(self.table, self._classes, AttributeStyle(case, formats))
+        return Resolution(self.table, self._classes, self._modules, AttributeStyle(case, formats))
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:

@@ -7,8 +7,9 @@ what comes after, so that one mistake is told once. The fields are read in `keyg
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
+from types import ModuleType
+from typing import TypeGuard
 
 from keygraph.dynamo.table import Table
 from keygraph.keys.types import AttributeStyle
@@ -22,13 +23,17 @@ from keygraph.resolve.options import refuse_wrong_options
 
 
 class Resolution:
-    """The record types of a list of classes, and what is wrong with them."""
+    """The record types of the listed classes and of those that modules hold, and what is wrong with them."""
 
-    def __init__(self, table: Table, classes: Sequence[type], style: AttributeStyle) -> None:
+    def __init__(
+        self, table: Table, classes: Sequence[type], modules: Sequence[object], style: AttributeStyle
+    ) -> None:
         self.mistakes = Mistakes()
         self.types: dict[str, RecordType] = {}
         self._declarations: dict[str, Declaration] = {}
         for cls in classes:
+            self._add(cls, table)
+        for cls in self._declared_in(modules, classes):
             self._add(cls, table)
         FieldResolution(self.types, self._declarations, style, self.mistakes).resolve()
         KeyResolution(table, self.types, self._declarations, style, self.mistakes).resolve()
@@ -38,9 +43,33 @@ class Resolution:
         """The types whose fields and table keys are known."""
         return self.mistakes.without_broken(self.types.values())
 
+    def _declared_in(self, modules: Sequence[object], listed: Sequence[type]) -> list[type]:
+        """The record types in the modules, in the order of their declaration, each once.
+
+        A type that a module merely imports may be listed as well.
+        """
+        found: dict[type, None] = {}
+        for module in modules:
+            if not isinstance(module, ModuleType):
+                self.mistakes.add(
+                    "no-types", repr(module), "it is not a module.", "models=[…] takes modules."
+                )
+                continue
+            declared = [each for each in vars(module).values() if _is_record_type(each)]
+            found.update(dict.fromkeys(declared))
+            if not declared:
+                self.mistakes.add(
+                    "no-types",
+                    module.__name__,
+                    "this module has no node, edge or record.",
+                    "Declare one there, or leave the module out of models=[…].",
+                )
+        names = {getattr(module, "__name__", None) for module in modules}
+        return [cls for cls in found if cls not in listed or cls.__module__ in names]
+
     def _add(self, cls: type, table: Table) -> None:
         name = getattr(cls, "__name__", str(cls))
-        declaration = declaration_of(cls) if inspect.isclass(cls) else None
+        declaration = _declaration_of_any(cls)
         if declaration is None or declaration.kind == "fields":
             self.mistakes.add(
                 "not-a-type",
@@ -50,7 +79,10 @@ class Resolution:
             )
             return
         if name in self.types:
-            self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
+            if self.types[name].cls is cls:
+                self.mistakes.add("duplicate-type", name, "it is listed twice.", "List it once.")
+            else:
+                self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
             return
         refuse_wrong_options(name, declaration, self.mistakes)
         self._declarations[name] = declaration
@@ -67,3 +99,12 @@ class Resolution:
             gathers=declaration.gather,
             item_bytes=DEFAULT_ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
         )
+
+
+def _declaration_of_any(value: object) -> Declaration | None:
+    return declaration_of(value) if isinstance(value, type) else None
+
+
+def _is_record_type(value: object) -> TypeGuard[type]:
+    declaration = _declaration_of_any(value)
+    return declaration is not None and declaration.kind != "fields"

@@ -1,1 +1,6 @@
-"""Whole tables: loading, exporting, sampling and verifying them. The commands of the server enter here."""
+"""Whole tables: load, export, sample and verify them.
+
+`bulk` writes and reads all items in bounded memory; `interchange` turns items into lines of JSON and back; `sample` reads
+some items; `verify` checks every item against the model, with `item_keys` for its keys, and reports `findings`.
+The server's commands use this room; nothing that serves a request does.
+"""

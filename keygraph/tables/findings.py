@@ -1,7 +1,7 @@
-"""What a verification has found: how many items of each type, and what is wrong with how many of them.
+"""The result of a verification: how many items there are of each type, and what is wrong with how many.
 
-A `Report` counts everything and keeps a few examples of each kind of finding, those with the smallest keys: whatever
-the order in which items are read, the report is the same. It holds no value of an item but keys.
+A `Report` counts everything and keeps a few examples of each kind of finding, those with the smallest keys, so the order
+in which items are read does not matter. It holds no values of items except keys.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from keygraph.dynamo.items import from_typed, to_typed
 from keygraph.dynamo.table import Key
 
 Problem: TypeAlias = Literal["unknown", "unfit", "key", "dangling", "one-sided", "differing"]
-"""No type accepts the item; it does not fit its declaration; a key is not what its attributes say; the node at an end
-is missing; the mirror or counterpart is missing, or is not alike."""
+"""In this order: no type accepts the item; it does not fit its declaration; a key does not match the attributes; the
+node at an end is missing; the mirror or counterpart is missing; it is there but differs."""
 PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 
 
-class Kind(NamedTuple):
-    """What findings are counted by."""
+class FindingKind(NamedTuple):
+    """Findings are counted by this."""
 
     problem: Problem
     type: str | None
-    """None where no type accepts the item."""
+    """None if no type accepts the item."""
     what: str
-    """In words that hold no value, so that there are few kinds."""
+    """A text without values, so that there are few kinds."""
 
 
 class Example(NamedTuple):
@@ -36,13 +36,13 @@ class Example(NamedTuple):
 
     key: Key
     other: Key | None
-    """The key of the node that is missing, or of the mirror or counterpart."""
+    """The key of the missing node, or of the mirror or counterpart."""
 
 
 class Finding(NamedTuple):
     """What is wrong with one item."""
 
-    kind: Kind
+    kind: FindingKind
     example: Example
 
 
@@ -52,25 +52,25 @@ class Findings:
 
     count: int = 0
     examples: list[Example] = field(default_factory=list)
-    """Those with the smallest keys, in the order of keys."""
+    """Those with the smallest keys, in order."""
 
 
 class Report:
-    """What was found so far."""
+    """The findings so far."""
 
     def __init__(self, most_examples: int) -> None:
         self.most_examples = most_examples
         self.items: Counter[str | None] = Counter()
-        """How many items there are of each type; None for those that no type accepts."""
-        self.found: dict[Kind, Findings] = {}
+        """The number of items of each type; None stands for items that no type accepts."""
+        self.found: dict[FindingKind, Findings] = {}
 
     @property
     def total(self) -> int:
-        """How many items were read."""
+        """The number of items that were read."""
         return self.items.total()
 
     def add(self, types: Mapping[str | None, int], findings: Iterable[Finding]) -> None:
-        """Counts items that were read, by type, and what is wrong with them."""
+        """Count items by type, and what is wrong with them."""
         self.items.update(types)
         for kind, example in findings:
             found = self.found.setdefault(kind, Findings())
@@ -78,37 +78,37 @@ class Report:
             insort(found.examples, example, key=_order)
             del found.examples[self.most_examples :]
 
-    def ordered(self) -> list[tuple[Kind, Findings]]:
-        """The findings by problem, type, and what it is."""
+    def ordered(self) -> list[tuple[FindingKind, Findings]]:
+        """The findings, sorted by problem, type and text."""
         return sorted(
             self.found.items(),
             key=lambda pair: (PROBLEMS.index(pair[0].problem), pair[0].type or "", pair[0].what),
         )
 
-    # --- Kept between two runs ------------------------------------------------------------------------
+    # --- Saved between two runs -----------------------------------------------------------------------
 
-    def kept(self) -> dict[str, Any]:
-        """The report as JSON can say it; bytes in keys apart, which are to be written as base64."""
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON, except that keys may hold bytes, which are to be written in base64."""
         return {
             "items": [[name, count] for name, count in self.items.items()],
             "found": [
                 [
                     *kind,
                     found.count,
-                    [[_typed(key), other and _typed(other)] for key, other in found.examples],
+                    [[key_to_json(key), other and key_to_json(other)] for key, other in found.examples],
                 ]
                 for kind, found in self.found.items()
             ],
         }
 
     @classmethod
-    def of_kept(cls, kept: Mapping[str, Any], most_examples: int) -> Report:
-        """The report that was kept. Raises KeyError, TypeError or ValueError for what is none."""
+    def from_json(cls, kept: Mapping[str, Any], most_examples: int) -> Report:
+        """The report that was saved. Raises KeyError, TypeError or ValueError if it is malformed."""
         report = cls(most_examples)
         report.items.update({name: int(count) for name, count in kept["items"]})
         for problem, type_, what, count, examples in kept["found"]:
-            made = [Example(_key(key), other and _key(other)) for key, other in examples]
-            report.found[Kind(problem, type_, what)] = Findings(int(count), made)
+            made = [Example(key_from_json(key), other and key_from_json(other)) for key, other in examples]
+            report.found[FindingKind(problem, type_, what)] = Findings(int(count), made)
         return report
 
 
@@ -116,9 +116,11 @@ def _order(example: Example) -> tuple[Key, Key]:
     return example.key, example.other or ()
 
 
-def _typed(key: Key) -> list[dict[str, Any]]:
+def key_to_json(key: Key) -> list[dict[str, Any]]:
+    """A key, or a position in the table, as JSON."""
     return [to_typed(value) for value in key]
 
 
-def _key(kept: Iterable[Mapping[str, Any]]) -> Key:
+def key_from_json(kept: Iterable[Mapping[str, Any]]) -> Key:
+    """The key that was saved. Raises KeyError, TypeError or ValueError if it is malformed."""
     return cast(Key, tuple(from_typed(value) for value in kept))

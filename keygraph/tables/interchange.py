@@ -1,8 +1,8 @@
-"""Items as lines of JSON, and back: one item a line, plain or in DynamoDB's typed form.
+"""Items as lines of JSON, and back: one item per line, plain or in DynamoDB's typed form.
 
-A typed line, as an export to S3 has it (`{"Item": {"PK": {"S": "…"}}}`, or the item alone), can say every item. In
-a plain line (`{"PK": "…", "price": 199.99}`) a list is a set and a text is bytes, in base64, where the model says
-so; what the model does not say cannot be told, and is refused rather than changed. Numbers keep every digit in both.
+A typed line is what an export to S3 holds: `{"Item": {"PK": {"S": "…"}}}`, or the item alone. It can hold every item. In
+a plain line (`{"PK": "…", "price": 199.99}`) the model decides which lists are sets and which strings are bytes in
+base64. A set or bytes that the model does not declare is refused, not changed. Numbers keep every digit in both forms.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
 from json.encoder import encode_basestring
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -38,31 +37,39 @@ LineFormat: TypeAlias = Literal["plain", "typed"]
 
 
 class Interchange:
-    """The lines of a graph's items."""
+    """Reads and writes the lines of a graph's items."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        keys = graph.table.key_attributes()
+        names = {key.name for key in keys}
+        self._key_forms = {key.name: _Form("bytes") for key in keys if key.type == "B"}
+        self._forms = {
+            name: {attribute: form for attribute, form in _forms(record).items() if attribute not in names}
+            for name, record in graph.types.items()
+        }
+        """For each type, the forms of its attributes except keys: the table declares those."""
 
     # --- Reading --------------------------------------------------------------------------------------
 
     def read(self, line: str | bytes, format_: LineFormat | None = None) -> Item:
-        """The item that a line says; None for `format_` finds out which it is.
+        """The item in a line. Without `format_`, the line itself tells its form.
 
-        Raises ValueError where it says none, with the attribute if it is one that cannot be read.
+        Raises ValueError if the line holds no item; the message names the attribute that cannot be read.
         """
         found = _parsed(line)
         typed = None if format_ == "plain" else self._typed_part(found)
         if typed is not None:
             return _untyped(typed)
         if format_ == "typed":
-            raise ValueError("it is no item in DynamoDB's typed form")
-        # The keys come first, since they and the type attribute tell which type's fields are meant.
+            raise ValueError("it is not an item in DynamoDB's typed form")
+        # Keys first: together with the type attribute they tell whose fields the rest are.
         item = _restored_members(found, self._key_forms, ()) if self._key_forms else found
         forms = self._forms_of(item)
         return _restored_members(item, forms, ()) if forms else item
 
     def _typed_part(self, found: dict[str, Any]) -> dict[str, Any] | None:
-        """The typed item in an object; None where it is a plain one, whose key is never a map."""
+        """The typed item in an object; None for a plain item, whose key is never a map."""
         partition = self._graph.table.partition.name
         inner = found.get("Item")
         if partition not in found and isinstance(inner, dict):
@@ -72,9 +79,9 @@ class Interchange:
     # --- Writing --------------------------------------------------------------------------------------
 
     def write(self, item: Mapping[str, Value], format_: LineFormat = "plain") -> bytes:
-        """The item's line, without its end. The table's keys and the type come first, then the rest by name.
+        """The item's line, without a line break: the table's keys, the type, then all else by name.
 
-        Raises ValueError for an item that a plain line would say as another one; it names the attribute.
+        Raises ValueError, which names the attribute, if a plain line would be read back as another item.
         """
         ordered = self._ordered(item)
         if format_ == "typed":
@@ -89,27 +96,11 @@ class Interchange:
         first = [name for name in dict.fromkeys(names) if name in item]
         return {name: _sorted(item[name]) for name in (*first, *sorted(item.keys() - set(first)))}
 
-    # --- What the model says --------------------------------------------------------------------------
-
-    @cached_property
-    def _key_forms(self) -> dict[str, _Form]:
-        keys = self._graph.table.key_attributes()
-        return {key.name: _Form("bytes") for key in keys if key.type == "B"}
-
     def _forms_of(self, item: Mapping[str, Value]) -> dict[str, _Form]:
-        """The forms that the item's type says of its attributes; none of the keys, which the table says."""
         if not any(self._forms.values()):
             return {}
         record = self._graph.recognise(item)
         return {} if record is None else self._forms[record.name]
-
-    @cached_property
-    def _forms(self) -> dict[str, dict[str, _Form]]:
-        keys = {key.name for key in self._graph.table.key_attributes()}
-        return {
-            name: {attribute: form for attribute, form in _forms(record).items() if attribute not in keys}
-            for name, record in self._graph.types.items()
-        }
 
 
 # --- Forms --------------------------------------------------------------------------------------------
@@ -117,7 +108,7 @@ class Interchange:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What the model says of a value that JSON cannot say: bytes and sets, and the lists and maps that hold them."""
+    """How a value that JSON does not have is written: bytes and sets, and the lists and maps that hold them."""
 
     kind: Literal["bytes", "set", "list", "map"]
     of: _Form | None = None
@@ -134,7 +125,7 @@ def _forms(record: RecordType) -> dict[str, _Form]:
 
 
 def _form(type_: FieldType) -> _Form | None:
-    """The form of a type; None where JSON says its values as they are."""
+    """The form of a type; None if JSON holds its values as they are."""
     match type_.kind:
         case "bytes":
             return _Form("bytes")
@@ -150,7 +141,7 @@ def _form(type_: FieldType) -> _Form | None:
 
 
 def _place(forms: dict[str, _Form], path: Path, form: _Form) -> None:
-    """Puts the form at its path; fields may share the maps that they are stored in."""
+    """Put the form at its path. Fields may share the maps in which they are stored."""
     name, *inner = path
     there = forms.get(name)
     if inner:
@@ -169,24 +160,24 @@ def _place(forms: dict[str, _Form], path: Path, form: _Form) -> None:
 def _parsed(line: str | bytes) -> dict[str, Any]:
     try:
         text = line if isinstance(line, str) else line.decode()
-        # The position of what is missing at the end is told within the line.
+        # Without line breaks, the column of a missing end is inside the line.
         found = _DECODER.decode(text.rstrip("\r\n"))
         if "\\u" in text:
-            # Half of a surrogate pair can be written as an escape, and is no text.
+            # An escape can be half of a surrogate pair, which is not valid Unicode.
             json.dumps(found, ensure_ascii=False, default=str).encode()
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON: {error.msg} at column {error.colno}") from None
+        raise ValueError(f"it is not JSON: {error.msg} at column {error.colno}") from None
     except UnicodeError:
-        raise ValueError("it is no Unicode text") from None
+        raise ValueError("it is not valid Unicode") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object: every line is one item")
+        raise ValueError("it is not a JSON object: each line must hold one item")
     return found
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -194,7 +185,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in found if names.count(name) > 1)
-        raise ValueError(f"it says {twice} twice")
+        raise ValueError(f"it has {twice} twice")
     return found
 
 
@@ -231,11 +222,11 @@ def _restored_set(members: list[Any], of: _Form | None, path: Path) -> Value:
     found = members if of is None else [_restored(member, of, path) for member in members]
     if len({type(member) for member in found}) != 1 or not isinstance(found[0], str | Decimal | bytes):
         raise ValueError(
-            f"{_shown(path)} is a set, whose members are texts, numbers or bytes, all of one kind"
+            f"{_shown(path)} is a set: its members must be all strings, all numbers or all bytes"
         )
     as_set = frozenset(found)
     if len(as_set) < len(found):
-        raise ValueError(f"{_shown(path)} is a set and has a member twice")
+        raise ValueError(f"{_shown(path)} is a set with a repeated member")
     return as_set
 
 
@@ -243,7 +234,7 @@ def _bytes(text: str, path: Path) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(f"{_shown(path)} is bytes, and no base64") from None
+        raise ValueError(f"{_shown(path)} is bytes, but is not valid base64") from None
 
 
 # --- DynamoDB's typed form ----------------------------------------------------------------------------
@@ -269,11 +260,11 @@ def _untyped(typed: dict[str, Any]) -> Item:
 
 
 def _refuse_malformed(typed: object, path: Path) -> None:
-    """Raises ValueError for what only looks like a typed value: `{"BOOL": "false"}`."""
+    """Raise ValueError for what only looks like a typed value: `{"BOOL": "false"}`."""
     kind, content = _only_member(typed)
     fits = isinstance(content, _CONTENTS.get(kind, ()))
     if not fits:
-        raise ValueError(f'{_shown(path)} is no value in DynamoDB\'s typed form, such as {{"S": "text"}}')
+        raise ValueError(f'{_shown(path)} is not a value in DynamoDB\'s typed form, such as {{"S": "text"}}')
     match kind:
         case "N":
             _checked_number(content, path)
@@ -292,7 +283,7 @@ def _refuse_malformed(typed: object, path: Path) -> None:
 
 
 def _only_member(typed: object) -> tuple[str, Any]:
-    """The type and the content of a typed value; two that fit nothing where it is none."""
+    """The type and the content of a typed value; an empty type if it is none."""
     if isinstance(typed, dict) and len(typed) == 1:
         [(kind, content)] = typed.items()
         return kind, content
@@ -316,7 +307,7 @@ def _base64(value: object) -> str:
 
 
 def _sorted(value: Value) -> Value:
-    """The value with the names in its maps in order, so that equal items make equal lines."""
+    """The value with sorted maps, so that equal items make equal lines."""
     match value:
         case dict():
             return {name: _sorted(value[name]) for name in sorted(value)}
@@ -369,7 +360,7 @@ def _plain_list(members: Iterable[Value], of: _Form | None, path: Path) -> str:
 
 def _refuse(path: Path, what: str, taken_for: str) -> NoReturn:
     raise ValueError(
-        f"{_shown(path)} is {what}, which the model does not say: from a plain line it would come back as {taken_for}"
+        f"{_shown(path)} is {what}, which the model does not declare: a plain line would read it back as {taken_for}"
     )
 
 

@@ -1,7 +1,7 @@
-"""Whether the keys of an item are those that its attributes make: of the table, and of every index.
+"""Whether an item's keys, of the table and of every index, match its attributes.
 
-A type's `ItemKeys` reads what the attributes say of each placeholder, renders the templates with it, and compares.
-What stands in keys alone is believed as it stands there, the table's key first; only what is said twice can differ.
+A type's `ItemKeys` takes the value of each placeholder from the attributes, renders the templates, and compares. A value
+that only keys hold is taken from them, from the table's key first: only what is stored twice can differ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from keygraph.model.records import RecordType
 
 
 class ItemKeys:
-    """The keys that the items of a type shall have."""
+    """The keys that items of a type must have."""
 
     def __init__(self, record: RecordType) -> None:
         self._record = record
@@ -30,7 +30,7 @@ class ItemKeys:
         self._shards = {slot.name for slot in every if slot.is_shard}
         self._computed = [slot for slot in slots.values() if slot.computed and len(slot.path) == 1]
         places = [(slot, attribute_of(record, slot.path)) for slot in slots.values()]
-        # A field that is stored in a key says nothing but that key.
+        # A field that is stored in a key cannot differ from it.
         self._stored = [(slot, path) for slot, path in places if path is not None and path[0] not in names]
         self._of_table = [slot for slot in record.identity if not slot.lossy]
         self._alike = {
@@ -40,7 +40,7 @@ class ItemKeys:
         }
 
     def problems(self, item: Item) -> Iterator[str]:
-        """What is wrong with the keys of an item of the type, each in words that hold none of its values."""
+        """What is wrong with the keys of an item of the type, in texts without its values."""
         record = self._record
         texts = record.table_keys.parse(item) or {}
         said, unwritable = self._said(item)
@@ -48,22 +48,22 @@ class ItemKeys:
             yield f"{name} cannot be written in a key"
         yield from self._of(record.table_keys, item, said)
         believed = {**said, **texts, **self._rewritten(texts)}
-        # Each key is spread over shards of its own.
+        # Each key has shards of its own.
         believed = {name: text for name, text in believed.items() if name not in self._shards}
         for keys in record.keys.values():
             if keys.index is not None:
                 yield from self._of(keys, item, believed)
-                # What two indexes' keys say and no attribute does is the same in both.
+                # What no attribute holds must be the same in all indexes.
                 for name, text in (keys.parse(item) or {}).items():
                     if name not in self._shards:
                         believed.setdefault(name, text)
 
-    # --- What the item says ---------------------------------------------------------------------------
+    # --- The values of placeholders -------------------------------------------------------------------
 
     def _said(self, item: Item) -> tuple[dict[str, str], list[str]]:
-        """The texts that the attributes make, by slot, and the names of those that make none.
+        """The texts that the attributes make, by slot, and the names of the fields that make none.
 
-        What does not fit its declaration is in neither: it is no matter of keys.
+        A value that does not fit its declaration is in neither: that is reported elsewhere.
         """
         said: dict[str, str] = {}
         unwritable: dict[str, None] = {}
@@ -72,7 +72,7 @@ class ItemKeys:
             if value is None:
                 continue
             if slot.computed:
-                # A method of another node, whose text is stored as it is.
+                # A method of another node: the attribute holds its text.
                 said |= {slot.name: value} if isinstance(value, str) else {}
                 continue
             try:
@@ -94,12 +94,12 @@ class ItemKeys:
         try:
             made: object = method.function(self._record.instance(item, method.needs))
         except Exception:
-            # A method is the model's own code. That it fails is told of the item, not of its keys.
+            # A method is the model's own code. Its failure is reported for the item, not for its keys.
             return None
         return made if isinstance(made, str) else None
 
     def _rewritten(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """What the table's key says of the fields that stand in other keys, in their formats there."""
+        """The values in the table's key, in the formats that they have in other keys."""
         found: dict[str, str] = {}
         record = self._record
         for keys in record.keys.values():
@@ -117,10 +117,10 @@ class ItemKeys:
         shards = {slot.name: "0" for slot in keys.slots if slot.is_shard}
         missing = [key.name for key, _ in pairs if key.text(item.get(key.name)) is None]
         if missing:
-            # An index that is sparse leaves out an item whose fields are not there.
+            # A sparse index leaves out an item without these fields.
             texts = {**said, **shards}
             if all(key.name not in missing or template.render(texts) is not None for key, template in pairs):
-                yield f"{where}the item is not in the index, it has no {' and no '.join(missing)}"
+                yield f"{where}the item is not in the index: it has no {' and no '.join(missing)}"
             return
         for key, template in pairs:
             problem = self._problem(key, template, item, said, keys.shards)
@@ -133,11 +133,11 @@ class ItemKeys:
         text = key.text(item.get(key.name)) or ""
         texts = template.parse(text)
         if texts is None:
-            return f"{key.name} has not the form {template}"
+            return f"{key.name} does not match {template}"
         for slot in template.slots:
             is_counted = slot.is_shard and shards is not None and slot.name in texts
             if is_counted and not 0 <= int(texts[slot.name]) < (shards or 0):
-                return f"{key.name} has a shard that is none of 0 to {(shards or 0) - 1}"
+                return f"{key.name} has a shard outside 0 to {(shards or 0) - 1}"
         expected = template.render(
             {**texts, **{name: said[name] for name in template.slot_names & said.keys()}}
         )

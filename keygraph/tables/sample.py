@@ -1,4 +1,4 @@
-"""A sample of a table: some pages of several segments, read at once."""
+"""A sample of a table: some pages of several segments, read in parallel."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan, Store
 
 _SEGMENTS = 16
-"""Many, since a page of one segment is often of one partition alone."""
+"""Many segments, because one page of a segment often comes from a single partition."""
 
 
 async def sample(store: Store, count: int, segments: int = _SEGMENTS) -> list[Item]:
-    """At most `count` items of the store's table; fewer only where there are no more.
+    """At most `count` items of the store's table; fewer only if the table has fewer.
 
-    Every segment is asked for its share, and what one of them lacks is asked of the others. Raises a StoreError.
+    Each segment is asked for its share; what one segment lacks is asked of the others. Raises StoreError.
     """
     waiting: dict[int, Scan] = {
         segment: Scan(segment=segment, segments=segments) for segment in range(min(segments, count))

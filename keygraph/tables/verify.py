@@ -1,8 +1,8 @@
-"""Verifying a whole table: every item is read, held against the model, and what it leads to is looked for.
+"""Verify a whole table: read every item, compare it with the model, and look for what it points to.
 
-Nothing is written. The table is read in segments, each a window of items at a time, so that memory holds one window
-for each segment and what its items lead to, however large the table is. All reads are consistent. What is missing or
-differs is only told where the item that leads to it is still as it was read: a table may be written to meanwhile.
+Nothing is written. The table is read in segments, one window of items at a time, so memory holds one window per segment
+and what its items point to, however large the table is. All reads are consistent. The table may be written to meanwhile:
+a missing or differing item is reported only if the item that points to it has not changed since it was read.
 """
 
 from __future__ import annotations
@@ -11,30 +11,37 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
-from keygraph.dynamo.items import Item, from_typed, to_typed
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan, Store, pages
 from keygraph.dynamo.table import Key, Position
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.records import End, RecordType
-from keygraph.tables.findings import Example, Finding, Kind, Problem, Report
+from keygraph.tables.findings import (
+    Example,
+    Finding,
+    FindingKind,
+    Problem,
+    Report,
+    key_from_json,
+    key_to_json,
+)
 from keygraph.tables.item_keys import ItemKeys
 
 _WINDOW_ITEMS = 1000
-"""How many items a window has at most; DynamoDB ends a page at 1 MB anyway."""
+"""The most items in a window; DynamoDB ends a page at 1 MB anyway."""
 _WHOLE_ITEMS = 100
-"""How many whole items are read at once: of 400 KB each, as DynamoDB allows, they are 40 MB."""
+"""The most whole items read at once: at DynamoDB's 400 KB each, they are 40 MB."""
 
 
 class Verification:
-    """The verification of one table, which can be interrupted after any window and taken up again."""
+    """The verification of one table. It can be interrupted after any window, and resumed."""
 
     def __init__(self, graph: Graph, store: Store, *, segments: int = 4, examples: int = 5) -> None:
-        """`examples` is how many items are kept of each kind of finding."""
+        """`examples` is the number of items that are kept for each kind of finding."""
         self.report = Report(examples)
         self._store = store
         self._checks = ItemChecks(graph)
@@ -42,9 +49,9 @@ class Verification:
         self._ended: set[int] = set()
 
     async def run(self, advance: Callable[[int], None]) -> None:
-        """Reads what was not read yet. `advance` is called after each window with how many items were read.
+        """Read what was not read yet. `advance` is called after each window with the number of items read so far.
 
-        Raises a StoreError; the report then holds every window that was verified.
+        Raises StoreError; the report then holds every window that was verified.
         """
         tasks = [
             asyncio.create_task(self._read(segment, advance))
@@ -63,33 +70,29 @@ class Verification:
         async for page in pages(self._store, scan):
             window = Window(self._checks, page.items)
             findings = await window.findings(self._store)
-            # What was found and how far was read change together: an interruption comes before both or after.
+            # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, findings)
             self._reached[segment] = page.last
             if page.last is None:
                 self._ended.add(segment)
             advance(self.report.total)
 
-    # --- Kept between two runs ------------------------------------------------------------------------
+    # --- Saved between two runs -----------------------------------------------------------------------
 
-    def kept(self) -> dict[str, Any]:
-        """How far it has come, as JSON can say it; bytes in keys apart, which are to be written as base64."""
-        reached = [
-            position and [to_typed(value) for value in position] for position in self._reached.values()
-        ]
-        return {"reached": reached, "ended": sorted(self._ended), "report": self.report.kept()}
+    def to_json(self) -> dict[str, Any]:
+        """The progress as JSON, except that keys may hold bytes, which are to be written in base64."""
+        reached = [position and key_to_json(position) for position in self._reached.values()]
+        return {"reached": reached, "ended": sorted(self._ended), "report": self.report.to_json()}
 
-    def take_up(self, kept: Mapping[str, Any]) -> None:
-        """Goes on where another one was interrupted that had as many segments and examples.
+    def resume(self, kept: Mapping[str, Any]) -> None:
+        """Go on where another verification with as many segments and examples was interrupted.
 
-        Raises KeyError, TypeError or ValueError, with nothing changed, for what is none.
+        Raises KeyError, TypeError or ValueError, and changes nothing, if `kept` is malformed.
         """
-        reached = [
-            cast("Position | None", at and tuple(from_typed(value) for value in at)) for at in kept["reached"]
-        ]
+        reached = [position and key_from_json(position) for position in kept["reached"]]
         if len(reached) != len(self._reached):
             raise ValueError("another number of segments")
-        report = Report.of_kept(kept["report"], self.report.most_examples)
+        report = Report.from_json(kept["report"], self.report.most_examples)
         self._ended = set(kept["ended"])
         self._reached = dict(enumerate(reached))
         self.report = report
@@ -99,16 +102,17 @@ class Verification:
 
 
 class ItemChecks:
-    """What can be said of an item without reading others."""
+    """What one item tells without reading others."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._keys = {
             record.name: ItemKeys(record) for record in graph.types.values() if not record.is_virtual
         }
+        self._methods_in_keys = {record.name: _methods_in_keys(record) for record in graph.types.values()}
 
     def unfit(self, record: RecordType, item: Item) -> Iterator[str]:
-        """In what the item's fields do not fit its declaration."""
+        """How the item's fields differ from their declaration."""
         for declared in record.fields.values():
             try:
                 record.reader(declared)(item)
@@ -121,36 +125,22 @@ class ItemChecks:
             except CorruptItem:
                 continue
             except Exception as error:
-                # The model's own code, of which nothing is known but that a key is rendered by it.
+                # The model's own code may raise anything.
                 yield f"{record.name}.{name} of an item fails with {type(error).__name__}"
 
-    @cached_property
-    def _methods_in_keys(self) -> dict[str, list[str]]:
-        return {
-            record.name: list(
-                dict.fromkeys(
-                    slot.path[0]
-                    for keys in record.keys.values()
-                    for slot in keys.slots
-                    if slot.computed and slot.path[0] in record.methods
-                )
-            )
-            for record in self.graph.types.values()
-        }
-
     def key_problems(self, record: RecordType, item: Item) -> Iterator[str]:
-        """In what the item's keys are not those that its attributes make."""
+        """How the item's keys differ from those that its attributes make."""
         return self._keys[record.name].problems(item)
 
     def node(self, record: RecordType, end: End, item: Item) -> tuple[str, ...] | None:
-        """The identity of the node at an end; None for none. Raises CorruptItem where there must be one, or is no key."""
+        """The identity of the node at an end; None if there is none. Raises CorruptItem if it is required, or malformed."""
         identity = record.end_identity(item, end)
         if identity is None and not end.optional:
             raise CorruptItem(f"{record.name}.{end.name} is missing in an item")
         return identity
 
     def is_key(self, record: RecordType, identity: tuple[str, ...]) -> bool:
-        """Whether these texts can be a key of the node."""
+        """Whether these texts can be the key of such a node."""
         try:
             self.graph.check_identity(record, identity)
         except BadUserInput:
@@ -158,20 +148,26 @@ class ItemChecks:
         return True
 
     def counterpart(self, record: RecordType, item: Item) -> Counterpart | None:
-        """The mirror or counterpart that the item shall have; None where it has none, or is corrupt itself.
+        """The mirror or counterpart that the item must have; None if it needs none, or is corrupt itself.
 
-        Raises BadUserInput where it would have no key of its type.
+        Raises BadUserInput if the other item cannot have a key of its type.
         """
         try:
             made = self.graph.counterpart(record, item)
         except CorruptItem:
             return None
         except Exception:
-            # A method of the model's own, or a value that has no text.
+            # A method of the model, or a value without a text.
             raise BadUserInput(f"the other item of this {record.name} cannot be rendered") from None
         if made is not None:
             self.graph.check_identity(made.record, made.identity)
         return made
+
+
+def _methods_in_keys(record: RecordType) -> list[str]:
+    """The methods from which keys of the type are rendered."""
+    computed = (slot.path[0] for keys in record.keys.values() for slot in keys.slots if slot.computed)
+    return [name for name in dict.fromkeys(computed) if name in record.methods]
 
 
 # --- One window ---------------------------------------------------------------------------------------
@@ -179,21 +175,21 @@ class ItemChecks:
 
 @dataclass(slots=True)
 class Window:
-    """Some items, and what is looked for because of them: each node once, whoever leads to it."""
+    """Some items, and the nodes and counterparts that they point to, each read once."""
 
     checks: ItemChecks
     items: Sequence[Item]
     types: Counter[str | None] = field(default_factory=Counter)
     _found: list[Finding] = field(default_factory=list)
     _doubtful: list[tuple[Item, Finding]] = field(default_factory=list)
-    """What is only told if the item is still as it was read."""
+    """Findings that are reported only if the item has not changed since it was read."""
     _nodes: dict[tuple[str, tuple[str, ...]], list[tuple[Item, RecordType, str]]] = field(
         default_factory=dict
     )
     _counterparts: list[tuple[Item, RecordType, Counterpart]] = field(default_factory=list)
 
     async def findings(self, store: Store) -> list[Finding]:
-        """Everything that is wrong with these items. Raises a StoreError."""
+        """Everything that is wrong with these items. Raises StoreError."""
         for item in self.items:
             self._look_at(item)
         here = {self._key(item): item for item in self.items}
@@ -207,7 +203,9 @@ class Window:
     def _finding(
         self, problem: Problem, record: RecordType | None, what: str, item: Item, other: Key | None = None
     ) -> Finding:
-        return Finding(Kind(problem, record.name if record else None, what), Example(self._key(item), other))
+        return Finding(
+            FindingKind(problem, record.name if record else None, what), Example(self._key(item), other)
+        )
 
     def _look_at(self, item: Item) -> None:
         checks = self.checks
@@ -219,9 +217,9 @@ class Window:
         try:
             self._look_at_one_of(record, item)
         except Exception as error:
-            # Formats, nested dataclasses and methods are the model's own code: one item that they cannot take must
-            # not end the verification of all others.
-            what = f"it cannot be looked at: {type(error).__name__}"
+            # Formats, nested dataclasses and methods are the model's own code. One item that they fail on must not
+            # end the verification of the others.
+            what = f"it cannot be checked: {type(error).__name__}"
             self._found.append(self._finding("unfit", record, what, item))
 
     def _look_at_one_of(self, record: RecordType, item: Item) -> None:
@@ -237,13 +235,13 @@ class Window:
                 self._found.append(self._finding("unfit", record, str(error), item))
                 continue
             if identity is not None:
-                # Where the keys of several types are alike, a node of any of them is the one that is meant.
+                # If the keys of several types are alike, a node of any of them will do.
                 (node, *_), own = end.nodes(identity)
                 self._nodes.setdefault((node.name, own), []).append((item, record, end.name))
         try:
             counterpart = checks.counterpart(record, item)
         except BadUserInput:
-            what = f"its {_noun(record, checks.graph)} could have no key"
+            what = f"its {_noun(record, checks.graph)} cannot have a key"
             self._found.append(self._finding("one-sided", record, what, item))
             return
         if counterpart is not None:
@@ -271,7 +269,7 @@ class Window:
         for (name, identity), keys in possible.items():
             if there.isdisjoint(keys):
                 for item, record, end in self._nodes[name, identity]:
-                    what = f"{end} leads to no {name}"
+                    what = f"{end} points to a missing {name}"
                     self._doubtful.append((item, self._finding("dangling", record, what, item, keys[0])))
 
     async def _look_for_counterparts(self, store: Store, here: Mapping[Key, Item]) -> None:
@@ -293,13 +291,13 @@ class Window:
         own = self._key(item)
         there = next((each for each in found if graph.recognise(each) is wanted.record), None)
         if there is None:
-            what = f"its {noun} is {'not of its type' if found else 'missing'}"
+            what = f"its {noun} is {'of another type' if found else 'missing'}"
             finding = self._finding("one-sided", record, what, item, keys[0])
             self._doubtful.append((item, finding))
         elif own < self._key(there):
-            # Of two that differ one is told, since both are read.
+            # Both items are read, so a difference is reported for one of them.
             for name in self._differences(record, item, there):
-                what = f"{name or 'what no field declares'} is not the same in its {noun}"
+                what = f"{name or 'an undeclared attribute'} differs in its {noun}"
                 finding = self._finding("differing", record, what, item, self._key(there))
                 self._doubtful.append((item, finding))
 
@@ -307,11 +305,11 @@ class Window:
         try:
             return list(self.checks.graph.correspondences[record.name].differences(item, there))
         except (CorruptItem, ValueError):
-            # It is told of the item itself.
+            # Reported for the item itself.
             return []
 
     async def _certain(self, store: Store) -> list[Finding]:
-        """The doubtful findings whose items are still as they were read."""
+        """The doubtful findings whose items have not changed since they were read."""
         certain: list[Finding] = []
         for start in range(0, len(self._doubtful), _WHOLE_ITEMS):
             some = self._doubtful[start : start + _WHOLE_ITEMS]

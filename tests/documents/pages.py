@@ -1,8 +1,9 @@
 """The pages in `docs/` that show how a model's queries become requests: what is generated in them.
 
-A page is written by hand, but for two things. The block after each GraphQL block has the requests that this query
+A page is written by hand, but for three things. The block after each GraphQL block has the requests that this query
 sends when it is asked of the model's sample. The table after `<!-- paths -->` has every access path of the model with
-its request. After a change,
+its request. A console block that begins with `keygraph describe` has what that command prints, without the descriptions
+of the types. After a change,
 
     python -m tests.documents.pages
 
@@ -29,6 +30,7 @@ from keygraph_resolvers.schema.names import field_name
 from tests.documents.round_trips import RoundTrips
 from tests.documents.samples import files_of
 from tests.documents.served import Served, lines_of, written_down
+from tests.server.command_line import run
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = ("billing", "cargo", "commerce", "education", "social", "talent")
@@ -37,6 +39,11 @@ _QUERY = re.compile(
     r"^```graphql\n(?P<query>.*?)^```\n\n```text\n(?P<requests>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _PATHS = re.compile(r"(?<=^<!-- paths -->\n)(?:\|.*\n)*", re.MULTILINE)
+_DESCRIBE = re.compile(
+    r"^```console\n\$ keygraph describe --model (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_TYPE = re.compile(r"^(\w+ \([a-z ]+\)\n)(?:.+\n)?", re.MULTILINE)
+"""The line that names a type, and the line below it that describes it."""
 
 
 def graph_of(name: str) -> Graph:
@@ -52,7 +59,16 @@ async def rewritten(page: str, graph: Graph, store: Store) -> str:
         requests = await _requests(found["query"], graph, store)
         parts += [page[end : found.start("requests")], requests]
         end = found.end("requests")
-    return _PATHS.sub(lambda _: _paths(graph), "".join([*parts, page[end:]]))
+    made = _PATHS.sub(lambda _: _paths(graph), "".join([*parts, page[end:]]))
+    return _DESCRIBE.sub(
+        lambda found: f"```console\n$ keygraph describe --model {found[1]}\n{described(found[1])}```", made
+    )
+
+
+def described(model: str) -> str:
+    """What `keygraph describe` prints of a model, without the descriptions of its types."""
+    lines = (line.rstrip() for line in run("describe", "--model", model).stdout.splitlines())
+    return _TYPE.sub(r"\1", "\n".join(lines) + "\n")
 
 
 async def _requests(query: str, graph: Graph, store: Store) -> str:

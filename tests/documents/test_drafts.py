@@ -71,7 +71,7 @@ ASKED = {
     "cargo": Asked(
         (
             '@node("CONTAINER_{container_id}")\nclass Container:',
-            "    pallets: Many[ContainerPallet] = many()\n",
+            "    pallets: Many[ContainerPallet]\n",
             "    linked_datetime: datetime\n",
             "    weight_in_kg: Decimal\n    is_dangerous: bool\n",
             'attribute_case="pascal"',

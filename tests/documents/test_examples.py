@@ -11,7 +11,7 @@ from graphql import OperationDefinitionNode, parse
 from keygraph_resolvers import build_schema
 from keygraph_server.schema_text import difference
 from tests.conftest import MakeStore
-from tests.documents.pages import DOCS, NAMES, graph_of, rewritten
+from tests.documents.pages import DOCS, NAMES, described, graph_of, rewritten
 from tests.documents.samples import files_of, serve
 from tests.documents.served import EXAMPLES
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_schema_is_the_one_that_is_kept(name: str) -> None:
     """A change of the mechanism would change what clients of somebody's table see, and nobody would notice.
 
-    If the change is meant: `keygraph schema --model examples.<name>:graph > tests/documents/snapshots/<name>.graphql`.
+    If the change is meant: `keygraph schema --model keygraph_examples.<name>:graph > tests/documents/snapshots/<name>.graphql`.
     """
     kept = ROOT / "schema.graphql" if name == "commerce" else SNAPSHOTS / f"{name}.graphql"
     assert difference(build_schema(graph_of(name)), kept) == ""
@@ -59,3 +59,11 @@ async def test_the_page_says_what_is_sent(name: str, make_store: MakeStore) -> N
     page = (DOCS / f"{name}.md").read_text("utf-8")
     assert page.count("```graphql\n") == page.count("```text\n") > 2
     assert await rewritten(page, graph, served.store) == page
+
+
+def test_the_showcases_keys_and_requests_are_shown() -> None:
+    """Whoever reads the showcase's page would have to run the command to see what its model means."""
+    page = (DOCS / "commerce.md").read_text("utf-8")
+    shown = described("keygraph_examples.commerce:graph")
+    assert f"$ keygraph describe --model keygraph_examples.commerce:graph\n{shown}```\n" in page
+    assert "Tag (virtual node)\n\nKeys\n" in shown

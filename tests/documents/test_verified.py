@@ -54,7 +54,7 @@ async def test_the_sample_is_right(name: str, make_store: MakeStore) -> None:
         (
             "social",
             [
-                "Friendship: friend leads to no User: USER#Bob / FRIEND#David -> USER#David / PROFILE",
+                "Friendship: friend points to a missing User: USER#Bob / FRIEND#David -> USER#David / PROFILE",
                 "Friendship: its mirror is missing: USER#Bob / FRIEND#David -> USER#David / FRIEND#Bob",
             ],
         ),
@@ -62,14 +62,14 @@ async def test_the_sample_is_right(name: str, make_store: MakeStore) -> None:
         (
             "cargo",
             [
-                "ContainerPallet: pallet leads to no Pallet: CONTAINER_009998 / PALLET_B021003"
+                "ContainerPallet: pallet points to a missing Pallet: CONTAINER_009998 / PALLET_B021003"
                 " -> PALLET_B021003 / PALLET_B021003"
             ],
         ),
         (
             "commerce",
             [
-                "CategoryChild: child leads to no Category: CATEGORY#electronics / CHILD#headphones"
+                "CategoryChild: child points to a missing Category: CATEGORY#electronics / CHILD#headphones"
                 " -> CATEGORY#headphones / CATEGORY#headphones"
             ],
         ),

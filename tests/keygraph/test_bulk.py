@@ -12,7 +12,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Query, TracingStore
 from keygraph.dynamo.table import Table
 from keygraph.errors import Unavailable
-from keygraph.tables.bulk import whole_table, write_batches, write_in_turns
+from keygraph.tables.bulk import whole_table, write_batches
 from tests.conftest import MakeStore
 
 table = Table("Things", partition_key="PK", sort_key="SK")
@@ -57,21 +57,19 @@ async def test_several_batches_are_under_way_and_no_more() -> None:
     assert marks == [0, 1, 2, 3, 4, 5]
 
 
-async def test_batches_in_turns_are_written_as_one(make_store: MakeStore) -> None:
-    """A load into a file would write its pages again for every few items, or leave an item that was replaced."""
-    tracing = TracingStore(await make_store(table))
-    marks: list[int] = []
-    batches = [([thing(n % 4, str(n))], n) for n in range(5)]
-    await write_in_turns(tracing, batches, marks.append, together=3)
-    written = [len(request.puts) for request in tracing.requests if isinstance(request, BatchWrite)]
-    assert written == [3, 2]
-    assert marks == [0, 1, 2, 3, 4]
-    assert sorted([item async for item in whole_table(tracing)], key=lambda item: str(item["PK"])) == [
-        thing(0, "4"),
-        thing(1, "1"),
-        thing(2, "2"),
-        thing(3, "3"),
-    ]
+async def test_a_batch_may_be_written_before_the_next_is_read() -> None:
+    """Two threads of a load into a file would take the interpreter from each other at every row."""
+    store, marks = SlowFirst(), list[int]()
+    seen: list[list[int]] = []
+
+    def batches() -> Iterator[tuple[list[Item], int]]:
+        for number in range(3):
+            seen.append(list(marks))
+            yield [thing(number, "first" if number == 0 else str(number))], number
+
+    await write_batches(store, batches(), marks.append, in_flight=1)
+    assert seen == [[], [0], [0, 1]]
+    assert store.order == ["first", "1", "2"]
 
 
 async def test_of_equal_keys_the_last_one_stays() -> None:
@@ -94,12 +92,6 @@ async def test_what_went_before_an_error_of_the_source_is_written() -> None:
         await write_batches(store, batches(), marks.append)
     assert marks == [0, 1]
     assert sorted(store.order) == ["first", "second"]
-
-    store, marks = SlowFirst(), list[int]()
-    with pytest.raises(LookupError):
-        await write_in_turns(store, batches(), marks.append, together=1)
-    assert marks == [0, 1]
-    assert store.order == ["first", "second"]
 
 
 async def test_no_mark_behind_what_failed() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from datetime import datetime
+from types import ModuleType
 
 import pytest
 
@@ -46,7 +48,26 @@ def test_a_duplicate_type() -> None:
 
     told = ["User: two types have this name. Rename one of them."]
     assert mistakes(User, another()) == told
-    assert mistakes(User, User) == told
+    assert mistakes(User, User) == ["User: it is listed twice. List it once."]
+
+
+def test_a_module_that_gives_no_types() -> None:
+    """A graph would silently lack the types of a module that was misspelt, or that is empty."""
+    empty = ModuleType("empty")
+    graph = Graph(TABLE, User, models=[empty, "shop"])  # type: ignore[list-item]  # the mistake
+    with pytest.raises(ModelError) as error:
+        graph.check()
+    assert [str(mistake) for mistake in error.value.mistakes] == [
+        "empty: this module has no node, edge or record. Declare one there, or leave the module out of models=[…].",
+        "'shop': it is not a module. models=[…] takes modules.",
+    ]
+
+
+def test_a_type_that_is_listed_and_declared_in_a_listed_module() -> None:
+    """A type would be listed in two places, of which one is forgotten when it is taken out."""
+    module = sys.modules[User.__module__]
+    with pytest.raises(ModelError, match=r"User: it is listed twice\. List it once\."):
+        Graph(TABLE, User, models=[module], type_attribute="Type").check()
 
 
 # --- Fields -------------------------------------------------------------------------------------------
@@ -270,7 +291,7 @@ def test_all_mistakes_are_told_together() -> None:
         ("no-path", "A.users"),
     ]
     assert str(error.value).startswith(
-        "the graph has 6 mistakes:\n  - A: two types have this name. Rename one of them.\n"
+        "the graph has 7 mistakes:\n  - A: it is listed twice. List it once.\n"
     )
     assert (
         "  - the graph: attribute_case='camle' is not an attribute case. Use one of snake, camel, pascal.\n"

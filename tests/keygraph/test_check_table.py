@@ -99,4 +99,6 @@ def test_a_local_index_of_a_table_without_a_sort_key() -> None:
 
 def test_a_graph_without_types() -> None:
     """Everything in the table would be passed over."""
-    assert told(Table("Tests", partition_key="PK")) == ["the graph: it has no types. Graph(table, User, …)"]
+    assert told(Table("Tests", partition_key="PK")) == [
+        "the graph: it lists no types. Write Graph(table, User, …) or Graph(table, models=[module])."
+    ]

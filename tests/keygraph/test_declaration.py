@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from datetime import datetime
 from enum import Enum
+from types import ModuleType
 
 import pytest
 
+import keygraph
 from keygraph import ID, Graph, Index, Long, Many, Table, edge, field, fields, many, node, record, stored
 from keygraph.model.declaration import declaration_of
 from keygraph.model.docstrings import docstring, member_docstrings
@@ -48,7 +51,7 @@ class Car(Timed):
     colour: Colour = Colour.BLUE
     doors: int | None = stored(default=None)
 
-    wheels: Many[Wheel] = many()
+    wheels: Many[Wheel]
     """What it stands on."""
 
 
@@ -112,6 +115,61 @@ def test_a_declaration_registers_nothing() -> None:
     assert declaration_of(type("Heir", (Car,), {})) is None
 
 
+def test_a_graph_takes_the_types_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every new type of a model would have to be named in a second place."""
+    begin = "from __future__ import annotations\nfrom keygraph import ID, Many, edge, fields, node, record\n"
+    houses = module(
+        monkeypatch,
+        "houses",
+        f"""{begin}
+@fields
+class Named:
+    name: str
+
+@node("HOUSE#{{house_id}}")
+class House(Named):
+    house_id: ID
+    rooms: Many[Room]
+
+@record("{{house}}", "ROOM#{{number}}")
+class Room:
+    house: House
+    number: int
+
+Chamber = Room
+""",
+    )
+    people = module(
+        monkeypatch,
+        "people",
+        f"""{begin}
+from houses import House
+
+@node("PERSON#{{person_id}}")
+class Person:
+    person_id: ID
+    house: House
+""",
+    )
+
+    def names(*classes: type, models: list[ModuleType]) -> list[str]:
+        return list(Graph(TABLE, *classes, models=models).check().types)
+
+    assert names(models=[houses]) == ["House", "Room"]
+    assert names(models=[houses, people]) == ["House", "Room", "Person"]
+    assert names(models=[people, houses]) == ["House", "Person", "Room"]
+    assert names(Bike, models=[houses]) == ["Bike", "House", "Room"]
+    assert names(houses.House, houses.Room, models=[people]) == ["House", "Room", "Person"]
+
+
+def module(monkeypatch: pytest.MonkeyPatch, name: str, source: str) -> ModuleType:
+    """A module that was imported."""
+    made = ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, made)
+    exec(source, vars(made))
+    return made
+
+
 # --- What the graph makes of it -----------------------------------------------------------------------
 
 
@@ -171,7 +229,10 @@ def test_types_may_be_declared_in_a_function() -> None:
     class Ship:
         ship_id: ID
         kind: Kind
-        cabins: Many[Cabin] = many()
+        cabins: Many[Cabin]
+        first_cabin: keygraph.One[Cabin]
+        quoted_cabins: "Many[Cabin]"  # noqa: UP037  # a quoted annotation is a list, too
+        said_cabins: Many[Cabin] = many()
 
     @edge("{ship}", "{guest}")
     class Cabin:
@@ -181,7 +242,30 @@ def test_types_may_be_declared_in_a_function() -> None:
     made = types(Ship, Cabin, Bike)
     assert made["Ship"].fields["kind"].type.python is Kind
     assert made["Ship"].lists["cabins"].of is made["Cabin"]
+    assert made["Ship"].lists["first_cabin"].is_one
+    ship = Ship(ship_id=ID("1"), kind=Kind.A)
+    assert (ship.ship_id, ship.kind) == ("1", Kind.A)
     assert made["Cabin"].key_ends == ("ship", "guest")
+
+
+def test_a_list_may_stand_in_a_base_class() -> None:
+    """A constructor would ask for a list that nothing keeps."""
+
+    @fields
+    class Rented:
+        stays: Many[Stay]
+
+    @node("ROOM#{room_id}")
+    class Room(Rented):
+        room_id: ID
+
+    @record("{room}", "STAY#{day}")
+    class Stay:
+        room: Room
+        day: str
+
+    assert types(Room, Stay)["Room"].lists["stays"].of.cls is Stay
+    assert vars(Room(room_id=ID("1"))) == {"room_id": "1"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keygraph.draft.draft import draft
-from keygraph.draft.trial import mistakes_of, tried, why_not_read
+from keygraph.draft.trial import imported_graph, mistakes_of, why_not_read
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index, Table
 from keygraph_resolvers import build_schema, check
@@ -114,7 +114,7 @@ def test_every_draft_can_be_served_and_reads_what_it_does_not_name(sample: tuple
     """A table of somebody's would give a file that does not import, or hides some of its items."""
     declared, items = sample
     text = draft(declared, items, check)
-    with tried(text) as graph:
+    with imported_graph(text) as graph:
         assert mistakes_of(graph, check) == ()
         build_schema(graph)
         refused = [item for item in items if why_not_read(graph, item) is not None]

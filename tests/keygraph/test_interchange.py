@@ -130,7 +130,7 @@ def test_plain_lines_say_an_item_or_refuse_it(item: Item) -> None:
     except ValueError as error:
         refusal = str(error)
     if written is None:
-        assert "which the model does not say" in refusal
+        assert "which the model does not declare" in refusal
     else:
         assert is_same(interchange.read(written), item)
         assert is_same(interchange.read(written, "plain"), item)
@@ -206,34 +206,34 @@ def test_an_attribute_called_item_is_no_export() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "it is no JSON: Expecting value at column 1"),
-        ('{"PK": }', "it is no JSON: Expecting value at column 8"),
-        ("[1]", "it is no JSON object: every line is one item"),
-        (b"\xff{}", "it is no Unicode text"),
-        (line(title="\ud800"), "it is no Unicode text"),
-        ('{"PK": NaN}', "NaN is no number"),
-        ('{"n": 1' + "0" * 38 + "1}", "an invalid number, or one of more than 38 digits"),
-        ('{"a": 1, "b": 2, "a": 3}', "it says a twice"),
+        ("", "it is not JSON: Expecting value at column 1"),
+        ('{"PK": }', "it is not JSON: Expecting value at column 8"),
+        ("[1]", "it is not a JSON object: each line must hold one item"),
+        (b"\xff{}", "it is not valid Unicode"),
+        (line(title="\ud800"), "it is not valid Unicode"),
+        ('{"PK": NaN}', "NaN is not a number"),
+        ('{"n": 1' + "0" * 38 + "1}", "a number of more than 38 digits, or none"),
+        ('{"a": 1, "b": 2, "a": 3}', "it has a twice"),
         ("[" * 100_000, "it is nested too deeply"),
-        (line(image="not base64!"), "image is bytes, and no base64"),
-        (line(data={"thumb": "="}), "data.thumb is bytes, and no base64"),
-        (line(tags=["a", "a"]), "tags is a set and has a member twice"),
-        (line(tags=["a", 1]), "tags is a set, whose members are texts, numbers or bytes, all of one kind"),
-        (line(tags=[{}]), "tags is a set, whose members are texts, numbers or bytes, all of one kind"),
+        (line(image="not base64!"), "image is bytes, but is not valid base64"),
+        (line(data={"thumb": "="}), "data.thumb is bytes, but is not valid base64"),
+        (line(tags=["a", "a"]), "tags is a set with a repeated member"),
+        (line(tags=["a", 1]), "tags is a set: its members must be all strings, all numbers or all bytes"),
+        (line(tags=[{}]), "tags is a set: its members must be all strings, all numbers or all bytes"),
         (
             '{"PK": {"S": "a"}, "b": {"BOOL": "false"}}',
-            'b is no value in DynamoDB\'s typed form, such as {"S": "text"}',
+            'b is not a value in DynamoDB\'s typed form, such as {"S": "text"}',
         ),
         (
             '{"PK": {"S": "a"}, "b": {"M": {"c": {"X": 1}}}}',
-            'b.c is no value in DynamoDB\'s typed form, such as {"S": "text"}',
+            'b.c is not a value in DynamoDB\'s typed form, such as {"S": "text"}',
         ),
         ('{"PK": {"S": "a"}, "b": {"N": "x"}}', "b is an invalid number, or one of more than 38 digits"),
         (
             '{"PK": {"S": "a"}, "b": {"SS": []}}',
-            "b is a set, whose members are texts, numbers or bytes, all of one kind",
+            "b is a set: its members must be all strings, all numbers or all bytes",
         ),
-        ('{"PK": {"S": "a"}, "b": {"NS": ["1", "1.0"]}}', "b is a set and has a member twice"),
+        ('{"PK": {"S": "a"}, "b": {"NS": ["1", "1.0"]}}', "b is a set with a repeated member"),
     ],
 )
 def test_what_is_no_item_says_why(text: str | bytes, reason: str) -> None:
@@ -245,7 +245,7 @@ def test_what_is_no_item_says_why(text: str | bytes, reason: str) -> None:
 
 def test_a_format_can_be_insisted_on() -> None:
     """`--format typed` would accept what is not."""
-    with pytest.raises(ValueError, match="it is no item in DynamoDB's typed form"):
+    with pytest.raises(ValueError, match="it is not an item in DynamoDB's typed form"):
         interchange.read(line(), "typed")
 
 
@@ -282,12 +282,12 @@ def test_typed_lines_are_those_of_an_export() -> None:
 @pytest.mark.parametrize(
     ("attributes", "reason"),
     [
-        ({"other": frozenset({"a"})}, "other is a set, which the model does not say"),
-        ({"x": {"y": [b"hi"]}}, "x.y is bytes, which the model does not say"),
-        ({"tags": ["a"]}, "tags is a list, which the model does not say"),
-        ({"image": "aGk="}, "image is text, which the model does not say"),
-        ({"blobs": frozenset({"a"})}, "blobs is text, which the model does not say"),
-        ({"tags": frozenset({b"a"})}, "tags is bytes, which the model does not say"),
+        ({"other": frozenset({"a"})}, "other is a set, which the model does not declare"),
+        ({"x": {"y": [b"hi"]}}, "x.y is bytes, which the model does not declare"),
+        ({"tags": ["a"]}, "tags is a list, which the model does not declare"),
+        ({"image": "aGk="}, "image is text, which the model does not declare"),
+        ({"blobs": frozenset({"a"})}, "blobs is text, which the model does not declare"),
+        ({"tags": frozenset({b"a"})}, "tags is bytes, which the model does not declare"),
     ],
 )
 def test_what_a_plain_line_cannot_say_is_refused(attributes: Item, reason: str) -> None:

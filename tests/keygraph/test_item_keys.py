@@ -121,9 +121,9 @@ def test_right_keys_are_passed_over(item: Item) -> None:
         (USER, {"is_open": False}, ["ByState: StatePK is not rendered from state_key"]),
         (ACT, {"StatePK": "ACTS#2024-03#2"}, ["ByState: StatePK is not rendered from day"]),
         (ACT, {"boss_id": "8"}, ["ByState: StateSK is not rendered from boss_id"]),
-        (ACT, {"StatePK": "ACTS#2024-02#3"}, ["ByState: StatePK has a shard that is none of 0 to 2"]),
-        (ACT, {"StatePK": "ACTS"}, ["ByState: StatePK has not the form ACTS#{day:%Y-%m}#{shard}"]),
-        (PLAYS, {"PK": "USER#1#S2"}, ["PK has a shard that is none of 0 to 1"]),
+        (ACT, {"StatePK": "ACTS#2024-02#3"}, ["ByState: StatePK has a shard outside 0 to 2"]),
+        (ACT, {"StatePK": "ACTS"}, ["ByState: StatePK does not match ACTS#{day:%Y-%m}#{shard}"]),
+        (PLAYS, {"PK": "USER#1#S2"}, ["PK has a shard outside 0 to 1"]),
         (PLAYS, {"Board": "GAME#h"}, ["ByScore: Board is not rendered from game_id"]),
         (PLAYS, {"user_id": "2"}, ["PK is not rendered from user_id"]),
     ],
@@ -137,11 +137,11 @@ def test_a_key_that_its_attributes_do_not_make_is_named(
 
 def test_an_item_that_is_not_in_an_index_is_named() -> None:
     """A list at the root would lack the item, and nothing would say so."""
-    assert problems(USER, {}, "StatePK") == ["ByState: the item is not in the index, it has no StatePK"]
+    assert problems(USER, {}, "StatePK") == ["ByState: the item is not in the index: it has no StatePK"]
     assert problems(USER, {}, "StatePK", "StateSK") == [
-        "ByState: the item is not in the index, it has no StatePK and no StateSK"
+        "ByState: the item is not in the index: it has no StatePK and no StateSK"
     ]
-    assert problems(PLAYS, {}, "Board") == ["ByScore: the item is not in the index, it has no Board"]
+    assert problems(PLAYS, {}, "Board") == ["ByScore: the item is not in the index: it has no Board"]
 
 
 def test_a_sparse_index_lacks_what_has_no_value() -> None:

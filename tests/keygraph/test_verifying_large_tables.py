@@ -11,7 +11,7 @@ import pytest
 
 from keygraph.dynamo.items import Item
 from keygraph.errors import Unavailable
-from keygraph.tables.findings import Example, Finding, Kind, Report
+from keygraph.tables.findings import Example, Finding, FindingKind, Report
 from keygraph.tables.verify import Verification
 from tests.keygraph.verified_net import Pages, friend, graph, told
 
@@ -62,10 +62,10 @@ async def test_an_interrupted_one_goes_on_and_reports_the_same(after: int) -> No
     first = Verification(graph.check(), store, segments=2)
     with pytest.raises(Unavailable):
         await first.run(lambda items: None)
-    kept = json.loads(json.dumps(first.kept()))
+    kept = json.loads(json.dumps(first.to_json()))
     store.fails_after = None
     second = Verification(graph.check(), store, segments=2)
-    second.take_up(kept)
+    second.resume(kept)
     assert second.report.total == first.report.total < whole.report.total
     await second.run(lambda items: None)
     assert second.report.items == whole.report.items
@@ -77,16 +77,16 @@ def test_what_was_not_kept_by_it_is_refused(kept: Any) -> None:
     """A file of something else would make a report of a part of the table look like that of all."""
     verification = Verification(graph.check(), Pages(graph.table, 1, 1), segments=1)
     with pytest.raises((KeyError, TypeError, ValueError)):
-        verification.take_up(kept)
-    assert verification.kept() == Verification(graph, Pages(graph.table, 1, 1), segments=1).kept()
+        verification.resume(kept)
+    assert verification.to_json() == Verification(graph, Pages(graph.table, 1, 1), segments=1).to_json()
 
 
 def test_keys_of_every_kind_are_kept() -> None:
     """A table whose keys are numbers or bytes could not be taken up again."""
     report = Report(5)
-    kind = Kind("dangling", "Friend", "friend leads to no User")
+    kind = FindingKind("dangling", "Friend", "friend points to a missing User")
     report.add({"Friend": 1, None: 2}, [Finding(kind, Example((Decimal("1.5"), "a"), (Decimal(2), "b")))])
-    again = Report.of_kept(json.loads(json.dumps(report.kept())), 5)
+    again = Report.from_json(json.loads(json.dumps(report.to_json())), 5)
     assert again.items == report.items
     assert again.found == report.found
     assert again.found[kind].examples == [Example((Decimal("1.5"), "a"), (Decimal(2), "b"))]

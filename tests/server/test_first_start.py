@@ -116,7 +116,7 @@ def test_what_killed_starts_have_left_is_removed(model: Model) -> None:
     ("line", "expected"),
     [
         ('{"pk": "shelf_1", "sk": "shelf_1"}', "library.jsonl:2: no declared type accepts this item"),
-        ('{"pk": ', "library.jsonl:2: it is no JSON"),
+        ('{"pk": ', "library.jsonl:2: it is not JSON"),
     ],
 )
 def test_a_sample_that_does_not_fit_is_named_with_its_line(model: Model, line: str, expected: str) -> None:

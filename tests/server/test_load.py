@@ -95,7 +95,7 @@ def test_the_format_can_be_insisted_on() -> None:
     lines = write_lines("users.jsonl", [user(1)])
     result = run("load", lines, "--store", FILE, "--format", "typed")
     assert result.exit_code == 1
-    assert "users.jsonl:1: it is no item in DynamoDB's typed form." in result.stderr
+    assert "users.jsonl:1: it is not an item in DynamoDB's typed form." in result.stderr
     assert run("load", lines, "--store", FILE, "--format", "plain").exit_code == 0
 
 
@@ -194,7 +194,7 @@ def test_refused_items_can_be_passed_over() -> None:
     assert without_times(result.stdout) == "Loaded 2 items in N s into EcommerceData, 5 refused.\n"
     refused = result.stderr.splitlines()
     assert [line.partition(" ")[0] for line in refused] == [f"users.jsonl:{n}:" for n in (2, 3, 4, 5, 6)]
-    assert refused[0] == "users.jsonl:2: it is no JSON: Expecting value at column 8."
+    assert refused[0] == "users.jsonl:2: it is not JSON: Expecting value at column 8."
     assert "its key fits none of the templates (User: USER#{user_id} / USER#{user_id}" in refused[1]
     assert "its key attribute PK is missing or not of type S" in refused[2]
     assert "The item is larger than 400 KB" in refused[3]

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     """Makes the next load end as by Ctrl-C when so many batches are in the table."""
 
-    async def interrupted(store: Any, given: Any, written: Any) -> None:
+    async def interrupted(store: Any, given: Any, written: Any, in_flight: int) -> None:
         marks = []
 
         def stop(mark: Any) -> None:
@@ -43,9 +43,27 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
             if len(marks) == batches:
                 raise KeyboardInterrupt
 
-        await write_batches(store, given, stop)
+        await write_batches(store, given, stop, in_flight)
 
-    monkeypatch.setattr("keygraph_server.commands.load.write_in_turns", interrupted)
+    monkeypatch.setattr("keygraph_server.commands.load.write_batches", interrupted)
+    monkeypatch.setattr("keygraph_server.commands.load._LOCAL_BATCHES", 1)
+
+
+def test_a_load_into_a_file_writes_large_batches_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load into a file would write its pages again for every few items."""
+    make_table(FILE)
+    lines = write_lines("users.jsonl", [user(number) for number in range(2000)])
+    sizes: list[int] = []
+
+    async def watched(store: Any, given: Any, written: Any, in_flight: int) -> None:
+        assert in_flight == 1
+        batches = list(given)
+        sizes.extend(len(items) for items, _ in batches)
+        await write_batches(store, batches, written, in_flight)
+
+    monkeypatch.setattr("keygraph_server.commands.load.write_batches", watched)
+    assert run("load", lines, "--store", FILE).exit_code == 0
+    assert sizes == [2000]
 
 
 def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def test_what_is_found_is_a_table_and_exit_code_3(address: str) -> None:
         "USER#Cid / PROFILE",
         "Ends whose node is missing",
         "type items what, and where",
-        "Friendship 2 friend leads to no User",
+        "Friendship 2 friend points to a missing User",
         "USER#Cid / FRIEND#Dan → USER#Dan / PROFILE",
         "USER#Cid / FRIEND#Eve → USER#Eve / PROFILE",
         "Edges whose mirror or counterpart is missing",
@@ -130,7 +130,7 @@ def test_json_for_a_program(address: str) -> None:
     assert found["problems"][2] == {
         "problem": "dangling",
         "type": "Friendship",
-        "what": "friend leads to no User",
+        "what": "friend points to a missing User",
         "count": 2,
         "examples": [
             {

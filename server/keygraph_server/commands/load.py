@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,7 +19,7 @@ from keygraph.dynamo.write_rules import WriteRules
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing
 from keygraph.graph import Graph
 from keygraph.keys.types import plain
-from keygraph.tables.bulk import BATCH_ITEMS, write_batches, write_in_turns
+from keygraph.tables.bulk import BATCH_ITEMS, IN_FLIGHT, write_batches
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
 from keygraph_server.commands.progress import Advance, counted, progress
@@ -34,13 +34,14 @@ SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 """Of the command: the options of a sample are not known before the sample is."""
 
 _BATCH_BYTES = 1_000_000
+_LOCAL_BATCHES = 40
+"""The embedded engine writes so many batches as one."""
 _SAVE_SECONDS = 1.0
 _DEADLINE = 60.0
 """The seconds that a batch may take at least: a load waits while DynamoDB makes room."""
 _INTERRUPTED = 130
 
 Batch: TypeAlias = tuple[list[Item], Reached]
-_Write: TypeAlias = Callable[[Store, Iterable[Batch], Callable[[Reached], None]], Awaitable[None]]
 
 
 class LoadFormat(Enum):
@@ -90,7 +91,11 @@ def load(
     source = _source(words or [], sample, lambda name, options: Sample(name, loaded, options))
     checkpoint = Checkpoint(settings.store_address, loaded.graph.table.name, source.name)
     reading = _Reading(
-        loaded.graph, source, None if format_ is LoadFormat.AUTO else format_.value, skip_refused
+        loaded.graph,
+        source,
+        None if format_ is LoadFormat.AUTO else format_.value,
+        skip_refused,
+        together=1 if settings.sqlite_file is None else _LOCAL_BATCHES,
     )
     started = time.monotonic()
     job = _Job(reading, checkpoint)
@@ -128,6 +133,8 @@ class _Reading:
     source: Source
     format: LineFormat | None
     skips_refused: bool
+    together: int = 1
+    """How many batches are read as one."""
     refused: int = 0
     interchange: Interchange = field(init=False)
     rules: WriteRules = field(init=False)
@@ -160,7 +167,7 @@ class _Reading:
                         continue
                     items.append(item)
                     size += len(entry.content)
-                    if len(items) >= BATCH_ITEMS or size >= _BATCH_BYTES:
+                    if len(items) >= BATCH_ITEMS * self.together or size >= _BATCH_BYTES * self.together:
                         yield batch()
                         items, size, done = [], 0, done + len(items)
             except CommandError:
@@ -255,8 +262,7 @@ class _Job:
             if resume:
                 await self._take_up(store)
             with progress("Loading", self._reading.source.total) as advance:
-                write = write_batches if settings.sqlite_file is None else write_in_turns
-                await self._write(write, store, advance)
+                await self._write(store, advance, IN_FLIGHT if settings.sqlite_file is None else 1)
 
     async def _take_up(self, store: Store) -> None:
         """Goes back to where the load was interrupted. Raises CommandError where the table lacks what was loaded."""
@@ -271,7 +277,7 @@ class _Job:
                 raise _changed("the table does not hold what was loaded before")
         self.before = self.reached = found
 
-    async def _write(self, write: _Write, store: Store, advance: Advance) -> None:
+    async def _write(self, store: Store, advance: Advance, in_flight: int) -> None:
         def written(reached: Reached) -> None:
             self.reached = reached
             advance(reached.items, self._reading.source.position)
@@ -280,7 +286,7 @@ class _Job:
 
         try:
             with closing(self._reading.batches(self.before)) as batches:
-                await write(store, batches, written)
+                await write_batches(store, batches, written, in_flight)
         except _CannotGoOn:
             raise
         except (CommandError, KeygraphError) as error:

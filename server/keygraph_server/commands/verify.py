@@ -18,7 +18,7 @@ from keygraph.dynamo.store import DescribeTable
 from keygraph.dynamo.table import Key, KeyValue, Table
 from keygraph.errors import KeygraphError, TableMissing
 from keygraph.graph import Graph
-from keygraph.tables.findings import Example, Findings, Kind, Problem, Report
+from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
 from keygraph.tables.verify import Verification
 from keygraph_server.commands.checkpoint import StateFile
 from keygraph_server.commands.drawing import grid, out
@@ -183,7 +183,7 @@ class _Job:
         try:
             if kept["what"] != self._what:
                 raise ValueError("of another verification")
-            verification.take_up(kept)
+            verification.resume(kept)
         except (KeyError, TypeError, ValueError):
             raise CommandError(
                 f"{self._file.path} is not of a verification of this table, with this model and these options",
@@ -196,7 +196,7 @@ class _Job:
         if not self._verified:
             return
         try:
-            self._file.save({"what": self._what, **verification.kept()})
+            self._file.save({"what": self._what, **verification.to_json()})
         except OSError:
             # Whoever may not write here can still verify, and begins anew after an interruption.
             self._is_kept = False
@@ -288,7 +288,7 @@ def _draw(graph: Graph, report: Report) -> None:
             console.print(grid(title, ("type", "items", "what, and where"), map(_row, found)))
 
 
-def _row(pair: tuple[Kind, Findings]) -> tuple[str, str, str]:
+def _row(pair: tuple[FindingKind, Findings]) -> tuple[str, str, str]:
     kind, found = pair
     lines = [kind.what]
     for key, other in found.examples:

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 
-from keygraph import ID, Graph, Index, Many, Table, edge, field, fields, many, node, record, stored
+from keygraph import ID, Graph, Index, Many, One, Table, edge, field, fields, many, node, record, stored
 
 by_date = Index("ByDate", "DatePK", "DateSK")
 
@@ -41,6 +41,7 @@ class Order(Timed):
     status: Status = stored(default=Status.OPEN)
 
     lines: Many[Line] = many(indx=None)
+    first_line: One[Line]
 
 
 @edge("{order}", "{shop}")
