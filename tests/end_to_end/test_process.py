@@ -189,7 +189,7 @@ def test_a_port_in_use_is_a_line(start: Start) -> None:
     assert second.text("stdout") == ""
     assert second.text("stderr") == (
         f"keygraph: port {port} on 127.0.0.1 is in use. "
-        f"End what listens there, or choose another: --port {int(port) + 1}.\n"
+        f"Stop the program that uses it, or choose another: --port {int(port) + 1}.\n"
     )
 
 

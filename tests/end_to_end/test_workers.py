@@ -166,7 +166,7 @@ def test_reload_with_workers_of_the_environment_is_a_line(start: Start) -> None:
     """Somebody would wonder why there is one process although the environment says two."""
     server = start("serve", "--port", "0", "--reload", KEYGRAPH_WORKERS="2")
     assert server.ended() == 2
-    assert "--reload is for one worker: leave KEYGRAPH_WORKERS away" in server.text("stderr")
+    assert "--reload works with one worker only: remove KEYGRAPH_WORKERS away" in server.text("stderr")
 
 
 def test_health_is_of_every_worker(start: Start) -> None:
