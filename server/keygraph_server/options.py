@@ -12,7 +12,7 @@ ModelOption = Annotated[
         "--model",
         metavar="MODULE:NAME",
         help="The model: the import string of a graph, a schema, or a function that returns one. "
-        "[default: KEYGRAPH_MODEL, or keygraph_examples.commerce:graph]",
+        "Default: KEYGRAPH_MODEL, or keygraph_examples.commerce:graph.",
         show_default=False,
     ),
 ]
@@ -23,7 +23,7 @@ StoreOption = Annotated[
         "--store",
         metavar="ADDRESS",
         help="The store that has the table: sqlite:PATH, aws, or http://HOST:PORT. "
-        "[default: KEYGRAPH_STORE, or a SQLite file under .keygraph]",
+        "Default: KEYGRAPH_STORE, or a SQLite file under .keygraph.",
         show_default=False,
     ),
 ]

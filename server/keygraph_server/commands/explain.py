@@ -53,8 +53,8 @@ def explain(
 ) -> None:
     """Show the plan of an operation: its steps, the DynamoDB request of each step, and the cost.
 
-    Nothing is read. With --run, the operation is also run: its actual cost is shown next to the estimate, and every
-    request on a time axis. Variables without a value are shown by name.
+    Nothing is read. With --run, the operation is also run: its actual cost is shown next to the
+    estimate, and every request on a time axis. Variables without a value are shown by name.
     """
     settings = read_settings(model=model, store=store)
     text, given = _text_of(query), _variables(variables)

@@ -53,7 +53,7 @@ def export(
     format_: Annotated[
         ExportFormat,
         typer.Option(
-            "--format", help="plain JSON, or typed: DynamoDB's JSON, which can represent every item."
+            "--format", help="plain: plain JSON. typed: DynamoDB's JSON, which can represent every item."
         ),
     ] = ExportFormat.PLAIN,
     model: ModelOption = None,

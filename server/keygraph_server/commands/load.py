@@ -70,7 +70,9 @@ def load(
     ] = None,
     format_: Annotated[
         LoadFormat,
-        typer.Option("--format", help="plain JSON, typed: DynamoDB's JSON, or auto: detected for each line."),
+        typer.Option(
+            "--format", help="plain: plain JSON. typed: DynamoDB's JSON. auto: detected for each line."
+        ),
     ] = LoadFormat.AUTO,
     skip_refused: Annotated[
         bool,

@@ -44,7 +44,7 @@ def serve(
     host: Annotated[
         str | None,
         typer.Option(
-            help="The address to listen on. [default: KEYGRAPH_HOST, or 127.0.0.1]", show_default=False
+            help="The address to listen on. Default: KEYGRAPH_HOST, or 127.0.0.1.", show_default=False
         ),
     ] = None,
     port: Annotated[
@@ -52,7 +52,7 @@ def serve(
         typer.Option(
             min=0,
             max=65535,
-            help="The port to listen on; 0 picks a free port. [default: KEYGRAPH_PORT, or 8000]",
+            help="The port to listen on; 0 picks a free port. Default: KEYGRAPH_PORT, or 8000.",
             show_default=False,
         ),
     ] = None,
@@ -63,7 +63,7 @@ def serve(
         int | None,
         typer.Option(
             min=1,
-            help="The number of server processes. [default: KEYGRAPH_WORKERS, or 1]",
+            help="The number of server processes. Default: KEYGRAPH_WORKERS, or 1.",
             show_default=False,
         ),
     ] = None,

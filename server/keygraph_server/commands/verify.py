@@ -63,7 +63,7 @@ def verify(
         int, typer.Option(min=0, max=1000, help="How many items to show for each problem.")
     ] = 5,
     format_: Annotated[
-        ReportFormat, typer.Option("--format", help="table for people, json for programs.")
+        ReportFormat, typer.Option("--format", help="table: for people. json: for programs.")
     ] = ReportFormat.TABLE,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the same verification after an interruption.")
@@ -72,7 +72,7 @@ def verify(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The file that stores the progress of an interrupted verification. [default: a file under .keygraph]",
+            help="The file that stores the progress of an interrupted verification. Default: a file under .keygraph.",
             show_default=False,
         ),
     ] = None,
@@ -81,8 +81,9 @@ def verify(
 ) -> None:
     """Read the whole table and report what does not match the model. Nothing is changed.
 
-    Reports items that match no type or do not match their type, keys that do not match the attributes of their item,
-    ends whose node is missing, and edges whose mirror or counterpart is missing or differs. Only keys are shown.
+    Reports items that match no type or do not match their type, keys that do not match the
+    attributes of their item, ends whose node is missing, and edges whose mirror or counterpart is
+    missing or differs. The report shows only the keys of items.
 
     Exits with 0 if it found nothing, 3 if it found problems, and 1 if the table could not be read.
     """
