@@ -98,7 +98,7 @@ def test_a_missing_table_is_one_line() -> None:
         "export", "shop.jsonl", "--model", "keygraph_examples.commerce", "--store", "sqlite:my shop.db"
     )
     message = (
-        "keygraph: there is no table EcommerceData: create it with "
+        "keygraph: there is no table EcommerceData. Create it with "
         "`keygraph table create --model keygraph_examples.commerce --store 'sqlite:my shop.db'`\n"
     )
     assert (result.exit_code, result.stderr) == (1, message)

@@ -251,8 +251,8 @@ def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
         drop_table(address)
     result = run("load", "--sample", "commerce", "--store", address)
     message = (
-        "keygraph: there is no table EcommerceData: "
-        f"create it with `keygraph table create --store {address}`\n"
+        "keygraph: there is no table EcommerceData. "
+        f"Create it with `keygraph table create --store {address}`\n"
     )
     assert (result.exit_code, result.stderr) == (1, message)
 

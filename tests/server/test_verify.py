@@ -169,7 +169,7 @@ def test_a_missing_table_and_one_with_other_keys_are_one_line() -> None:
     result = run("verify", *MODEL, "--store", FILE)
     assert (result.exit_code, result.stderr) == (
         1,
-        "keygraph: there is no table Users: create it with `keygraph table create`\n",
+        "keygraph: there is no table Users. Create it with `keygraph table create`\n",
     )
     make_table(FILE, table=Table("Users", partition_key="id", sort_key=("at", "N")))
     result = run("verify", *MODEL, "--store", FILE)

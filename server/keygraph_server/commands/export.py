@@ -88,7 +88,7 @@ async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: L
     async with open_configured_store(patient, graph.table) as store:
         if await store.send(DescribeTable()) is None:
             raise TableMissing(
-                f"there is no table {graph.table.name}: create it with `{create_command(settings)}`"
+                f"there is no table {graph.table.name}. Create it with `{create_command(settings)}`"
             )
         with progress("Exporting") as advance:
             async with aclosing(whole_table(store)) as items:

@@ -254,7 +254,7 @@ class _Job:
         async with open_configured_store(patient, table) as store:
             if await store.send(DescribeTable()) is None:
                 raise TableMissing(
-                    f"there is no table {table.name}: create it with `{create_command(settings)}`"
+                    f"there is no table {table.name}. Create it with `{create_command(settings)}`"
                 )
             if resume:
                 await self._take_up(store)

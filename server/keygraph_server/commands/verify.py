@@ -205,7 +205,7 @@ class _Job:
 
 def _refuse_other_keys(declared: Table, found: Table | None) -> None:
     if found is None:
-        raise TableMissing(f"there is no table {declared.name}: create it with `keygraph table create`")
+        raise TableMissing(f"there is no table {declared.name}. Create it with `keygraph table create`")
     if found.keys != declared.keys:
         shown = [
             " and ".join(f"{key.name} ({key.type})" for key in table.keys) for table in (found, declared)
