@@ -90,7 +90,7 @@ clean:  ## Remove what the other commands created, but not the data under .keygr
 # Without build isolation, so that the build also uses constraints.txt.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(BIN)/python -c '$(USABLE)' 2>/dev/null || { \
-		test -n "$(PYTHON)" || { echo "Keygraph needs Python 3.11 or newer with its venv module; none was found. To name one: make PYTHON=...." >&2; exit 1; }; \
+		test -n "$(PYTHON)" || { echo "Keygraph needs Python 3.11 or newer with its venv module; none was found. Name one with make PYTHON=..." >&2; exit 1; }; \
 		echo "Installing into $(VENV) ..."; \
 		$(PYTHON) -m venv --clear $(VENV); }
 	@$(PIP_INSTALL) setuptools
