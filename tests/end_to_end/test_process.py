@@ -47,7 +47,7 @@ def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None
 
     shown = server.text("stdout")
     assert shown.startswith(
-        "Made .keygraph/commerce.sqlite with the sample of keygraph_examples.commerce: 102 items.\n"
+        "Created .keygraph/commerce.sqlite with the sample of keygraph_examples.commerce: 102 items.\n"
         "Keygraph serves EcommerceData (keygraph_examples.commerce:graph) from sqlite:.keygraph/commerce.sqlite\n"
     )
     assert f"  playground  {address}/\n" in shown
