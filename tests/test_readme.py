@@ -77,7 +77,7 @@ async def test_the_model_is_served(
     interchange = Interchange(league.graph)
     await store.send(BatchWrite(tuple(interchange.read(json.dumps(item)) for item in items)))
     service = Service(build_schema(league.graph), store, secret=b"a secret")
-    [query] = re.findall(r"and answers `(team.*?)`\.", README, re.DOTALL)
+    [query] = re.findall(r"now answers `(team.*?)`\.", README, re.DOTALL)
 
     answer = await service.execute("{ " + query + " }")
 

@@ -1,1 +1,1 @@
-"""The process: settings, the application, the playground, the command line."""
+"""The server process: settings, application, playground, command line."""

@@ -1,4 +1,4 @@
-"""The application: its routes, its middleware, and what it holds while it runs."""
+"""The application: its routes, its middleware, and its state."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _log = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings, when_started: Callable[[], None] | None = None) -> Starlette:
-    """The application that serves the settings' model from their store.
+    """The application that serves the model from the store, both named by the settings.
 
-    While it runs, its `state` has the `store` and the GraphQL `service`; `when_started` is called when they are open.
-    Raises CommandError and ModelError where the settings cannot be served.
+    While it runs, its `state` has the `store` and the GraphQL `service`. `when_started` is called when they are open.
+    Raises CommandError or ModelError if the settings cannot be served.
     """
     model = load_model(settings.model)
     settings = with_secret(settings)
@@ -63,7 +63,7 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
 
 
 def app_from_environment() -> Starlette:
-    """The application by the environment's settings; the factory that a worker of uvicorn calls."""
+    """The application for the settings in the environment. Workers of uvicorn call this factory."""
     try:
         settings = read_settings()
         configure_logging(settings.log_level)
@@ -73,14 +73,14 @@ def app_from_environment() -> Starlette:
         if message is None:
             raise
         _log.error("%s", message)
-        # By this code uvicorn knows that starting the worker again would end alike.
+        # This code tells uvicorn that a restart of the worker would fail in the same way.
         sys.exit(STARTUP_FAILURE)
 
 
 def lifespan_of(
     model: Model, settings: Settings, when_started: Callable[[], None] | None
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
-    """Opens the store and the service when the process starts, and closes them when it ends."""
+    """Open the store and the service when the process starts, and close them when it ends."""
 
     @asynccontextmanager
     async def running(app: Starlette) -> AsyncIterator[None]:
@@ -95,12 +95,12 @@ def lifespan_of(
 
 
 async def answer_alive(request: Request) -> Response:
-    """Says that the process runs."""
+    """Answer that the process runs."""
     return PlainTextResponse("ok")
 
 
 async def answer_ready(request: Request) -> Response:
-    """Says whether the store answers and has the table; 503 with the reason where it does not."""
+    """Answer whether the store is reachable and has the table; 503 with the reason if not."""
     reason = await _hindrance(request.app.state.store)
     if reason is None:
         return JSONResponse({"ready": True})
@@ -108,7 +108,7 @@ async def answer_ready(request: Request) -> Response:
 
 
 async def _hindrance(store: Store) -> str | None:
-    """What keeps the store from being served; None where nothing does."""
+    """Why the store cannot be served; None if it can."""
     try:
         found = await store.send(DescribeTable())
     except StoreError as error:
@@ -120,7 +120,7 @@ async def _hindrance(store: Store) -> str | None:
 
 
 def schema_endpoint(model: Model) -> Callable[[Request], Awaitable[Response]]:
-    """Serves the schema as text."""
+    """An endpoint that serves the schema as text."""
     text = printed(model.schema)
 
     async def answer_schema(request: Request) -> Response:

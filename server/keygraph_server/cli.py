@@ -1,7 +1,7 @@
 """The command line: `keygraph` with its commands.
 
-An expected error is one line that says the mend, and exit code 1; a wrong option is exit code 2; 3 is that `verify`
-has found something.
+An expected error is one line that says how to fix it, with exit code 1. A wrong option is exit code 2. Exit code 3
+means that `verify` found problems.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from keygraph_server.commands.verify import verify
 from keygraph_server.errors import expected_message
 
 _UsageError: Any = typer.BadParameter.__base__
-"""The error of every misuse; typer shows only its special cases."""
+"""The base of all usage errors; typer exports only its subclasses."""
 
 
 class _OneLineErrors(TyperGroup):
-    """Runs a command and says an expected error, and a wrong option, in one line."""
+    """Runs a command and prints expected errors and usage errors as one line."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         if not options.get("standalone_mode", True):
@@ -38,16 +38,16 @@ class _OneLineErrors(TyperGroup):
             code = super().main(*args, **{**options, "standalone_mode": False})
         except _UsageError as error:
             if not error.message:
-                # A group without a command: what there is to choose from says more than a line.
+                # A group without a command: its help is more useful than one line.
                 error.show()
             else:
                 command = error.ctx.command_path if error.ctx else self.name
                 problem = error.format_message()
                 stop = "" if problem.endswith((".", "?")) else "."
-                typer.echo(f"keygraph: {problem}{stop} `{command} --help` says what there is.", err=True)
+                typer.echo(f"keygraph: {problem}{stop} Run `{command} --help` to see the options.", err=True)
             sys.exit(error.exit_code)
         except typer.Abort:
-            typer.echo("keygraph: ended.", err=True)
+            typer.echo("keygraph: aborted.", err=True)
             sys.exit(1)
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -63,10 +63,10 @@ class _OneLineErrors(TyperGroup):
 
 
 def build_app() -> typer.Typer:
-    """The commands, assembled."""
+    """The application with all commands."""
     app = typer.Typer(
         name="keygraph",
-        help="Serve a graph that lives in one DynamoDB table as GraphQL.",
+        help="Serve a graph stored in one DynamoDB table as GraphQL.",
         cls=_OneLineErrors,
         no_args_is_help=True,
         add_completion=False,

@@ -1,4 +1,4 @@
-"""Compression of answers: whether the client takes it, and doing it."""
+"""Compression of responses: whether the client accepts gzip, and the compression itself."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from keygraph_server.header_values import header_fields, parse_media_type, quality
 
 LEVEL = 1
-"""The fastest takes seven eighths of a JSON answer away, the best takes ten times as long for the half of the rest."""
+"""The fastest level removes seven eighths of a JSON response. The best halves the rest in ten times the time."""
 _THREAD_ABOVE = 1024 * 1024
-"""More bytes are compressed in a thread: it would take milliseconds in which nothing else is answered."""
+"""Larger bodies are compressed in a thread, because the event loop would be blocked for milliseconds."""
 
 
 @lru_cache(maxsize=256)
 def takes_gzip(accept_encoding: bytes) -> bool:
-    """Whether a client takes gzip, by its Accept-Encoding, and likes it no less than nothing (RFC 9110, 12.5.3)."""
+    """Whether an Accept-Encoding accepts gzip and does not prefer no compression (RFC 9110, 12.5.3)."""
     weights: dict[str, float] = {}
     for part in accept_encoding.decode("latin-1").split(","):
         name, parameters = parse_media_type(part)
@@ -42,13 +42,13 @@ def _gzip(body: bytes) -> bytes:
 
 
 class CompressedFiles:
-    """ASGI middleware that compresses what an endpoint sends, piece by piece, where the client takes that.
+    """ASGI middleware that compresses responses piece by piece, for clients that accept gzip.
 
-    Starlette's own middleware compresses also for who refuses gzip (`gzip;q=0`).
+    Starlette's own middleware also compresses for clients that refuse gzip (`gzip;q=0`).
     """
 
     def __init__(self, app: ASGIApp, above: int) -> None:
-        """Answers of fewer bytes than `above` stay as they are; 0 is all of them."""
+        """Responses of fewer bytes than `above` are not compressed; with 0, none is."""
         self.app = app
         self._above = above
 
@@ -58,5 +58,5 @@ class CompressedFiles:
         elif takes_gzip(header_fields(scope).get(b"accept-encoding", b"")):
             await GZipResponder(self.app, self._above, LEVEL)(scope, receive, send)
         else:
-            # It says `Vary: Accept-Encoding` of what it would have compressed.
+            # Adds `Vary: Accept-Encoding` to responses that it would have compressed.
             await IdentityResponder(self.app, self._above)(scope, receive, send)

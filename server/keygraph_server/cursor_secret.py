@@ -1,4 +1,4 @@
-"""The secret that cursors are signed with: given, kept beside the SQLite file, or made for one start."""
+"""The secret that signs cursors: given, kept next to the SQLite file, or made for one run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _BYTES = 32
 
 
 def with_secret(settings: Settings) -> Settings:
-    """The settings, with a secret in any case.
+    """The settings, with a secret.
 
-    Where none is given it is kept beside the SQLite file (`<file>.secret`), and made there by the first process that
-    needs it. With another store it is a random one, and a line of the log says what that means. Raises SettingsError
-    where the file cannot be used.
+    If the settings have none, it is read from a file next to the SQLite file (`<file>.secret`), which the first process
+    that needs it creates. With another store it is random, and a warning is logged. Raises SettingsError if the file
+    cannot be used.
     """
     if settings.secret is not None:
         return settings
@@ -32,29 +32,29 @@ def with_secret(settings: Settings) -> Settings:
     else:
         secret = secrets.token_hex(_BYTES)
         _log.warning(
-            "KEYGRAPH_SECRET is not set: cursors will not survive a restart, and other processes will refuse them"
+            "KEYGRAPH_SECRET is not set: cursors become invalid at a restart, and other processes refuse them"
         )
     return settings.model_copy(update={"secret": SecretStr(secret)})
 
 
 def kept_secret(file: Path) -> str:
-    """The secret in the file, which is made where there is none. Raises SettingsError where that fails."""
+    """The secret in the file, which is created if it does not exist. Raises SettingsError if that fails."""
     try:
         if not file.exists():
             _make(file)
         secret = file.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
-        problem = f"the secret cannot be kept in {file}: {reason}"
-        raise SettingsError(problem, "Set KEYGRAPH_SECRET, or make the file readable") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
+        problem = f"the secret cannot be stored in {file}: {reason}"
+        raise SettingsError(problem, "Set KEYGRAPH_SECRET, or fix the permissions of the file") from None
     if not secret:
-        raise SettingsError(f"{file} is empty", "Delete it, and a new secret is made")
+        raise SettingsError(f"{file} is empty", "Delete it, and Keygraph creates a new secret")
     return secret
 
 
 def _make(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    # Of mode 0600 from the start, and complete before it has its name, so that several workers agree on one.
+    # Created with mode 0600, and linked to its name only when complete, so that all workers agree on one secret.
     descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as made:

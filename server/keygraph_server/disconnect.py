@@ -1,4 +1,4 @@
-"""Clients that go before their answer is there, so that what they asked for need not be read."""
+"""Clients that disconnect before their answer is ready: their operation is cancelled."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from starlette.types import Receive
 _T = TypeVar("_T")
 
 _UNWATCHED_SECONDS = 0.02
-"""Operations that take no longer are not watched: to watch costs as much as a small operation does."""
+"""Shorter operations are not watched, since watching costs as much as a small operation."""
 
 
 async def unless_gone(receive: Receive, answering: Awaitable[_T]) -> _T | None:
-    """The answer; None, and the work is cancelled, where the client goes before there is one."""
+    """The answer; None if the client disconnects first, and then the work is cancelled."""
     task: asyncio.Task[Any] | None = asyncio.current_task()
     if task is None:
         return await answering
@@ -23,7 +23,7 @@ async def unless_gone(receive: Receive, answering: Awaitable[_T]) -> _T | None:
     try:
         return await answering
     except asyncio.CancelledError:
-        # A server that stops cancels as well, and then the task has to end.
+        # A server that stops also cancels, and then the task must end.
         if departure.has_happened and task.uncancel() == 0:
             return None
         raise
@@ -32,7 +32,7 @@ async def unless_gone(receive: Receive, answering: Awaitable[_T]) -> _T | None:
 
 
 class _Departure:
-    """Cancels a task when its client goes."""
+    """Cancels a task when its client disconnects."""
 
     def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
         self.has_happened = False
@@ -51,7 +51,7 @@ class _Departure:
         self._task.cancel()
 
     def forget(self) -> None:
-        """The task has what it was for."""
+        """Stop watching: the task is done."""
         self._begins.cancel()
         if self._watching is not None:
             self._watching.cancel()

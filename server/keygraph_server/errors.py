@@ -1,8 +1,8 @@
-"""Errors that whoever runs a command can mend, and the one line that says how.
+"""Errors that the user of a command can fix, and the one line that says how.
 
-CommandError            a problem and its mend
-├── SettingsError       a setting that cannot be used
-└── ModelNotLoadedError      an import string that leads to no model
+CommandError                a problem and its fix
+├── SettingsError           a setting that cannot be used
+└── ModelNotLoadedError     an import string that does not lead to a model
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from keygraph import KeygraphError, ModelError
 
 
 class CommandError(Exception):
-    """Something that whoever runs the command can mend: the problem and the mend, as one line."""
+    """Something that the user can fix: one line with the problem and the fix."""
 
-    def __init__(self, problem: str, mend: str) -> None:
-        """`problem` and `mend` are sentences, with or without their full stop."""
+    def __init__(self, problem: str, fix: str) -> None:
+        """`problem` and `fix` are sentences, with or without their period."""
         self.problem = problem
-        self.mend = mend
-        super().__init__(f"{_sentence(problem)} {_sentence(mend)}")
+        self.fix = fix
+        super().__init__(f"{_sentence(problem)} {_sentence(fix)}")
 
 
 def _sentence(text: str) -> str:
@@ -29,13 +29,13 @@ class SettingsError(CommandError):
 
 
 class ModelNotLoadedError(CommandError):
-    """An import string that leads to no model."""
+    """An import string that does not lead to a model."""
 
 
 def expected_message(error: Exception) -> str | None:
-    """What to tell whoever ran the command; None for an error that nobody expected.
+    """The message for the user; None for an unexpected error.
 
-    One line, except that a model with mistakes lists each of them.
+    It is one line, except that the mistakes of a model are listed one per line.
     """
     if isinstance(error, CommandError | KeygraphError | ModelError):
         return str(error)

@@ -1,4 +1,4 @@
-"""The first start without a store: a SQLite file of the model's own, with the sample that stands beside the model."""
+"""The first start without a store: creates a SQLite file for the model and loads the model's sample."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _ABANDONED_SECONDS = 3600
 
 
 def make_sample_file(model: Model, file: Path) -> int | None:
-    """Makes the SQLite file with the model's table and sample. Returns how many items it has.
+    """Create the SQLite file with the model's table and sample. Returns the number of items.
 
-    None where the file is there already, which is then left as it is. The file gets its name when it is whole, so
-    that a start that was interrupted leaves none behind, and of several starts at once one makes it. Raises
-    CommandError where the sample does not fit the model, or the file cannot be made.
+    Returns None if the file already exists, and does not change it. The file gets its name only when it is complete, so
+    an interrupted start leaves no file behind, and of several concurrent starts only one creates it. Raises
+    CommandError if the sample does not match the model, or the file cannot be created.
     """
     if file.exists():
         return None
@@ -41,19 +41,19 @@ def make_sample_file(model: Model, file: Path) -> int | None:
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=file.parent) as scratch:
             made = Path(scratch) / file.name
             count = asyncio.run(_fill(model, made))
-            # A link, unlike a rename, never replaces the file that another start has made meanwhile.
+            # Unlike a rename, a link never replaces a file that another start has created meanwhile.
             with suppress(FileExistsError):
                 os.link(made, file)
                 return count
             return None
     except (OSError, StoreError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        mend = "Start in a folder that can be written, or name a store: --store sqlite:PATH"
-        raise CommandError(f"{file} cannot be made: {reason}", mend) from None
+        fix = "Start in a writable folder, or name a store: --store sqlite:PATH"
+        raise CommandError(f"{file} cannot be created: {reason}", fix) from None
 
 
 async def _fill(model: Model, file: Path) -> int:
-    """Creates the table in a new file and loads the sample."""
+    """Create the table in a new file and load the sample."""
     files = [str(found) for found in model.sample_files]
     count = 0
     async with open_sqlite(file, model.graph.table) as store:
@@ -71,7 +71,7 @@ async def _fill(model: Model, file: Path) -> int:
 
 
 def _batches(graph: Graph, lines: Lines) -> Iterator[tuple[list[Item], int]]:
-    """The sample's items with how many they are so far. Raises CommandError at one that is none of the model's."""
+    """Batches of the sample's items, each with the count so far. Raises CommandError at an item that matches no type."""
     interchange = Interchange(graph)
     items: list[Item] = []
     count = 0
@@ -81,10 +81,10 @@ def _batches(graph: Graph, lines: Lines) -> Iterator[tuple[list[Item], int]]:
         try:
             item = interchange.read(entry.content)
             if graph.recognise(item) is None:
-                raise ValueError(f"no declared type accepts this item: {graph.why_refused(item)}")
+                raise ValueError(f"this item matches no declared type: {graph.why_refused(item)}")
         except (ValueError, BadUserInput) as error:
             problem = f"{entry.where}: {str(error).removesuffix('.')}"
-            raise CommandError(problem, "Mend the sample, or move it away") from None
+            raise CommandError(problem, "Fix the sample, or move it away") from None
         items.append(item)
         count += 1
         if len(items) == BATCH_ITEMS:
@@ -95,7 +95,7 @@ def _batches(graph: Graph, lines: Lines) -> Iterator[tuple[list[Item], int]]:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Removes what starts that were killed have left; a start that is under way is younger."""
+    """Remove the folders that killed starts have left. Those of running starts are younger."""
     for scratch in folder.glob(f"{_SCRATCH}*"):
         if time.time() - scratch.stat().st_mtime > _ABANDONED_SECONDS:
             shutil.rmtree(scratch, ignore_errors=True)

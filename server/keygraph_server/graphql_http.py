@@ -1,6 +1,6 @@
-"""GraphQL over HTTP: what a request must be, and how an answer is sent.
+"""GraphQL over HTTP: reads and checks requests, and sends answers.
 
-The rules are those of the GraphQL over HTTP specification (https://graphql.github.io/graphql-over-http/draft/).
+Follows the GraphQL over HTTP specification (https://graphql.github.io/graphql-over-http/draft/).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _T = TypeVar("_T")
 JSON = "application/json"
 GRAPHQL_RESPONSE = "application/graphql-response+json"
 COST_HEADER = "x-keygraph-cost"
-"""By this header, as `true`, a client asks what its operation costs."""
+"""A client that sends this header as `true` gets `extensions.cost`."""
 _COST_FIELD = COST_HEADER.encode()
 _LONG_INTEGER = re.compile(rb"[0-9]{19}")
-"""What an integer of more than 64 bits has at least."""
+"""An integer of more than 64 bits has at least this many digits."""
 _OFFERED = (GRAPHQL_RESPONSE, JSON)
-"""What answers are written as, the preferred one first."""
+"""The media types of answers, the preferred one first."""
 
 _CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in _OFFERED}
-# A cache between client and server must not give one form of an answer to who asked for another.
+# A cache must not give one form of an answer to a client that asked for another.
 _VARY = (b"vary", b"accept, accept-encoding")
 _HEADERS_KEPT = 256
-"""Clients write the same few values in these headers with every request."""
+"""Clients send the same few values of these headers with every request."""
 
 
 class Executes(Protocol):
-    """What answers a GraphQL request."""
+    """Executes a GraphQL request."""
 
     async def execute(
         self,
@@ -49,7 +49,7 @@ class Executes(Protocol):
         *,
         with_cost: bool,
     ) -> dict[str, Any]:
-        """The GraphQL response; one without `data` is a request error. `with_cost` asks for `extensions.cost`."""
+        """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class GraphQLRequest:
 
 
 class RequestRefusedError(Exception):
-    """A request that is no GraphQL request: the HTTP status and what is wrong."""
+    """A request that is not a valid GraphQL request, with the HTTP status and the reason."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -70,19 +70,19 @@ class RequestRefusedError(Exception):
 
 
 class GraphQLEndpoint:
-    """The endpoint: an ASGI application that asks the `state.service` of the one it stands in.
+    """The endpoint: an ASGI application that passes operations to the `state.service` of the main application.
 
-    It reads and writes ASGI's own messages, since requests and responses as objects cost more than all the rest here.
+    It reads and writes plain ASGI messages, because request and response objects cost more than everything else here.
     """
 
     def __init__(self, max_body_bytes: int, compress_above: int = 0) -> None:
-        """Answers of more than `compress_above` bytes are compressed where the client takes that; 0 is none."""
+        """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is."""
         self._max_body_bytes = max_body_bytes
         self._compress_above = compress_above
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = header_fields(scope)
-        # An answer that nobody accepts is JSON.
+        # If the client accepts no offered type, the error is sent as JSON.
         media_type = JSON
         try:
             media_type = negotiated(headers.get(b"accept", b""))
@@ -117,17 +117,17 @@ class GraphQLEndpoint:
 
 
 def check_headers(headers: HeaderFields) -> None:
-    """Raises RequestRefusedError unless the body is said to be JSON in UTF-8."""
+    """Raises RequestRefusedError unless the headers declare a JSON body in UTF-8."""
     problem = _problem_of_type(headers.get(b"content-type", b""))
     if problem is not None:
         raise RequestRefusedError(415, problem)
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise RequestRefusedError(415, "a request with a Content-Encoding is not understood")
+        raise RequestRefusedError(415, "requests with a Content-Encoding are not supported")
 
 
 @lru_cache(maxsize=_HEADERS_KEPT)
 def _problem_of_type(content_type: bytes) -> str | None:
-    """What is wrong with the type of a body; None where nothing is."""
+    """What is wrong with a Content-Type; None if it is valid."""
     media_type, parameters = parse_media_type(content_type.decode("latin-1"))
     if media_type != JSON:
         return f"the Content-Type of a request must be {JSON}"
@@ -137,11 +137,11 @@ def _problem_of_type(content_type: bytes) -> str | None:
 
 
 async def read_body(headers: HeaderFields, receive: Receive, limit: int) -> bytes:
-    """The body. Raises RequestRefusedError as soon as it is known to have more bytes than the limit.
+    """The body. Raises RequestRefusedError as soon as it exceeds the limit, in bytes.
 
-    Raises ClientDisconnect where the client goes before its end.
+    Raises ClientDisconnect if the client disconnects before the end of the body.
     """
-    too_large = f"the body of a request may have at most {limit} bytes"
+    too_large = f"the body of a request is limited to {limit} bytes"
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > limit:
         raise RequestRefusedError(413, too_large)
@@ -161,18 +161,18 @@ async def read_body(headers: HeaderFields, receive: Receive, limit: int) -> byte
 
 
 def parse_request(body: bytes) -> GraphQLRequest:
-    """The request in the body. Raises RequestRefusedError where there is none."""
+    """The request in the body. Raises RequestRefusedError if the body is not a request."""
     try:
         content = _read_json(body)
     except (ValueError, RecursionError):
-        raise RequestRefusedError(400, "the body is no JSON") from None
+        raise RequestRefusedError(400, "the body is not valid JSON") from None
     if isinstance(content, list):
         raise RequestRefusedError(400, "batches are not supported: send one request at a time")
     if not isinstance(content, dict):
         raise RequestRefusedError(400, "the body must be a JSON object")
     query = content.get("query")
     if not isinstance(query, str):
-        raise RequestRefusedError(400, "query must be a string with a GraphQL document")
+        raise RequestRefusedError(400, "query must be a string that contains a GraphQL document")
     variables = _optional(content, "variables", dict, "an object")
     operation_name = _optional(content, "operationName", str, "a string")
     _optional(content, "extensions", dict, "an object")
@@ -181,21 +181,21 @@ def parse_request(body: bytes) -> GraphQLRequest:
 
 def _read_json(body: bytes) -> Any:
     content = orjson.loads(body)
-    # orjson reads an integer of more than 64 bits as a float, which would be another number.
+    # orjson reads an integer of more than 64 bits as a float, which is a different number.
     return json.loads(body) if _LONG_INTEGER.search(body) else content
 
 
 def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> _T | None:
     value = content.get(name)
     if value is not None and not isinstance(value, kind):
-        raise RequestRefusedError(400, f"{name} must be {what}, or null")
+        raise RequestRefusedError(400, f"{name} must be {what} or null")
     return value
 
 
 def negotiated(accept: bytes) -> str:
-    """The media type of the answer, by the request's Accept header.
+    """The media type of the answer for an Accept header.
 
-    Raises RequestRefusedError where the client accepts none that there is.
+    Raises RequestRefusedError if the client accepts none of the offered types.
     """
     found = _best(accept)
     if found is None:
@@ -208,13 +208,13 @@ def _best(accept: bytes) -> str | None:
     ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",") if part.strip()]
     if not ranges:
         return _OFFERED[0]
-    # The greatest weight wins; of equal ones the first that is offered, which is what `max` takes.
+    # The highest weight wins. Between equal weights `max` takes the first, which is preferred.
     best = max(_OFFERED, key=lambda offered: _weight(offered, ranges))
     return best if _weight(best, ranges) > 0 else None
 
 
 def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:
-    """The weight that a client gives a media type: that of the most specific range (RFC 9110, 12.5.1)."""
+    """The weight of a media type: that of the most specific range that matches (RFC 9110, 12.5.1)."""
     for wanted in (offered, f"{offered.partition('/')[0]}/*", "*/*"):
         weights = [quality(parameters) for name, parameters in ranges if name == wanted]
         if weights:
@@ -225,8 +225,8 @@ def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:
 def status_of(response: dict[str, Any], media_type: str) -> int:
     """The HTTP status of a GraphQL response.
 
-    A request error is 400, except that as `application/json` every well-formed request is answered 200, since a
-    client of that media type takes any other status for an intermediary's.
+    A request error is 400, but 200 as `application/json`: clients of that media type assume that any other status
+    comes from an intermediary.
     """
     if "data" in response:
         return 200
@@ -241,5 +241,5 @@ def written(response: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(response)
     except orjson.JSONEncodeError:
-        # orjson refuses integers of more than 64 bits, of which a table can hold longer ones.
+        # orjson refuses integers of more than 64 bits, which a table can contain.
         return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""The header fields of a request, and values that have parameters and weights."""
+"""The header fields of a request, and the parameters and weights of their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HeaderFields: TypeAlias = Mapping[bytes, bytes]
 
 
 def header_fields(scope: Scope) -> HeaderFields:
-    """The header fields of a request by their names in lower case; those of one name as one (RFC 9110, 5.3)."""
+    """The header fields of a request by lower-case name. Fields of one name are joined (RFC 9110, 5.3)."""
     found: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         found[name] = found[name] + b", " + value if name in found else value
@@ -29,7 +29,7 @@ def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
 
 
 def quality(parameters: dict[str, str]) -> float:
-    """The weight among the parameters (RFC 9110, 12.4.2): 1 where there is none, 0 where it is no number."""
+    """The weight among the parameters (RFC 9110, 12.4.2): 1 if there is none, 0 if it is not a number."""
     try:
         return float(parameters.get("q", "1"))
     except ValueError:

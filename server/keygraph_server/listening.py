@@ -9,20 +9,20 @@ from keygraph_server.errors import CommandError
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; whoever connects before the server runs waits for it.
+    """A listening socket. Clients that connect before the server runs wait for it.
 
-    Port 0 is any free one. Raises CommandError where the address cannot be had.
+    Port 0 picks a free port. Raises CommandError if the address cannot be used.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (socket.gaierror, UnicodeError):
-        problem = f"{host} is no address of this machine"
+        problem = f"{host} is not an address of this machine"
         raise CommandError(problem, "Choose another: --host 127.0.0.1") from None
     listening = socket.socket(family, kind, protocol)
     try:
-        # A port whose last connections are still closing is free (TIME_WAIT); one that is listened on is not.
+        # Allows a port whose old connections are still closing (TIME_WAIT), but not one that is in use.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(2048)
@@ -34,7 +34,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(listening: socket.socket, host: str) -> str:
-    """The URL under which the socket is reached from this machine."""
+    """The URL of the socket, as seen from this machine."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
     port: int = listening.getsockname()[1]
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
@@ -42,10 +42,12 @@ def address_of(listening: socket.socket, host: str) -> str:
 
 def _refused(error: OSError, host: str, port: int) -> CommandError:
     if error.errno == errno.EADDRINUSE:
-        mend = f"End what listens there, or choose another: --port {port + 1 if port < 65535 else 8000}"
-        return CommandError(f"port {port} on {host} is in use", mend)
+        fix = f"Stop the program that uses it, or choose another: --port {port + 1 if port < 65535 else 8000}"
+        return CommandError(f"port {port} on {host} is in use", fix)
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return CommandError(f"port {port} may not be used", "Choose one above 1023: --port 8000")
+        return CommandError(f"port {port} needs more permissions", "Choose one above 1023: --port 8000")
     if error.errno == errno.EADDRNOTAVAIL:
-        return CommandError(f"{host} is no address of this machine", "Choose another: --host 127.0.0.1")
-    return CommandError(f"{host}:{port} cannot be listened on: {error.strerror}", "Choose another --port")
+        return CommandError(f"{host} is not an address of this machine", "Choose another: --host 127.0.0.1")
+    return CommandError(
+        f"the server cannot listen on {host}:{port}: {error.strerror}", "Choose another --port"
+    )

@@ -1,4 +1,4 @@
-"""Logging: to standard error, one line a record, configured here and nowhere else."""
+"""Logging: to standard error, one line per record, configured only here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OWN = ("keygraph", "keygraph_resolvers", "keygraph_server")
 
 
 class OneLine(logging.Formatter):
-    """Writes a record, with its traceback if it has one, as one line."""
+    """Formats a record and its traceback as one line."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -21,11 +21,11 @@ class OneLine(logging.Formatter):
 
 
 def configure_logging(level: LogLevel) -> None:
-    """Logs what the server says from this level on, what libraries say from a warning on, and requests on `debug`."""
+    """Log the server's records from this level up, warnings of libraries, and with `debug` every request."""
     own = level.value.upper()
     others = "ERROR" if level is LogLevel.ERROR else "WARNING"
     loggers = {name: {"level": own} for name in _OWN}
-    # uvicorn's warnings are errors in requests and its information is every start and stop.
+    # uvicorn warns of errors in requests, and informs about every start and stop.
     loggers["uvicorn"] = {"level": own if level is LogLevel.DEBUG else others}
     logging.config.dictConfig(
         {

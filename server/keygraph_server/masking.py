@@ -1,4 +1,4 @@
-"""Unexpected errors: logged with an id, and answered with that id and nothing else."""
+"""Unexpected errors: logged with an id. The client gets only that id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keygraph_resolvers.errors import internal_error
 
 
 class MaskUnexpectedErrors:
-    """ASGI middleware that answers 500, with a GraphQL error as its body, where an endpoint has failed."""
+    """ASGI middleware that answers 500 with a GraphQL error if an endpoint fails."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -29,7 +29,7 @@ class MaskUnexpectedErrors:
         try:
             await self.app(scope, receive, sending)
         except Exception as error:
-            # Half of an answer cannot be taken back: the connection is broken off instead.
+            # A partly sent answer cannot be taken back, so the connection is closed.
             if is_started:
                 raise
             body = orjson.dumps({"errors": [internal_error(error)]})

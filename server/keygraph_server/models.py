@@ -1,8 +1,8 @@
-"""Models by their import strings, and the files that stand beside them.
+"""Loads models by import string, and finds the files that belong to them.
 
-A model is `module:attribute`, or `module` alone for its `graph`. Beside `shop.py` stand, by convention,
-`shop.graphql` (queries to try), `shop.jsonl` and `shop.*.jsonl` (its sample), and in the module a function `sample`
-may make a sample of any size.
+A model is `module:attribute`; `module` alone means its `graph`. By convention, `shop.graphql` next to `shop.py` has
+queries to try, `shop.jsonl` and `shop.*.jsonl` have its sample, and a function `sample` in the module can make a sample
+of any size.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _LIBRARIES = (
     *(Path(spec.origin).parent for spec in _PACKAGES if spec and spec.origin),
     Path(importlib.__file__).parents[1],
 )
-"""Where code stands that is nobody's model."""
+"""The folders of code that is not part of a user's model."""
 _WANTED = "Name a Graph, a schema made by build_schema, or a function without arguments that returns one"
 
 
 @dataclass(frozen=True)
 class Model:
-    """What is served: the graph of a module, and what stands beside it."""
+    """A model to serve: a graph, its module, and the files next to the module."""
 
     name: str
     """Its import string."""
     module: ModuleType
     graph: Graph
     own_schema: GraphSchema | None = None
-    """The schema, where the import string leads to one and not to a graph."""
+    """The schema, if the import string leads to one instead of a graph."""
 
     @cached_property
     def schema(self) -> GraphSchema:
-        """The GraphQL schema, derived from the graph where the model brings none."""
+        """The GraphQL schema, built from the graph unless the model has its own."""
         if self.own_schema is not None:
             return self.own_schema
         from keygraph_resolvers import build_schema
@@ -57,36 +57,36 @@ class Model:
 
     @property
     def sample_files(self) -> list[Path]:
-        """`<module>.jsonl` and `<module>.*.jsonl`, in this order; empty where there is none."""
+        """`<module>.jsonl` and `<module>.*.jsonl` in this order; empty if there are none."""
         folder, name = self._place
         files = [folder / f"{name}.jsonl", *sorted(folder.glob(f"{name}.*.jsonl"))]
         return [file for file in files if file.is_file()]
 
     @property
     def queries(self) -> str | None:
-        """What `<module>.graphql` says; None where there is no such file."""
+        """The content of `<module>.graphql`; None if there is no such file."""
         folder, name = self._place
         file = folder / f"{name}.graphql"
         return file.read_text("utf-8") if file.is_file() else None
 
     @property
     def sample(self) -> Callable[..., Iterable[dict[str, Any]]] | None:
-        """The function `sample` of the module; None where it has none."""
+        """The function `sample` of the module; None if it has none."""
         found = getattr(self.module, "sample", None)
         return found if callable(found) else None
 
     @property
     def _place(self) -> tuple[Path, str]:
         file = Path(self.module.__file__ or self.module.__name__)
-        # A package's files stand inside it and have its name.
+        # The files of a package are inside it and have its name.
         return file.parent, self.module.__name__.rpartition(".")[2]
 
 
 def load_model(name: str) -> Model:
-    """The model with that import string, checked.
+    """The model with this import string, checked.
 
-    The working directory is looked through first. Raises ModelNotLoadedError where the string leads to no model, and
-    ModelError with every mistake of the graph.
+    The working directory is searched first. Raises ModelNotLoadedError if the string does not lead to a model, and
+    ModelError with every mistake in the graph.
     """
     # Imported here, since what needs no model, such as `--help`, starts without GraphQL's libraries.
     from keygraph_resolvers import GraphSchema, check
@@ -94,7 +94,7 @@ def load_model(name: str) -> Model:
     module_name, _, attribute = name.partition(":")
     attribute = attribute or _DEFAULT_ATTRIBUTE
     if not all(part.isidentifier() for part in [*module_name.split("."), attribute]):
-        raise ModelNotLoadedError(f"{name!r} is no import string", "Write --model module:name")
+        raise ModelNotLoadedError(f"{name!r} is not an import string", "Write --model module:name")
     module = _import(module_name)
     try:
         found = getattr(module, attribute)
@@ -113,7 +113,7 @@ def load_model(name: str) -> Model:
 
 
 def _import(name: str) -> ModuleType:
-    # The entry of a started script is the script's own folder, so the working directory is put before it.
+    # The first entry of a script's path is the script's folder, so the working directory goes before it.
     here = str(Path.cwd())
     if sys.path[:1] != [here]:
         sys.path.insert(0, here)
@@ -147,7 +147,7 @@ def _call(function: Callable[[], object], name: str) -> object:
 
 
 def _broken(name: str, error: Exception) -> ModelNotLoadedError:
-    """What went wrong in somebody's module, and on which of its lines."""
+    """An error in a user's module, with its file and line."""
     if isinstance(error, SyntaxError) and error.filename:
         file, line, reason = error.filename, error.lineno, error.msg
     else:
@@ -156,11 +156,11 @@ def _broken(name: str, error: Exception) -> ModelNotLoadedError:
         last = (own or list(frames))[-1]
         file, line, reason = last.filename, last.lineno, " ".join(str(error).split())
     what = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-    return ModelNotLoadedError(f"{name} cannot be loaded: {file}:{line}: {what}", "Mend that line")
+    return ModelNotLoadedError(f"{name} cannot be loaded: {file}:{line}: {what}", "Fix that line")
 
 
 def _is_library(file: str) -> bool:
-    """Whether the file is none of somebody's model: this server's, Python's, an installed package's."""
+    """Whether a file is not part of a user's model but of this server, Python or an installed package."""
     if file.startswith("<") or "site-packages" in file:
         return True
     return any(Path(file).is_relative_to(folder) for folder in _LIBRARIES)
@@ -170,7 +170,7 @@ def _choices(module: ModuleType) -> str:
     graphs = [name for name, value in vars(module).items() if isinstance(value, Graph)]
     if graphs:
         return "Write " + " or ".join(f"--model {module.__name__}:{name}" for name in graphs)
-    return "Give it one: graph = Graph(Table(…), …)"
+    return "Add one: graph = Graph(Table(…), …)"
 
 
 def _kind(value: object) -> str:

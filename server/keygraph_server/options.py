@@ -1,4 +1,4 @@
-"""The options that every command takes. One that is not given is None, and the settings say it."""
+"""The options of every command. An option that is not given is None, and its setting is used."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="MODULE:NAME",
-        help="What is served: an import string of a graph, a schema, or a function that returns one. "
-        "[default: KEYGRAPH_MODEL, or keygraph_examples.commerce:graph]",
+        help="The model: the import string of a graph, a schema, or a function that returns one. "
+        "Default: KEYGRAPH_MODEL, or keygraph_examples.commerce:graph.",
         show_default=False,
     ),
 ]
@@ -22,8 +22,8 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="ADDRESS",
-        help="Where the table is: sqlite:PATH, aws, or http://HOST:PORT. "
-        "[default: KEYGRAPH_STORE, or a SQLite file under .keygraph]",
+        help="The store that has the table: sqlite:PATH, aws, or http://HOST:PORT. "
+        "Default: KEYGRAPH_STORE, or a SQLite file under .keygraph.",
         show_default=False,
     ),
 ]

@@ -1,4 +1,4 @@
-"""The process that serves: what it runs on, and what it does once when it has started."""
+"""A server process: its event loop, its garbage collection, and its setup at the start."""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ COLLECTED_AFTER = (50_000, 10, 10)
 
 
 def begin_serving() -> None:
-    """What a process that serves does once, when it has opened all that it holds while it runs."""
+    """Set up a server process after it has opened everything that it keeps while it runs."""
     _end_with_parent()
     tune_collection()
     _log.info("Process %d serves on %s", os.getpid(), " and ".join(runs_on()))
 
 
 def runs_on() -> tuple[str, str]:
-    """The event loop that runs, and what parses HTTP: uvicorn takes uvloop and httptools where they are installed."""
+    """The names of the event loop and the HTTP parser. uvicorn uses uvloop and httptools if they are installed."""
     loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
     parser = "httptools" if AutoHTTPProtocol.__name__ == "HttpToolsProtocol" else "h11"
     return loop, parser
 
 
 def tune_collection() -> None:
-    """Keeps the garbage collector from what stays, which is all that there is now, and lets it run more rarely.
+    """Exclude all current objects from garbage collection, and collect less often.
 
-    An operation makes thousands of objects and drops them at its end; Python's own thresholds have the collector look
-    through those that are still in use several times an operation, and through the models, the schema and the AWS SDK
-    again and again.
+    An operation creates thousands of objects and drops them at its end. With Python's default thresholds the collector
+    scans them several times per operation, and scans the model, the schema and the AWS SDK again and again.
     """
     gc.collect()
     gc.freeze()
@@ -44,7 +43,7 @@ def tune_collection() -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends a worker whose parent was killed, as if it had been terminated: else it would keep the port."""
+    """Terminate a worker when its parent is killed. Otherwise it would keep the port."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -52,11 +51,11 @@ def _end_with_parent() -> None:
 
     def end() -> None:
         loop.remove_reader(sentinel)
-        _log.warning("The process that started this one is gone: ending")
+        _log.warning("The parent process is gone: stopping")
         signal.raise_signal(signal.SIGTERM)
 
     try:
         loop.add_reader(sentinel, end)
     except NotImplementedError:
-        # Windows' loop has no readers; there, whoever starts a process ends it.
+        # The event loop on Windows has no readers. There, a worker outlives its parent.
         return

@@ -1,4 +1,4 @@
-"""Queries to try: those that stand beside the model, or ones that are made from its schema."""
+"""Queries to try: from the file next to the model, or made from its schema."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from keygraph_server.models import Model
 
 _SHOWN = 3
 _MACHINERY = frozenset({"node", "nodes"})
-"""The fields at the root that every Relay schema has: they want ids, which nobody knows by heart."""
+"""Root fields of every Relay schema. They need global ids, which nobody knows by heart."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryToTry:
-    """A named query: what it begins with and what is said of it."""
+    """A named query, with its first field and its description."""
 
     name: str
     first_field: str
     """Its first field with its arguments."""
     description: str
-    """The comment above it; empty where there is none."""
+    """The comment above it; empty if there is none."""
 
 
 def document_to_try(model: Model) -> str:
@@ -44,7 +44,7 @@ def document_to_try(model: Model) -> str:
 
 
 def queries_to_try(document: str) -> list[QueryToTry]:
-    """The first three named queries of a document; empty for one that is no GraphQL."""
+    """The first three named queries of a document; empty if it is not valid GraphQL."""
     try:
         definitions = parse(document).definitions
     except GraphQLError:
@@ -61,13 +61,13 @@ def queries_to_try(document: str) -> list[QueryToTry]:
 
 
 def _head(field: FieldNode) -> str:
-    """A field with its arguments, without what it selects, on one line."""
+    """A field with its arguments on one line, without its selection."""
     arguments = ", ".join(" ".join(print_ast(argument).split()) for argument in field.arguments or ())
     return f"{field.name.value}({arguments})" if arguments else field.name.value
 
 
 def _comment_above(document: str, start: int) -> str:
-    """The last comment before a position, if nothing stands between them."""
+    """The comment directly before a position."""
     lines = document[:start].rstrip().splitlines()
     comment: list[str] = []
     while lines and lines[-1].lstrip().startswith("#"):
@@ -76,12 +76,12 @@ def _comment_above(document: str, start: int) -> str:
 
 
 def made_document(model: Model) -> str:
-    """Three queries made from the schema: lists that need nothing, before fields that need a key."""
+    """Three queries made from the schema: first lists without required arguments, then fields that need a key."""
     schema = build_schema(model.schema.as_str())
     if schema.query_type is None:
         return ""
     fields = {name: field for name, field in schema.query_type.fields.items() if name not in _MACHINERY}
-    # Python's sort is stable: fields stay in the schema's order where they need as much.
+    # The sort is stable: fields with the same number of required arguments stay in the schema's order.
     easiest = sorted(fields.items(), key=lambda entry: len(_required(entry[1])))
     return "\n".join(_query(name, field) for name, field in easiest[:_SHOWN])
 
@@ -102,7 +102,7 @@ def _required(field: GraphQLField) -> list[str]:
 
 
 def _selection(type_: GraphQLOutputType) -> str:
-    """What to select of a type: the nodes of a connection, else the first fields that are plain values."""
+    """The selection for a type: the nodes of a connection, or the first scalar fields."""
     named = get_named_type(type_)
     if is_leaf_type(named):
         return ""

@@ -1,4 +1,4 @@
-"""The schema as text: what is printed, served, and compared with the file that keeps it."""
+"""The schema as text, to print, to serve, and to compare with a saved copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def printed(schema: Printable) -> str:
 
 
 def difference(schema: Printable, file: Path) -> str:
-    """What would have to change in the file to be the schema, as a unified diff; empty where nothing would."""
+    """A unified diff from the file to the schema; empty if they are equal."""
     kept = file.read_text("utf-8")
     lines = difflib.unified_diff(
         kept.splitlines(keepends=True),

@@ -1,4 +1,4 @@
-"""The service that answers operations, as the settings say."""
+"""The service that answers operations, configured by the settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keygraph_server.settings import Settings
 
 
 def configured_service(settings: Settings, schema: GraphSchema, store: Store) -> Service:
-    """A service of the schema over the store."""
+    """A service for the schema and the store."""
     secret = settings.secret.get_secret_value() if settings.secret else ""
     return Service(
         schema,

@@ -1,4 +1,4 @@
-"""The settings: what a process is told by `KEYGRAPH_…` in its environment, and by options of a command."""
+"""The settings: from `KEYGRAPH_…` variables in the environment and from command options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATA_FOLDER = ".keygraph"
 
 
 class LogLevel(Enum):
-    """How much is logged; each level includes those after it."""
+    """How much is logged. Each level includes those after it."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -26,94 +26,114 @@ class LogLevel(Enum):
 
 
 class Settings(BaseSettings):
-    """Everything that can be set. A command's option goes before the environment."""
+    """All settings. A command option overrides the environment."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     model: str = Field(
         default="keygraph_examples.commerce:graph",
-        description="What is served, as an import string: `module:name` of a graph, of a schema made by "
-        "`build_schema`, or of a function that returns either; `module` alone means its `graph`.",
+        description="The model to serve, as an import string: `module:name` of a graph, of a schema from "
+        "`build_schema`, or of a function that returns one of them. `module` alone means its `graph`.",
     )
     store: str | None = Field(
         default=None,
-        description="Where the table is: `sqlite:PATH`, `aws`, or `http://HOST:PORT` of what speaks DynamoDB's "
-        f"API. Unset: a SQLite file of the model's own under `{DATA_FOLDER}`.",
+        description="The store that has the table: `sqlite:PATH`, `aws`, or `http://HOST:PORT` of a server with "
+        f"DynamoDB's API. If unset, a SQLite file named after the model under `{DATA_FOLDER}`.",
     )
-    host: str = Field(default="127.0.0.1", description="The address that the server listens on.")
+    host: str = Field(
+        default="127.0.0.1",
+        description="The address to listen on.",
+    )
     port: int = Field(
-        default=8000, ge=0, le=65535, description="The port that the server listens on; 0 is any free one."
+        default=8000,
+        ge=0,
+        le=65535,
+        description="The port to listen on; 0 picks a free port.",
     )
     workers: int = Field(
         default=1,
         ge=1,
-        description="How many processes serve: as many as there are cores that nothing else needs. Each has a memory, "
-        "connections to DynamoDB and a limit of requests under way of its own.",
+        description="The number of server processes. Use one for each free core. Each process has its own memory, "
+        "connections to DynamoDB and limit of concurrent requests.",
     )
     keep_alive: int = Field(
         default=75,
         ge=1,
-        description="The seconds after which a connection without a request is closed. It has to be more than what a load "
-        "balancer in front says (60 on AWS, 600 on Google Cloud), which else sends requests into connections that are "
-        "being closed, and answers 502.",
+        description="How long an idle connection stays open, in seconds. It must be longer than the idle timeout of "
+        "a load balancer in front (60 on AWS, 600 on Google Cloud). Otherwise the load balancer sends "
+        "requests into closing connections and answers 502.",
     )
     secret: SecretStr | None = Field(
         default=None,
         min_length=1,
-        description="What cursors are signed with; the same for all processes that serve one table. Unset: made "
-        "and kept beside the SQLite file; with another store made anew at every start.",
+        description="The secret that signs cursors. All processes that serve one table need the same one. If unset, "
+        "it is created and kept next to the SQLite file; with another store, each start creates a new "
+        "one.",
     )
-    max_page_size: int = Field(default=100, ge=1, description="The most that `first` and `last` may ask for.")
+    max_page_size: int = Field(
+        default=100,
+        ge=1,
+        description="The largest value of `first` and `last`.",
+    )
     read_budget: int = Field(
-        default=10_000, ge=1, description="How many items one list may look at to fill a page."
+        default=10_000,
+        ge=1,
+        description="How many items one list may look at to fill a page.",
     )
     count_pages: int = Field(
         default=20,
         ge=1,
-        description="How many pages of 1 MB (128 read units each) one `totalCount` may read; beyond them it is null "
-        "and the answer's `extensions.warnings` says so. One page of each shard is always read.",
+        description="How many pages of 1 MB (128 read units each) one `totalCount` may read. Beyond that it is null, "
+        "and `extensions.warnings` of the answer says so. At least one page of each shard is read.",
     )
     cost_limit: float = Field(
         default=10_000.0,
         ge=0,
-        description="How many read units one operation may cost, by its estimate and while it runs; 0 is any number. "
-        "10,000 are 80 MB of eventually consistent reads.",
+        description="How many read units one operation may cost, by its estimate and while it runs; 0 means no "
+        "limit. 10,000 read units are 80 MB of eventually consistent reads.",
     )
     depth_limit: int = Field(
         default=50,
         ge=0,
-        description="How many fields of one operation may stand one inside the other; 0 is any number.",
+        description="How deeply the fields of an operation may be nested; 0 means no limit.",
     )
     concurrency: int = Field(
         default=256,
         ge=1,
-        description="How many requests to DynamoDB each process has under way at once; and how many lists one operation reads at once, on any store.",
+        description="How many requests to DynamoDB each process sends at once, and how many lists one operation "
+        "reads at once on any store.",
     )
     deadline: float = Field(
-        default=10.0, gt=0, description="The seconds that one request to DynamoDB may take with its retries."
+        default=10.0,
+        gt=0,
+        description="The time limit of a request to DynamoDB including its retries, in seconds.",
     )
     transport: TransportName = Field(
         default=TransportName.DIRECT,
-        description="What carries requests for data to DynamoDB: `direct`, a client of Keygraph's own that takes a "
-        "fraction of the processor time, or `aioboto3`, which is also what is used, and said in the log, where AWS's "
-        "settings ask for what `direct` does not know (a proxy, a FIPS endpoint).",
+        description="The HTTP client for data requests to DynamoDB: `direct` is Keygraph's own client, which uses a "
+        "fraction of the processor time; `aioboto3` is the AWS SDK. If the AWS settings need something "
+        "that `direct` does not support (a proxy, a FIPS endpoint), Keygraph uses `aioboto3` and logs "
+        "it.",
     )
     max_body_bytes: int = Field(
-        default=1_000_000, ge=1, description="The largest body of an HTTP request, in bytes."
+        default=1_000_000,
+        ge=1,
+        description="The largest body of an HTTP request, in bytes.",
     )
     compress_above: int = Field(
         default=1_400,
         ge=0,
-        description="Answers of more bytes are compressed with gzip where the client takes that; 0 compresses none. Up to "
-        "1,400 bytes an answer is one packet either way.",
+        description="Answers above this size, in bytes, are compressed if the client accepts gzip; 0 turns "
+        "compression off. Up to 1,400 bytes, an answer fits into one packet either way.",
     )
     log_level: LogLevel = Field(
-        default=LogLevel.INFO, description="`debug` (every request too), `info`, `warning` or `error`."
+        default=LogLevel.INFO,
+        description="`debug` (also logs every request), `info`, `warning` or `error`.",
     )
 
     @property
     def store_address(self) -> str:
-        """The address of the store, also where none is set."""
+        """The address of the store, or the default if none is set."""
         if self.store is not None:
             return self.store
         name = self.model.partition(":")[0].rpartition(".")[2]
@@ -121,17 +141,17 @@ class Settings(BaseSettings):
 
     @property
     def shown_store(self) -> str:
-        """The address of the store as people may see it."""
+        """The address of the store without its password, to show to people."""
         return shown_address(self.store_address)
 
     @property
     def sqlite_file(self) -> Path | None:
-        """The file of the store; None where it is no SQLite file."""
+        """The file of the store; None if it is not a SQLite file."""
         scheme, _, path = self.store_address.partition(":")
         return Path(path) if scheme == "sqlite" and path else None
 
     def environment(self) -> dict[str, str]:
-        """The environment variables from which another process reads these settings."""
+        """These settings as environment variables, for another process."""
         found: dict[str, str] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
@@ -152,18 +172,17 @@ def environment_name(setting: str) -> str:
 
 
 def read_settings(**given: object) -> Settings:
-    """The settings: those given that are not None, then the environment's, then the defaults.
+    """The settings: first the given ones that are not None, then the environment, then the defaults.
 
-    Raises SettingsError, which names the first that cannot be used and says whether an option or the environment
-    gave it.
+    Raises SettingsError, which names the first invalid setting and whether it came from an option or the environment.
     """
     options = {name: value for name, value in given.items() if value is not None}
     try:
-        return Settings(**options)  # type: ignore[arg-type]  # pydantic itself says what cannot be used
+        return Settings(**options)  # type: ignore[arg-type]  # pydantic checks the values
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = str(first["loc"][0]).lower()
         source = f"--{name.replace('_', '-')}" if name in options else environment_name(name)
         reason = str(first["msg"])
         problem = f"{source} cannot be used: {reason[:1].lower()}{reason[1:]}"
-        raise SettingsError(problem, "docs/settings.md says what each setting takes") from None
+        raise SettingsError(problem, "See docs/settings.md for valid values") from None

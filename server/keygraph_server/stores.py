@@ -1,4 +1,4 @@
-"""Opening the store that the settings name, and comparing its table with the declared one."""
+"""Opens the store that the settings name, and compares its table with the declared one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from keygraph_server.settings import Settings
 
 
 def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncContextManager[Store]:
-    """The store that the settings name, to be entered and left with `async with`.
+    """The store that the settings name, as an async context manager.
 
-    Raises CommandError for an address of no known form.
+    Raises CommandError for an address of an unknown form.
     """
     try:
         return open_store(
@@ -27,13 +27,13 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
             transport=settings.transport,
         )
     except ValueError as error:
-        raise CommandError(str(error), "Write it as --store, or as KEYGRAPH_STORE") from None
+        raise CommandError(str(error), "Set it with --store or KEYGRAPH_STORE") from None
 
 
 async def live_table(settings: Settings, table: Table) -> Table | None:
-    """The table of that name as the store has it, None where there is none; a SQLite file is not made by looking.
+    """The table of this name as it is in the store; None if there is none. Does not create a SQLite file.
 
-    Raises a StoreError where the store does not answer.
+    Raises StoreError if the store does not answer.
     """
     file = settings.sqlite_file
     if file is not None and not file.exists():
@@ -43,7 +43,7 @@ async def live_table(settings: Settings, table: Table) -> Table | None:
 
 
 def create_command(settings: Settings) -> str:
-    """The command that creates the table, with the model and the store that were given."""
+    """The command that creates the table, with the given model and store."""
     given = {"model": settings.model, "store": settings.shown_store}
     words = [
         f" --{name} {shlex.quote(value)}"
@@ -54,15 +54,17 @@ def create_command(settings: Settings) -> str:
 
 
 async def comparison(settings: Settings, declared: Table) -> str:
-    """In what the store's table differs from the declared one, in words for people."""
+    """The differences between the table in the store and the declared one, as text for people."""
     address = settings.shown_store
     try:
         live = await live_table(settings, declared)
     except StoreError as error:
-        return f"{address} does not answer ({error}), so nothing is compared."
+        return f"{address} does not answer ({error}), so the tables were not compared."
     if live is None:
-        return f"In {address} there is no table {declared.name}: create it with `{create_command(settings)}`."
+        return f"There is no table {declared.name} in {address}. Create it with `{create_command(settings)}`."
     differing = table_differences(declared, live)
     if not differing:
-        return f"The table in {address} is as declared."
-    return "\n".join((f"The table in {address} differs:", *(f"  - {each}" for each in differing)))
+        return f"The table in {address} matches the model."
+    return "\n".join(
+        (f"The table in {address} differs from the model:", *(f"  - {each}" for each in differing))
+    )

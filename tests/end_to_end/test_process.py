@@ -47,7 +47,7 @@ def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None
 
     shown = server.text("stdout")
     assert shown.startswith(
-        "Made .keygraph/commerce.sqlite with the sample of keygraph_examples.commerce: 102 items.\n"
+        "Created .keygraph/commerce.sqlite with the sample of keygraph_examples.commerce: 102 items.\n"
         "Keygraph serves EcommerceData (keygraph_examples.commerce:graph) from sqlite:.keygraph/commerce.sqlite\n"
     )
     assert f"  playground  {address}/\n" in shown
@@ -189,7 +189,7 @@ def test_a_port_in_use_is_a_line(start: Start) -> None:
     assert second.text("stdout") == ""
     assert second.text("stderr") == (
         f"keygraph: port {port} on 127.0.0.1 is in use. "
-        f"End what listens there, or choose another: --port {int(port) + 1}.\n"
+        f"Stop the program that uses it, or choose another: --port {int(port) + 1}.\n"
     )
 
 

@@ -58,7 +58,7 @@ def test_the_first_start_makes_its_file_once(start: Start, tmp_path: Path) -> No
     assert first != second
     assert server.process.pid not in (first, second)
     assert server.stop() == 0
-    assert server.text("stdout").count("Made .keygraph/commerce.sqlite") == 1
+    assert server.text("stdout").count("Created .keygraph/commerce.sqlite") == 1
     assert server.warnings() == []
     assert sorted(file.name for file in (tmp_path / ".keygraph").iterdir()) == [
         "commerce.sqlite",
@@ -137,7 +137,7 @@ def test_workers_end_with_the_process_that_started_them(start: Start) -> None:
     found = workers(server, 2)
     server.process.kill()
     wait_until_gone(*found)
-    assert "The process that started this one is gone: ending" in "".join(server.warnings())
+    assert "The parent process is gone: stopping" in "".join(server.warnings())
 
 
 def test_a_worker_that_cannot_start_ends_the_server(start: Start, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_reload_with_workers_of_the_environment_is_a_line(start: Start) -> None:
     """Somebody would wonder why there is one process although the environment says two."""
     server = start("serve", "--port", "0", "--reload", KEYGRAPH_WORKERS="2")
     assert server.ended() == 2
-    assert "--reload is for one worker: leave KEYGRAPH_WORKERS away" in server.text("stderr")
+    assert "--reload works with one worker only: remove KEYGRAPH_WORKERS" in server.text("stderr")
 
 
 def test_health_is_of_every_worker(start: Start) -> None:

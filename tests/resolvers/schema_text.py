@@ -10,23 +10,23 @@ from tests.resolvers.everything import everything
 SDL = build_schema(everything).as_str()
 
 PAGING = '''
-    """How many from the beginning; 20 unless said."""
+    """The number of edges from the start; 20 by default."""
     first: Int
 
-    """Only what follows the edge with this cursor."""
+    """Only edges after this cursor."""
     after: String
 
-    """How many from the end."""
+    """The number of edges from the end."""
     last: Int
 
-    """Only what precedes this cursor's edge: none if `after` is behind."""
+    """Only edges before this cursor; none if `after` comes later."""
     before: String
 
-    """Along the sort key or against it."""
+    """The direction along the sort key."""
     direction: SortDirection = ASC'''
 TO = '''
 
-    """Only the edges to the nodes with these ids."""
+    """Only edges to the nodes with these ids."""
     to: [ID!]'''
 
 

@@ -113,7 +113,7 @@ def test_lists_of_edges() -> None:
   nodes: [Author!]!
   pageInfo: PageInfo!
 
-  """How many edges there are; null, with a warning, if it costs too much."""
+  """The number of edges; null with a warning if counting costs too much."""
   totalCount: Int
 }'''
     )
@@ -202,7 +202,7 @@ type Query {
   """The Shade with this key."""
   shade(name: ID!): Shade
 
-  """Books, in the order of published, then title."""
+  """Books, sorted by published, then title."""
   booksByGenre(
     genre: Genre!
 PAGING
@@ -211,19 +211,19 @@ PAGING
     where: BookWhere
   ): BookConnection!
 
-  """Books, in the order of published."""
+  """Books, sorted by published."""
   books(PAGING
     published: DateTimeRange
     where: BookWhere
   ): BookConnection!
 
-  """Notes, in the order of day."""
+  """Notes, sorted by day."""
   diary(PAGING
     day: DateRange
     where: NoteWhere
   ): NoteConnection!
 
-  """Covers, in the order of shadeId."""
+  """Covers, sorted by shadeId."""
   covers(PAGING
     shadeId: IDRange
     where: CoverWhere

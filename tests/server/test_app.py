@@ -260,7 +260,7 @@ class TestSecret:
         assert isinstance(first, SecretStr)
         assert first != second
         assert len(caplog.records) == 2
-        assert "KEYGRAPH_SECRET is not set: cursors will not survive a restart" in caplog.text
+        assert "KEYGRAPH_SECRET is not set: cursors become invalid at a restart" in caplog.text
 
     def test_one_that_is_given_is_used(self, settings: Settings, folder: Path) -> None:
         """Servers behind one load balancer would refuse each other's cursors."""

@@ -71,7 +71,7 @@ class TestErrors:
         assert result.exit_code == 1
         assert result.stderr == (
             "keygraph: KEYGRAPH_LOG_LEVEL cannot be used: input should be 'debug', 'info', 'warning' or 'error'. "
-            "docs/settings.md says what each setting takes.\n"
+            "See docs/settings.md for valid values.\n"
         )
 
     @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ class TestErrors:
             (["serve", "--port", "http"], "Invalid value for '--port'"),
             (["serve", "--port", "65536"], "Invalid value for '--port'"),
             (["serve", "--workers", "0"], "Invalid value for '--workers'"),
-            (["serve", "--reload", "--workers", "2"], "--reload is for one worker"),
+            (["serve", "--reload", "--workers", "2"], "--reload works with one worker only"),
             (["sreve"], "No such command 'sreve'"),
         ],
     )
@@ -137,7 +137,7 @@ class TestSchema:
         assert "\n-  name: String\n+  title: String!\n" in result.stdout
         assert result.stderr == (
             f"keygraph: {file} is not the schema of the model. "
-            f"If the change is meant, keep it with `keygraph schema > {file}`.\n"
+            f"If the change is intended, save it with `keygraph schema > {file}`.\n"
         )
 
     def test_a_file_that_is_not_there_is_named(self, library: Path) -> None:
@@ -170,7 +170,7 @@ class TestServe:
         result = run("serve", "--model", "library", "--store", "sqlite:library.sqlite", "--port", "0")
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == (
-            "keygraph: the table Library in sqlite:library.sqlite is not as declared: "
+            "keygraph: the table Library in sqlite:library.sqlite does not match the model: "
             "its keys are pk (S) and sk (N), declared are pk (S) and sk (S); "
             "the keys of its index by_kind are kind (S) and isbn (S), declared are kind (S) and title (S); "
             "its index by_kind projects keys alone (KEYS_ONLY), declared is ALL. "
@@ -193,7 +193,7 @@ class TestServe:
         result = run("serve", "--model", "library", "--host", "192.0.2.1", "--port", "0")
         assert result.exit_code == 1
         assert result.stderr == (
-            "keygraph: 192.0.2.1 is no address of this machine. Choose another: --host 127.0.0.1.\n"
+            "keygraph: 192.0.2.1 is not an address of this machine. Choose another: --host 127.0.0.1.\n"
         )
 
     def test_a_store_of_no_known_form(self) -> None:
@@ -202,7 +202,7 @@ class TestServe:
         assert result.exit_code == 1
         assert result.stderr == (
             "keygraph: 'redis:x' is not a store: use sqlite:PATH, aws, or http://HOST:PORT. "
-            "Write it as --store, or as KEYGRAPH_STORE.\n"
+            "Set it with --store or KEYGRAPH_STORE.\n"
         )
 
     def test_a_store_that_is_not_running(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,12 +80,12 @@ graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_ki
 @pytest.mark.parametrize(
     ("keys", "indexes", "expected"),
     [
-        (("pk", "sk"), [BY_KIND, BY_PRICE], ["The table in {} is as declared."]),
+        (("pk", "sk"), [BY_KIND, BY_PRICE], ["The table in {} matches the model."]),
         (
             ("pk", ("sk", "N")),
             [BY_PRICE],
             [
-                "The table in {} differs:",
+                "The table in {} differs from the model:",
                 "  - its keys are pk (S) and sk (N), declared are pk (S) and sk (S)",
                 "  - it lacks the index by_kind",
             ],
@@ -94,7 +94,7 @@ graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_ki
             ("pk", "sk"),
             [Index("by_kind", "kind", "price", projection=["title"]), Index("by_price", "pk", "price")],
             [
-                "The table in {} differs:",
+                "The table in {} differs from the model:",
                 "  - the keys of its index by_kind are kind (S) and price (S), declared are kind (S) and title (S)",
                 "  - its index by_kind projects title, declared is ALL",
                 "  - its index by_price is global, declared is a local one",
@@ -120,7 +120,7 @@ def test_a_store_without_the_table_is_not_made() -> None:
     """Looking at a model would leave an empty file behind, or say nothing of the missing table."""
     words = ("--model", "keygraph_examples.social", "--store", "sqlite:none.db")
     assert shown_lines(run("describe", *words).stdout)[-1] == (
-        f"In sqlite:none.db there is no table Users: create it with `keygraph table create {' '.join(words)}`."
+        f"There is no table Users in sqlite:none.db. Create it with `keygraph table create {' '.join(words)}`."
     )
     assert not Path("none.db").exists()
     told = shown_lines(run("describe", "--store", "http://127.0.0.1:9").stdout)[-1]

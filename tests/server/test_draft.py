@@ -27,7 +27,7 @@ def test_what_is_printed_is_a_model_that_is_served(address: str) -> None:
     assert '@record("{book}", "LOAN#{loan_date}")\nclass BookLoan:\n' in result.stdout
     Path("drafted_library.py").write_text(result.stdout, "utf-8")
     words = ("--model", "drafted_library", "--store", address)
-    assert f"The table in {address} is as declared." in run("describe", *words).stdout
+    assert f"The table in {address} matches the model." in run("describe", *words).stdout
     assert "loans(" in run("schema", *words).stdout
 
 
@@ -44,7 +44,8 @@ def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
     result = run("draft", "Libary", "--store", address)
     assert (result.exit_code, result.stdout) == (1, "")
     assert (
-        result.stderr == f"keygraph: there is no table Libary in {address}. Name another one, or --store.\n"
+        result.stderr
+        == f"keygraph: there is no table Libary in {address}. Name another table, or another store: --store ADDRESS.\n"
     )
     if engine == "sqlite":
         assert not Path("table.db").exists()

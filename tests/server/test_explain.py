@@ -39,7 +39,7 @@ def test_the_plan_of_an_operation() -> None:
         "          attributes: GSI1PK, GSI1SK, PK, SK, Type, total",
         "          page: at most 2 items",
         "",
-        "No value was given for $user: name it with --variables.",
+        "No value was given for $user. Pass it with --variables.",
     ]
     rows = [line.split() for line in lines]
     assert ["user.orders", "1", "≤", "1", "1", "≤", "1", "2", "0.5"] in rows
@@ -92,11 +92,11 @@ def test_the_query_from_elsewhere() -> None:
         (["{ nonsense }"], "Cannot query field 'nonsense' on type 'Query'."),
         (["{"], "Syntax Error: Expected Name, found <EOF>."),
         ([ORDERS, "--operation", "None"], "the document has no operation called 'None'"),
-        ([ORDERS, "--variables", "{"], "--variables is no JSON: "),
-        ([ORDERS, "--variables", "[]"], "--variables is no JSON object. "),
+        ([ORDERS, "--variables", "{"], "--variables is not JSON: "),
+        ([ORDERS, "--variables", "[]"], "--variables is not a JSON object. "),
         ([ORDERS, "--variables", '{"user": {}}'], "Variable '$user' has invalid value: "),
         (["@none.graphql"], "none.graphql cannot be read: No such file or directory. "),
-        ([ORDERS, "--run"], "to run it needs a value for $user. Give it with --variables."),
+        ([ORDERS, "--run"], "the operation needs a value for $user. Pass it with --variables."),
         (["{ users { nodes { name } } }", "--run"], "there is no table EcommerceData in sqlite:"),
     ],
 )
@@ -146,5 +146,5 @@ def test_what_graphql_core_answers_is_said(store: str) -> None:
     assert (ran["elsewhere"], ran["errors"]) == (["t", "__schema"], [])
     alone = run("explain", "{ now }", "--model", "shop_with_time:schema").stdout
     assert "now: answered by graphql-core's own execution [no bound]" in alone
-    assert "Nothing of the table." not in alone
-    assert "Nothing of the table." in run("explain", "{ __typename }").stdout
+    assert "Nothing from the table." not in alone
+    assert "Nothing from the table." in run("explain", "{ __typename }").stdout

@@ -70,8 +70,8 @@ def test_a_failed_export_leaves_the_old_file() -> None:
     result = run("export", "shop.jsonl", "--store", FILE)
     assert (result.exit_code, result.stderr) == (
         1,
-        "keygraph: the item with PK USER#1, SK USER#1 cannot be said: roles is a set, which the model does not "
-        "declare: a plain line would read it back as a list. Give --format typed.\n",
+        "keygraph: the item with PK USER#1, SK USER#1 cannot be written as plain JSON: roles is a set, which the model does not "
+        "say: from a plain line it would come back as a list. Use --format typed.\n",
     )
     assert Path("shop.jsonl").read_text("utf-8") == "the old one"
     assert sorted(path.name for path in Path().iterdir() if "jsonl" in path.name) == ["shop.jsonl"]
@@ -98,7 +98,7 @@ def test_a_missing_table_is_one_line() -> None:
         "export", "shop.jsonl", "--model", "keygraph_examples.commerce", "--store", "sqlite:my shop.db"
     )
     message = (
-        "keygraph: there is no table EcommerceData: create it with "
+        "keygraph: there is no table EcommerceData. Create it with "
         "`keygraph table create --model keygraph_examples.commerce --store 'sqlite:my shop.db'`\n"
     )
     assert (result.exit_code, result.stderr) == (1, message)

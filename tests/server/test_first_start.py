@@ -115,7 +115,7 @@ def test_what_killed_starts_have_left_is_removed(model: Model) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('{"pk": "shelf_1", "sk": "shelf_1"}', "library.jsonl:2: no declared type accepts this item"),
+        ('{"pk": "shelf_1", "sk": "shelf_1"}', "library.jsonl:2: this item matches no declared type"),
         ('{"pk": ', "library.jsonl:2: it is not JSON"),
     ],
 )
@@ -133,4 +133,4 @@ def test_a_folder_that_cannot_be_made(model: Model) -> None:
     FILE.parent.write_text("a file stands here")
     with pytest.raises(CommandError) as caught:
         make_sample_file(model, FILE)
-    assert caught.value.problem == f"{FILE} cannot be made: File exists"
+    assert caught.value.problem == f"{FILE} cannot be created: File exists"

@@ -134,14 +134,14 @@ def test_the_sample_of_ones_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["commerce", "--size", "3"], "sample commerce does not take --size. It takes --users, --seed."),
         (["commerce", "more.jsonl"], "sample commerce does not take more.jsonl. It takes --users, --seed."),
-        (["commerce", "--users", "many"], "--users many is no number. Write --users 1000."),
-        (["commerce", "--users"], "--users is no number. Write --users 1000."),
+        (["commerce", "--users", "many"], "--users many is not a number. Write --users 1000."),
+        (["commerce", "--users"], "--users is not a number. Write --users 1000."),
         (
             ["commerce", "--users", "1"],
             "sample commerce: a shop has two users at least, one who sells and one who buys, not 1. "
-            "Give other numbers. Nothing was loaded.",
+            "Use other numbers. Nothing was loaded.",
         ),
-        (["json.decoder"], "the module json.decoder has no graph. Give it one: graph = Graph(Table(…), …)."),
+        (["json.decoder"], "the module json.decoder has no graph. Add one: graph = Graph(Table(…), …)."),
     ],
 )
 def test_a_wrong_sample_is_one_line(words: list[str], message: str) -> None:
@@ -163,18 +163,18 @@ def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr.startswith(
-        "keygraph: users.jsonl:3: no declared type accepts this item: no declared type has its Type (the declared"
+        "keygraph: users.jsonl:3: this item matches no declared type: no declared type has its Type (the declared"
     )
     assert result.stderr.endswith(
-        "Mend it, or pass over such items with --skip-refused. "
-        "2 items are loaded; load again with --resume to go on after them.\n"
+        "Fix it, or skip such items with --skip-refused. "
+        "2 items are loaded. Run the load again with --resume to continue after them.\n"
     )
     assert result.stderr.count("\n") == 1
     assert items_in(FILE) == [user(1), user(2)]
 
     write_lines("users.jsonl", [user(1), user(2), user(3), user(4)])
     resumed = run("load", lines, "--store", FILE, "--resume")
-    assert without_times(resumed.stdout) == "Loaded 2 items in N s into EcommerceData, 2 were there before.\n"
+    assert without_times(resumed.stdout) == "Loaded 2 items in N s into EcommerceData, 2 loaded earlier.\n"
     assert items_in(FILE) == [user(number) for number in (1, 2, 3, 4)]
 
 
@@ -207,13 +207,13 @@ def test_refused_items_can_be_passed_over() -> None:
     [
         (
             ["none.jsonl"],
-            "none.jsonl is no file. Name files of JSON lines, .jsonl or .jsonl.gz, or - for standard input.",
+            "there is no file none.jsonl. Name files of JSON lines, .jsonl or .jsonl.gz, or - for standard input.",
         ),
         (["."], ". is a folder. Name files of JSON lines, .jsonl or .jsonl.gz, or - for standard input."),
         (
             [],
-            "there is nothing to load. Name files of JSON lines, - for standard input, or --sample with a "
-            "model's name.",
+            "there is nothing to load. Name files of JSON lines, - for standard input, or --sample with the "
+            "name of a model.",
         ),
     ],
 )
@@ -251,8 +251,8 @@ def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
         drop_table(address)
     result = run("load", "--sample", "commerce", "--store", address)
     message = (
-        "keygraph: there is no table EcommerceData: "
-        f"create it with `keygraph table create --store {address}`\n"
+        "keygraph: there is no table EcommerceData. "
+        f"Create it with `keygraph table create --store {address}`\n"
     )
     assert (result.exit_code, result.stderr) == (1, message)
 

@@ -75,20 +75,19 @@ def test_an_interrupted_load_goes_on_where_it_stopped(monkeypatch: pytest.Monkey
         result = run("load", lines, "--store", FILE)
     assert result.exit_code == 130
     assert result.stderr == (
-        "keygraph: interrupted. 500 items are loaded; load again with --resume to go on after them.\n"
+        "keygraph: interrupted. 500 items are loaded. Run the load again with --resume to continue after them.\n"
     )
     assert len(items_in(FILE)) >= 500
 
     result = run("load", lines, "--store", FILE, "--resume")
     assert (
-        without_times(result.stdout)
-        == "Loaded 1,500 items in N s into EcommerceData, 500 were there before.\n"
+        without_times(result.stdout) == "Loaded 1,500 items in N s into EcommerceData, 500 loaded earlier.\n"
     )
     assert items_in(FILE) == [user(number) for number in range(2000)]
     assert not list(Path(".keygraph/loads").iterdir())
 
     again = run("load", lines, "--store", FILE, "--resume")
-    assert again.stderr == "No load of these items was interrupted: loading from the beginning.\n"
+    assert again.stderr == "Found no interrupted load to resume. Loading from the start.\n"
     assert without_times(again.stdout) == "Loaded 2,000 items in N s into EcommerceData.\n"
 
 
@@ -104,18 +103,18 @@ def test_a_load_goes_on_only_where_it_can(monkeypatch: pytest.MonkeyPatch, chang
     match change:
         case "file":
             write_lines("users.jsonl", [user(5000), *users[1:]])
-            reason = "what stands in the first 500 lines is not what was loaded"
+            reason = "the first 500 lines have changed since they were loaded"
         case "shorter":
             write_lines("users.jsonl", users[:300])
             reason = "only 300 lines are left"
         case _:
             make_table(FILE)
-            reason = "the table does not hold what was loaded before"
+            reason = "the table does not have the last item that was loaded"
     result = run("load", lines, "--store", FILE, "--resume")
     assert result.exit_code == 1
     assert result.stderr == (
-        f"keygraph: the load cannot go on: {reason}. "
-        "Load without --resume: what is there already is replaced by itself.\n"
+        f"keygraph: the load cannot be resumed: {reason}. "
+        "Load without --resume: items that are already there are replaced by themselves.\n"
     )
     fresh = run("load", lines, "--store", FILE)
     assert fresh.exit_code == 0
@@ -131,7 +130,7 @@ def test_a_load_needs_no_place_for_its_checkpoint(monkeypatch: pytest.MonkeyPatc
     result = run("load", lines, "--store", FILE)
     assert (result.exit_code, result.stderr) == (
         130,
-        "keygraph: interrupted. 250 items are loaded; load again: what is there is replaced by itself.\n",
+        "keygraph: interrupted. 250 items are loaded. Run the load again: loaded items are replaced by themselves.\n",
     )
 
 
@@ -142,7 +141,7 @@ def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         interrupt_after(patched, 1)
         run("load", "--sample", "commerce", "--users", "20", "--store", FILE)
     other = run("load", "--sample", "commerce", "--users", "10", "--store", FILE, "--resume")
-    assert other.stderr == "No load of these items was interrupted: loading from the beginning.\n"
+    assert other.stderr == "Found no interrupted load to resume. Loading from the start.\n"
     make_table(FILE)
     run("load", "--sample", "commerce", "--users", "20", "--store", FILE)
     wanted = items_in(FILE)
@@ -151,7 +150,7 @@ def test_an_interrupted_sample_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         interrupt_after(patched, 1)
         run("load", "--sample", "commerce", "--users", "20", "--store", FILE)
     resumed = run("load", "--sample", "commerce", "--users", "20", "--store", FILE, "--resume")
-    assert "250 were there before" in resumed.stdout
+    assert "250 loaded earlier" in resumed.stdout
     assert items_in(FILE) == wanted
 
 
@@ -186,7 +185,7 @@ def test_what_a_killed_load_says_is_in_the_table(kill: signal.Signals) -> None:
         assert (started.returncode, output, errors) == (
             130,
             "",
-            f"keygraph: interrupted. {found.items:,} items are loaded; load again with --resume to go on after "
+            f"keygraph: interrupted. {found.items:,} items are loaded. Run the load again with --resume to continue after "
             "them.\n",
         )
     first = islice(sample(users=100_000), found.items)

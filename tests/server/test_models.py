@@ -82,7 +82,7 @@ class TestMistakes:
         elif name == "library.py":
             assert problem(name).startswith("there is no module library.py in ")
         else:
-            assert problem(name) == f"{name!r} is no import string"
+            assert problem(name) == f"{name!r} is not an import string"
 
     @pytest.mark.parametrize(("name", "missing"), [("nope", "nope"), ("nope.inner:graph", "nope")])
     def test_no_such_module(self, folder: Path, name: str, missing: str) -> None:

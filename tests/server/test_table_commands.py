@@ -34,7 +34,7 @@ def test_create_says_what_it_made_and_can_be_repeated(address: str) -> None:
     second = run("table", "create", "--store", address)
     assert (second.exit_code, second.stdout) == (
         0,
-        f"There is the table EcommerceData in {address} already, as declared; nothing was changed.\n",
+        f"The table EcommerceData in {address} already exists and matches the model. Nothing was changed.\n",
     )
 
 
@@ -43,7 +43,7 @@ def test_create_does_not_pass_over_another_table() -> None:
     make_table(FILE, table=Table("EcommerceData", partition_key="PK", sort_key="SK"))
     result = run("table", "create", "--store", FILE)
     assert result.exit_code == 1
-    assert "is there already, and not as declared: it lacks the index GSI1." in result.stderr
+    assert "already exists and does not match the model: it lacks the index GSI1." in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -54,26 +54,26 @@ def test_describe_shows_the_declared_table(address: str) -> None:
     assert missing.exit_code == 0
     assert shown_lines(missing.stdout) == [
         *DECLARED,
-        f"In {address} there is no table EcommerceData: create it with "
+        f"There is no table EcommerceData in {address}. Create it with "
         f"`keygraph table create --store {address}`.",
     ]
     make_table(address)
     there = run("table", "describe", "--store", address)
-    assert shown_lines(there.stdout) == [*DECLARED, f"The table in {address} is as declared."]
+    assert shown_lines(there.stdout) == [*DECLARED, f"The table in {address} matches the model."]
 
 
 def test_describe_says_what_differs(address: str) -> None:
     """A wrong key or index would be found out query by query."""
     make_table(address, table=Table("EcommerceData", partition_key="pk", sort_key="sk"))
     assert shown_lines(run("table", "describe", "--store", address).stdout)[4:] == [
-        f"The table in {address} differs:",
+        f"The table in {address} differs from the model:",
         "  - its keys are pk (S) and sk (S), declared are PK (S) and SK (S)",
         "  - it lacks the index GSI1",
     ]
     index = Index("GSI1", "GSI1PK", "Other", projection="KEYS_ONLY")
     make_table(address, table=Table("EcommerceData", partition_key="PK", sort_key="SK", indexes=[index]))
     found = shown_lines(run("table", "describe", "--store", address).stdout)[4:]
-    assert found[0] == f"The table in {address} differs:"
+    assert found[0] == f"The table in {address} differs from the model:"
     assert any("GSI1PK (S) and Other (S)" in line for line in found)
     assert "  - its index GSI1 projects keys alone (KEYS_ONLY), declared is ALL" in found
 

@@ -84,13 +84,13 @@ def test_what_is_found_is_a_table_and_exit_code_3(address: str) -> None:
         "User 3 1",
         "Friendship 4 4",
         "no type 1 1",
-        "Items that no type accepts",
+        "Items that match no type",
         "type items what, and where",
     ]
     assert "USER#Ann / BLOCKS#\\x1b[2J" in lines
-    after = lines.index("Items that do not fit their declaration")
+    after = lines.index("Items that do not match their declaration")
     assert lines[after:] == [
-        "Items that do not fit their declaration",
+        "Items that do not match their declaration",
         "type items what, and where",
         "User 1 User.name of an item is no string: it is a list",
         "USER#Cid / PROFILE",
@@ -169,14 +169,14 @@ def test_a_missing_table_and_one_with_other_keys_are_one_line() -> None:
     result = run("verify", *MODEL, "--store", FILE)
     assert (result.exit_code, result.stderr) == (
         1,
-        "keygraph: there is no table Users: create it with `keygraph table create`\n",
+        "keygraph: there is no table Users. Create it with `keygraph table create`\n",
     )
     make_table(FILE, table=Table("Users", partition_key="id", sort_key=("at", "N")))
     result = run("verify", *MODEL, "--store", FILE)
     assert (result.exit_code, result.stderr) == (
         1,
         "keygraph: the keys of the table Users are id (S) and at (N), the model declares PK (S) and SK (S). "
-        "Mend the model, or name another store.\n",
+        "Fix the model, or name another store.\n",
     )
 
 
@@ -203,19 +203,19 @@ def test_an_interrupted_one_goes_on(
     assert (result.exit_code, result.stdout, result.stderr) == (
         130,
         "",
-        "keygraph: interrupted. 5 items were verified; verify again with --resume to go on.\n",
+        "keygraph: interrupted. 5 items were verified. Run it again with --resume to continue.\n",
     )
     assert Path("state.json").exists() == bool(options)
     resumed = run(
         "verify", *MODEL, "--store", FILE, "--segments", segments, "--resume", "--format", "json", *options
     )
-    assert ", 5 were verified before: 6 problems." in resumed.stderr
+    assert ", 5 verified earlier: 6 problems." in resumed.stderr
     assert json.loads(resumed.stdout) == whole
     assert resumed.exit_code == 3
     # What is done is not gone on from.
     assert not Path("state.json").exists()
     again = run("verify", *MODEL, "--store", FILE, "--segments", segments, "--resume", *options)
-    assert again.stderr.startswith("No such verification was interrupted: verifying from the beginning.\n")
+    assert again.stderr.startswith("Found no interrupted verification to resume. Verifying from the start.\n")
 
 
 def test_an_error_of_the_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,10 +226,10 @@ def test_an_error_of_the_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch
         result = run("verify", *MODEL, "--store", FILE, "--segments", "1")
     assert (result.exit_code, result.stderr) == (
         1,
-        "keygraph: DynamoDB refuses for load. 2 items were verified; verify again with --resume to go on.\n",
+        "keygraph: DynamoDB refuses for load. 2 items were verified. Run it again with --resume to continue.\n",
     )
     resumed = run("verify", *MODEL, "--store", FILE, "--segments", "1", "--resume")
-    assert ", 2 were verified before: 6 problems." in resumed.stderr
+    assert ", 2 verified earlier: 6 problems." in resumed.stderr
     assert resumed.exit_code == 3
 
 
@@ -240,8 +240,8 @@ def test_a_state_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -
         stop_after(2, patched)
         run("verify", *MODEL, "--store", FILE, "--state", "state.json")
     message = (
-        "keygraph: state.json is not of a verification of this table, with this model and these options. "
-        "Verify without --resume.\n"
+        "keygraph: state.json does not belong to a verification of this table with this model and these options. "
+        "Run it without --resume.\n"
     )
     for words in (("--segments", "2"), ("--examples", "9")):
         result = run("verify", *MODEL, "--store", FILE, "--state", "state.json", "--resume", *words)
@@ -259,7 +259,7 @@ def test_a_state_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) ->
     result = run("verify", *MODEL, "--store", FILE, "--state", "file/state.json")
     assert (result.exit_code, result.stderr) == (
         130,
-        "keygraph: interrupted. 2 items were verified; verify again from the beginning.\n",
+        "keygraph: interrupted. 2 items were verified. Run it again from the start.\n",
     )
 
 

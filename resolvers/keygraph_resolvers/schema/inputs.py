@@ -83,12 +83,12 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
 }
 """The comparisons that an attribute of each kind offers, besides `exists`."""
 
-_NODES = "Which node it is, by global ids: the key of a node alone does not say its type."
+_NODES = "Compares a node by global id, because its key alone does not tell its type."
 
 _DESCRIPTIONS = {
-    "between": "From the first to the second of two values, both included.",
-    "contains": "Has this part, or this member.",
-    "exists": "Whether the item has a value at all.",
+    "between": "From the first value to the second, both included.",
+    "contains": "Contains this part or member.",
+    "exists": "Whether the item has a value.",
 }
 
 

@@ -141,12 +141,12 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
     ),
     datetime: _scalar(
         "DateTime",
-        "A date and time of ISO 8601, in UTC unless it was stored otherwise.",
+        "An ISO 8601 date and time, in UTC unless it was stored otherwise.",
         moment_text,
         _datetime,
     ),
-    date: _scalar("Date", "A date of ISO 8601.", date.isoformat, _date),
-    bytes: _scalar("Base64", "Bytes, in base64.", _base64_text, _bytes),
+    date: _scalar("Date", "An ISO 8601 date.", date.isoformat, _date),
+    bytes: _scalar("Base64", "Bytes as base64.", _base64_text, _bytes),
     JSON: _scalar("JSON", "Any JSON value.", _json, _as_given, value_from_ast_untyped),
 }
 """What Strawberry makes of each Python type, in derived fields and in a model's own."""

@@ -106,7 +106,7 @@ class _Types:
             resolve_type=_type_of_source,
         )
         add_fields(self._node, [self._id_field()])
-        self._page_info = object_type("PageInfo", "Where a page stands in its list.")
+        self._page_info = object_type("PageInfo", "The position of a page in its list.")
         add_fields(self._page_info, _page_info_fields())
 
     # --- Values ---------------------------------------------------------------------------------------
@@ -218,19 +218,19 @@ class _Types:
         text = nullable(str)
         arguments = [
             argument(
-                "first", nullable(int), f"How many from the beginning; {DEFAULT_PAGE_SIZE} unless said."
+                "first", nullable(int), f"The number of edges from the start; {DEFAULT_PAGE_SIZE} by default."
             ),
-            argument("after", text, "Only what follows the edge with this cursor."),
+            argument("after", text, "Only edges after this cursor."),
         ]
         if len(path.keys.attributes) == 2:
             # Without a sort key there is no order that one could read against.
             arguments += [
-                argument("last", nullable(int), "How many from the end."),
-                argument("before", text, "Only what precedes this cursor's edge: none if `after` is behind."),
+                argument("last", nullable(int), "The number of edges from the end."),
+                argument("before", text, "Only edges before this cursor; none if `after` comes later."),
                 argument(
                     "direction",
                     nullable(self._direction),
-                    "Along the sort key or against it.",
+                    "The direction along the sort key.",
                     SortDirection.ASC.value,
                 ),
             ]
@@ -240,7 +240,7 @@ class _Types:
         arguments.append(argument("where", nullable(self._inputs.where(path))))
         if path.finds_by_node or path.keys_of_both_ends:
             ids = nullable(list_of(cast(type, strawberry.ID)))
-            arguments.append(argument("to", ids, "Only the edges to the nodes with these ids."))
+            arguments.append(argument("to", ids, "Only edges to the nodes with these ids."))
         return arguments
 
     def _connection(self, path: AccessPath) -> type:
@@ -258,7 +258,7 @@ class _Types:
                         "totalCount",
                         nullable(int),
                         TotalCount(),
-                        description="How many edges there are; null, with a warning, if it costs too much.",
+                        description="The number of edges; null with a warning if counting costs too much.",
                     ),
                 ],
             )
@@ -321,7 +321,7 @@ def _described(path: AccessPath) -> str | None:
         return f"The first {path.record.name} with this {by}."
     several = plural(snake(path.record.name)).replace("_", " ").capitalize()
     order = ", then ".join(camel(argument.name) for argument in path.ranged)
-    return f"{several}, in the order of {order}." if order else f"{several}."
+    return f"{several}, sorted by {order}." if order else f"{several}."
 
 
 def _own_docstring(cls: type) -> str | None:
@@ -337,8 +337,13 @@ def _page_info_fields() -> list[StrawberryField]:
         return ServedField(name, type_, Attribute(attribute), description=description)
 
     return [
-        shown("hasNextPage", bool, "has_next_page", "Whether more follows the page."),
-        shown("hasPreviousPage", bool, "has_previous_page", "Whether more precedes the page."),
-        shown("startCursor", text, "start_cursor", "Where the page begins."),
-        shown("endCursor", text, "end_cursor", "Where the page ends, to go on after."),
+        shown("hasNextPage", bool, "has_next_page", "Whether there are edges after the page."),
+        shown("hasPreviousPage", bool, "has_previous_page", "Whether there are edges before the page."),
+        shown("startCursor", text, "start_cursor", "The cursor of the first edge."),
+        shown(
+            "endCursor",
+            text,
+            "end_cursor",
+            "The cursor of the last edge. Pass it as `after` to get the next page.",
+        ),
     ]

@@ -1,1 +1,1 @@
-"""The commands of `keygraph`, a module each."""
+"""The commands of `keygraph`, one module for each."""

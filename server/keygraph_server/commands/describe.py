@@ -1,6 +1,6 @@
-"""`keygraph describe`: every type's keys and access paths, and the DynamoDB request that each path becomes.
+"""`keygraph describe`: the keys and access paths of every type, and the DynamoDB request of each path.
 
-With a store it says, too, in what the table there differs from the declared one.
+With a store, it also compares the table there with the model.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from keygraph_server.settings import read_settings
 from keygraph_server.stores import comparison
 
 _LINE = 70
-"""A longer condition is broken where it has an AND."""
+"""Longer conditions are broken at AND."""
 
 
 def describe(model: ModelOption = None, store: StoreOption = None) -> None:
-    """Show every type: its keys, its access paths, and the DynamoDB request that each becomes.
+    """Show the keys and access paths of every type, and the DynamoDB request of each path.
 
-    With a store, in what the table there differs from the model's is said at the end. No item is read.
+    With a store, also show how the table there differs from the model. No items are read.
     """
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph
@@ -100,7 +100,7 @@ def _path_row(graph: Graph, path: AccessPath) -> tuple[str, str]:
 
 
 def _found(path: AccessPath) -> str:
-    """What it finds: an edge with the node at its far end, or an item of its own."""
+    """What the path finds: an edge with the node at its far end, or an item."""
     nodes = " or ".join(node.name for node in path.nodes)
     shown = f"{path.record.name} to {nodes}" if path.far_end else path.record.name
     return f"one {shown}" if path.is_one else shown

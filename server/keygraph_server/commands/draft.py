@@ -1,4 +1,4 @@
-"""`keygraph draft`: a first model file for a table that has none."""
+"""`keygraph draft`: a first model of a table that has none."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import live_table, open_configured_store
 
 _DEADLINE = 60.0
-"""The seconds that a page may take at least: nobody waits for one item."""
+"""The shortest deadline for a page, in seconds. A draft is not interactive."""
 _SHOWN = 10
 
 
 def draft(
     table: Annotated[
         str | None,
-        typer.Argument(metavar="TABLE", help="The name of the table; none is needed where there is one."),
+        typer.Argument(metavar="TABLE", help="The name of the table. Optional if the store has only one."),
     ] = None,
-    items: Annotated[int, typer.Option(min=1, help="How many items are read.")] = 1000,
+    items: Annotated[int, typer.Option(min=1, help="How many items to read.")] = 1000,
     store: StoreOption = None,
 ) -> None:
-    """Print a first model of an unknown table: its types, fields and lists, and what is not sure of them.
+    """Print a first model of an unknown table: its types, fields and lists, with comments on what is uncertain.
 
-    Reads the table's keys and a sample of its items, in pages from several parts of it at once. Nothing is written.
+    Reads the table's keys and a sample of its items from several parts of the table. Writes nothing.
     """
     # Imported here, since other commands start without GraphQL's libraries.
     from keygraph_resolvers import check
@@ -46,23 +46,24 @@ async def _read(settings: Settings, named: str | None, count: int) -> tuple[Tabl
     """The table as the store describes it, and a sample of its items."""
     patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
     name = named or await _only_table(patient)
-    # To ask for a table's keys its name is enough.
+    # The name is enough to ask for a table's keys.
     described = await live_table(patient, Table(name, partition_key="-"))
     if described is None:
         raise CommandError(
-            f"there is no table {name} in {settings.shown_store}", "Name another one, or --store"
+            f"there is no table {name} in {settings.shown_store}",
+            "Name another table, or another store: --store ADDRESS",
         )
     async with open_configured_store(patient, described) as found:
         return described, await sample(found, count)
 
 
 async def _only_table(settings: Settings) -> str:
-    """The name of the store's only table. Raises CommandError where it has none or several."""
+    """The name of the store's only table. Raises CommandError if it has none or several."""
     where = settings.shown_store
     file = settings.sqlite_file
     if file is not None and not file.exists():
         raise CommandError(f"there is no file {file}", "Name another store: --store ADDRESS")
-    # Which tables there are does not depend on the one that the store is opened for.
+    # The list of tables does not depend on the table that the store is opened for.
     async with open_configured_store(settings, Table("-", partition_key="-")) as store:
         names = await store.send(ListTables())
     if not names:

@@ -1,4 +1,4 @@
-"""How commands draw tables: at most 100 columns wide, and plain text where no terminal reads them."""
+"""How commands draw tables: at most 100 columns wide, and plain text outside a terminal."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _WIDTH = 100
 
 
 def out() -> Console:
-    """Standard output. Keys are shown as they are: nothing in them is taken for markup."""
+    """Standard output, without markup, so that keys are printed as they are."""
     console = Console(markup=False, emoji=False, highlight=False, soft_wrap=False)
     console.width = min(console.width, _WIDTH) if console.is_terminal else _WIDTH
     return console
 
 
 def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table with a title. The last column takes the lines that it needs, the others break where they must."""
+    """A table with a title. Cells that are too long are wrapped."""
     drawn = Table(
         title=Text(title),
         title_justify="left",

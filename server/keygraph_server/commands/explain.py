@@ -1,4 +1,4 @@
-"""`keygraph explain`: what an operation reads, in which requests and round trips, and what that costs."""
+"""`keygraph explain`: the requests and round trips of an operation, and their cost."""
 
 from __future__ import annotations
 
@@ -34,26 +34,27 @@ def explain(
     query: Annotated[
         str,
         typer.Argument(
-            metavar="QUERY", help="A GraphQL document; @FILE reads it from a file, - from standard input."
+            metavar="QUERY", help="A GraphQL document. @FILE reads it from a file, - from standard input."
         ),
     ],
     variables: Annotated[
         str | None, typer.Option(metavar="JSON", help="The variables as a JSON object, or @FILE.")
     ] = None,
     operation: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which of the document's operations is meant.")
+        str | None,
+        typer.Option(metavar="NAME", help="The operation to explain, if the document has several."),
     ] = None,
     run: Annotated[
-        bool, typer.Option("--run", help="Ask it of the store too, and show what it did cost.")
+        bool, typer.Option("--run", help="Also run the operation, and show its actual cost.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Show what an operation will read: its steps, the DynamoDB request of each, and what it will cost.
+    """Show the plan of an operation: its steps, the DynamoDB request of each step, and the cost.
 
-    Nothing is read. With --run the operation is asked of the store as well, and what it did cost stands beside what
-    was estimated, with every request on a time axis. Variables without a value are shown by their names.
+    Nothing is read. With --run, the operation is also run: its actual cost is shown next to the
+    estimate, and every request on a time axis. Variables without a value are shown by name.
     """
     settings = read_settings(model=model, store=store)
     text, given = _text_of(query), _variables(variables)
@@ -66,11 +67,11 @@ def explain(
 
 
 _Report = tuple["Explanation", "Mapping[str, Any] | None"]
-"""What was explained, and the answer where it was asked."""
+"""The explanation, and the answer if the operation was run."""
 
 
 class _Unread:
-    """In the place of a store, where nothing is read."""
+    """Stands in for a store when nothing is read."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -79,7 +80,7 @@ class _Unread:
         raise RuntimeError("explaining reads nothing")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""
 
 
 async def _report(
@@ -91,13 +92,13 @@ async def _report(
     *,
     run: bool,
 ) -> _Report:
-    # An operation that cannot be explained is refused before a store is looked for.
+    # An operation that cannot be explained is refused before the store is opened.
     explanation = _service(settings, model, _Unread(model.graph.table)).explain(text, variables, operation)
     if not run:
         return explanation, None
     if explanation.stand_ins:
         missing = ", ".join(f"${name}" for name in explanation.stand_ins)
-        raise CommandError(f"to run it needs a value for {missing}", "Give it with --variables")
+        raise CommandError(f"the operation needs a value for {missing}", "Pass it with --variables")
     await check_table(settings, model.graph.table)
     settings = with_secret(settings)
     async with open_configured_store(settings, model.graph.table) as store:
@@ -106,7 +107,7 @@ async def _report(
 
 
 def _service(settings: Settings, model: Model, store: Store) -> Service:
-    # Imported here, since commands that only read a graph start without GraphQL's libraries.
+    # Imported here, so that commands that need no GraphQL start without its libraries.
     from keygraph_server.services import configured_service
 
     return configured_service(settings, model.schema, store)
@@ -116,7 +117,7 @@ def _service(settings: Settings, model: Model, store: Store) -> Service:
 
 
 def _text_of(given: str) -> str:
-    """A text, the content of the file that follows an @, or what stands on standard input."""
+    """The text itself, the content of the file after an @, or standard input."""
     if given == STANDARD_INPUT:
         return sys.stdin.read()
     if not given.startswith("@"):
@@ -124,8 +125,8 @@ def _text_of(given: str) -> str:
     try:
         return Path(given[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise CommandError(f"{given[1:]} cannot be read: {reason}", "Name a file with a text") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise CommandError(f"{given[1:]} cannot be read: {reason}", "Name a text file") from None
 
 
 def _variables(given: str | None) -> dict[str, Any]:
@@ -135,10 +136,10 @@ def _variables(given: str | None) -> dict[str, Any]:
         value = json.loads(_text_of(given))
     except ValueError as error:
         raise CommandError(
-            f"--variables is no JSON: {error}", """Write it as '{"first": 10}', or @FILE"""
+            f"--variables is not JSON: {error}", """Write it as '{"first": 10}', or @FILE"""
         ) from None
     if not isinstance(value, dict):
-        raise CommandError("--variables is no JSON object", """Write it as '{"first": 10}'""")
+        raise CommandError("--variables is not a JSON object", """Write it as '{"first": 10}'""")
     return value
 
 
@@ -154,16 +155,16 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
     if explanation.steps:
         console.print(steps_text(explanation.steps, console.width), end="", soft_wrap=True)
     elif not explanation.elsewhere:
-        console.print("Nothing of the table.")
+        console.print("Nothing from the table.")
     for name in explanation.elsewhere:
         console.print(f"{name}: answered by graphql-core's own execution [no bound]", markup=False)
     if explanation.stand_ins:
         taken = ", ".join(
-            f"${name}" if value == f"${name}" else f"${name} (taken to be {json.dumps(value, default=str)})"
+            f"${name}" if value == f"${name}" else f"${name} (assumed: {json.dumps(value, default=str)})"
             for name, value in explanation.stand_ins.items()
         )
         typer.echo()
-        console.print(f"No value was given for {taken}: name it with --variables.", style="dim")
+        console.print(f"No value was given for {taken}. Pass it with --variables.", style="dim")
     cost = answer.get("extensions", {}).get("cost") if answer else None
     if explanation.steps or cost:
         typer.echo()

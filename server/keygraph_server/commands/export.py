@@ -31,13 +31,13 @@ from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import create_command, open_configured_store
 
 _DEADLINE = 60.0
-"""The seconds that a page may take at least: an export waits while DynamoDB makes room."""
+"""The shortest deadline for a page, in seconds. An export waits while DynamoDB throttles."""
 _INTERRUPTED = 130
 _ADVANCE_ITEMS = 100
 
 
 class ExportFormat(Enum):
-    """How lines are written."""
+    """The format of the lines."""
 
     PLAIN = "plain"
     TYPED = "typed"
@@ -47,19 +47,21 @@ def export(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Where to write, packed if it ends in .gz; - is standard output."
+            metavar="FILE", help="The file to write, compressed if it ends in .gz; - is standard output."
         ),
     ] = STANDARD_INPUT,
     format_: Annotated[
         ExportFormat,
-        typer.Option("--format", help="plain JSON, or DynamoDB's typed JSON, which can say every item."),
+        typer.Option(
+            "--format", help="plain: plain JSON. typed: DynamoDB's JSON, which can represent every item."
+        ),
     ] = ExportFormat.PLAIN,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
     """Write every item of the table as a line of JSON, for `keygraph load`.
 
-    An unchanged table gives the same lines in the same order. A file is there when it is whole, and not before.
+    An unchanged table gives the same lines in the same order. The file appears only when it is complete.
     """
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph
@@ -68,12 +70,12 @@ def export(
         with _target(file) as target:
             count = asyncio.run(_write(graph, settings, target, format_.value))
     except BrokenPipeError:
-        # Whoever read has read enough: typer ends without a word.
+        # The reader has closed the pipe: typer exits silently.
         raise
     except OSError as error:
         raise CommandError(f"{file} cannot be written ({error.strerror})", "Name another file") from None
     except KeyboardInterrupt:
-        typer.echo("keygraph: interrupted. Nothing was written to a file; export again.", err=True)
+        typer.echo("keygraph: interrupted. No file was written. Run the export again.", err=True)
         raise typer.Exit(_INTERRUPTED) from None
     outcome = counted(count, time.monotonic() - started)
     typer.echo(f"Exported {outcome} of {graph.table.name}.", err=file == STANDARD_INPUT)
@@ -86,7 +88,7 @@ async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: L
     async with open_configured_store(patient, graph.table) as store:
         if await store.send(DescribeTable()) is None:
             raise TableMissing(
-                f"there is no table {graph.table.name}: create it with `{create_command(settings)}`"
+                f"there is no table {graph.table.name}. Create it with `{create_command(settings)}`"
             )
         with progress("Exporting") as advance:
             async with aclosing(whole_table(store)) as items:
@@ -103,12 +105,14 @@ def _line(interchange: Interchange, graph: Graph, item: Item, format_: LineForma
         return interchange.write(item, format_) + b"\n"
     except ValueError as error:
         key = ", ".join(f"{key.name} {item[key.name]}" for key in graph.table.keys)
-        raise CommandError(f"the item with {key} cannot be said: {error}", "Give --format typed") from None
+        raise CommandError(
+            f"the item with {key} cannot be written as plain JSON: {error}", "Use --format typed"
+        ) from None
 
 
 @contextmanager
 def _target(file: str) -> Generator[IO[bytes], None, None]:
-    """What the lines go to. A file takes its name when all is written; after an error there is none, or the old one."""
+    """The output. A file appears when it is complete; after an error, the old file, if any, is still there."""
     if file == STANDARD_INPUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -118,11 +122,11 @@ def _target(file: str) -> Generator[IO[bytes], None, None]:
         what = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise CommandError(f"{file} cannot be written: {what}", "Name another file")
     if path.exists() and not path.is_file():
-        # A device or a pipe is written to, and never replaced.
+        # A device or a pipe is written to, never replaced.
         with path.open("wb") as device:
             yield device
         return
-    # What a link leads to is replaced, not the link.
+    # Replace the target of a link, not the link.
     path = path.resolve()
     with ExitStack() as undone:
         part = tempfile.NamedTemporaryFile(  # noqa: SIM115  # closed before it takes its name
@@ -131,7 +135,7 @@ def _target(file: str) -> Generator[IO[bytes], None, None]:
         undone.callback(Path(part.name).unlink, missing_ok=True)
         with part:
             if file.endswith(".gz"):
-                # Without a name and a time in it, so that an unchanged table gives an unchanged file.
+                # No name and no time in the header, so that an unchanged table gives an unchanged file.
                 with gzip.GzipFile(filename="", fileobj=part, mode="wb", mtime=0) as packed:
                     yield packed  # type: ignore[misc]  # a GzipFile takes bytes as a file does
             else:
@@ -143,7 +147,7 @@ def _target(file: str) -> Generator[IO[bytes], None, None]:
 
 
 def _umask() -> int:
-    """The permissions that new files do not get."""
+    """The permission bits that new files do not get."""
     current = os.umask(0)
     os.umask(current)
     return current

@@ -1,4 +1,4 @@
-"""`keygraph load`: items from JSON lines, or from a model's sample, into the table."""
+"""`keygraph load`: loads JSON lines, or the sample of a model, into the table."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import create_command, open_configured_store
 
 SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
-"""Of the command: the options of a sample are not known before the sample is."""
+"""Settings of the command. The options of a sample are unknown until the sample is known."""
 
 _BATCH_BYTES = 1_000_000
 _LOCAL_BATCHES = 40
 """The embedded engine writes so many batches as one."""
 _SAVE_SECONDS = 1.0
 _DEADLINE = 60.0
-"""The seconds that a batch may take at least: a load waits while DynamoDB makes room."""
+"""The shortest deadline for a batch, in seconds. A load waits while DynamoDB throttles."""
 _INTERRUPTED = 130
 
 Batch: TypeAlias = tuple[list[Item], Reached]
 
 
 class LoadFormat(Enum):
-    """How lines are read."""
+    """The format of the lines."""
 
     AUTO = "auto"
     PLAIN = "plain"
@@ -57,7 +57,7 @@ def load(
         list[str] | None,
         typer.Argument(
             metavar="FILES",
-            help="Files of JSON lines, .gz too; - is standard input. With --sample: the sample's own options.",
+            help="Files of JSON lines, or .gz files of them; - is standard input. With --sample: the options of the sample.",
             show_default=False,
         ),
     ] = None,
@@ -65,26 +65,31 @@ def load(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Load what the function `sample` of an example, or of module.name, makes: "
+            help="Load the items that the function `sample` of an example, or of module.name, makes: "
             "--sample commerce --users 1000.",
         ),
     ] = None,
     format_: Annotated[
         LoadFormat,
-        typer.Option("--format", help="plain JSON, DynamoDB's typed JSON, or found out line by line."),
+        typer.Option(
+            "--format", help="plain: plain JSON. typed: DynamoDB's JSON. auto: detected for each line."
+        ),
     ] = LoadFormat.AUTO,
     skip_refused: Annotated[
-        bool, typer.Option("--skip-refused", help="Name the lines that are no items of the model, and go on.")
+        bool,
+        typer.Option(
+            "--skip-refused", help="Report items that the model refuses, and continue without them."
+        ),
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where the same load was interrupted.")
+        bool, typer.Option("--resume", help="Continue the same load after an interruption.")
     ] = False,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Load items into the table. What has the same key is replaced, so loading again changes nothing.
+    """Load items into the table. Items with the same key are replaced, so loading them again changes nothing.
 
-    It stops at the first item that no type of the model accepts, with all before it loaded.
+    Stops at the first item that the model refuses; all items before it are loaded.
     """
     settings = read_settings(model=model, store=store)
     loaded = load_model(settings.model)
@@ -105,13 +110,13 @@ def load(
         typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
     outcome = counted(job.reached.items - job.before.items, time.monotonic() - started)
-    notes = f", {job.before.items:,} were there before" if job.before.items else ""
+    notes = f", {job.before.items:,} loaded earlier" if job.before.items else ""
     notes += f", {reading.refused:,} refused" if reading.refused else ""
     typer.echo(f"Loaded {outcome} into {loaded.graph.table.name}{notes}.")
 
 
 def _source(words: list[str], sample: str | None, make_sample: Callable[[str, list[str]], Source]) -> Source:
-    """Where the items come from. `words` holds files and, since a sample's options are not known, those too."""
+    """The source of the items. `words` has files or, with a sample, the sample's options."""
     if sample is not None:
         return make_sample(sample, words)
     for word in words:
@@ -120,14 +125,14 @@ def _source(words: list[str], sample: str | None, make_sample: Callable[[str, li
     if not words:
         raise CommandError(
             "there is nothing to load",
-            "Name files of JSON lines, - for standard input, or --sample with a model's name",
+            "Name files of JSON lines, - for standard input, or --sample with the name of a model",
         )
     return Lines(words)
 
 
 @dataclass
 class _Reading:
-    """The source as batches of items that the model accepts."""
+    """The source, as batches of items that the model accepts."""
 
     graph: Graph
     source: Source
@@ -144,13 +149,13 @@ class _Reading:
         self.rules = WriteRules(self.graph.table)
 
     def batches(self, before: Reached) -> Generator[Batch, None, None]:
-        """The batches behind what was reached before. Raises CommandError at an item that is refused."""
+        """The batches after the position that was reached before. Raises CommandError at a refused item."""
         with closing(self.source.entries()) as entries:
             digest = hashlib.sha256()
             for content in _first(entries, before.entries):
                 digest.update(content)
             if before.entries and digest.hexdigest() != before.digest:
-                raise _changed(f"what stands in the first {before.entries:,} lines is not what was loaded")
+                raise _changed(f"the first {before.entries:,} lines have changed since they were loaded")
             items: list[Item] = []
             size, count, done = 0, before.entries, before.items
 
@@ -178,7 +183,7 @@ class _Reading:
                 yield batch()
 
     def _accepted(self, entry: Entry) -> Item | None:
-        """The entry's item; None where there is none to load. Raises CommandError where it is refused."""
+        """The item of the entry; None if there is none to load. Raises CommandError if it is refused."""
         if entry.item is None and not entry.content.strip():
             return None
         try:
@@ -186,27 +191,27 @@ class _Reading:
         except (ValueError, BadUserInput) as error:
             problem = f"{entry.where}: {str(error).removesuffix('.')}"
         if not self.skips_refused:
-            raise CommandError(problem, "Mend it, or pass over such items with --skip-refused")
+            raise CommandError(problem, "Fix it, or skip such items with --skip-refused")
         self.refused += 1
         typer.echo(f"{problem}.", err=True)
         return None
 
     def _item(self, entry: Entry) -> Item:
-        """Raises ValueError or BadUserInput for what is no item, no item of the model, or none that a table takes."""
+        """Raises ValueError or BadUserInput if it is not an item, or the model or DynamoDB refuses it."""
         item = (
             self.interchange.read(entry.content, self.format)
             if entry.item is None
             else _made_item(entry.item)
         )
         if self.graph.recognise(item) is None:
-            raise ValueError(f"no declared type accepts this item: {self.graph.why_refused(item)}")
-        # What the store would refuse is refused here, where its line is known; with it a whole batch would fail.
+            raise ValueError(f"this item matches no declared type: {self.graph.why_refused(item)}")
+        # Checked here, where the line is known. In the store, one bad item would fail the whole batch.
         self.rules.check(item)
         return item
 
 
 def _first(entries: Iterator[Entry], count: int) -> Iterator[bytes]:
-    """The content of so many entries. Raises CommandError where there are fewer."""
+    """The content of the first `count` entries. Raises CommandError if there are fewer."""
     for number in range(count):
         entry = next(entries, None)
         if entry is None:
@@ -219,18 +224,18 @@ def _made_item(made: Mapping[str, Any]) -> Item:
 
 
 class _CannotGoOn(CommandError):
-    """What was loaded before is not what stands in the source or the table now."""
+    """The source or the table has changed since the interruption."""
 
 
 def _changed(problem: str) -> _CannotGoOn:
     return _CannotGoOn(
-        f"the load cannot go on: {problem}",
-        "Load without --resume: what is there already is replaced by itself",
+        f"the load cannot be resumed: {problem}",
+        "Load without --resume: items that are already there are replaced by themselves",
     )
 
 
 class _Job:
-    """A load under way: what was there before, and what has been reached."""
+    """A running load: the position before it, and the position that it has reached."""
 
     def __init__(self, reading: _Reading, checkpoint: Checkpoint) -> None:
         self._reading = reading
@@ -241,23 +246,23 @@ class _Job:
 
     @property
     def so_far(self) -> str:
-        """What is in the table, and how to go on."""
+        """How many items are loaded, and how to continue."""
         items = self.reached.items
         if not items:
             return "Nothing was loaded."
         noun, what = ("item is", "it") if items == 1 else ("items are", "them")
         if not self._is_kept:
-            return f"{items:,} {noun} loaded; load again: what is there is replaced by itself."
-        return f"{items:,} {noun} loaded; load again with --resume to go on after {what}."
+            return f"{items:,} {noun} loaded. Run the load again: loaded items are replaced by themselves."
+        return f"{items:,} {noun} loaded. Run the load again with --resume to continue after {what}."
 
     async def run(self, settings: Settings, *, resume: bool) -> None:
-        """Loads everything. Raises CommandError, which says what is in the table where that is a part."""
+        """Load everything. A CommandError says how many items were loaded before it."""
         table = self._reading.graph.table
         patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
         async with open_configured_store(patient, table) as store:
             if await store.send(DescribeTable()) is None:
                 raise TableMissing(
-                    f"there is no table {table.name}: create it with `{create_command(settings)}`"
+                    f"there is no table {table.name}. Create it with `{create_command(settings)}`"
                 )
             if resume:
                 await self._take_up(store)
@@ -265,16 +270,16 @@ class _Job:
                 await self._write(store, advance, IN_FLIGHT if settings.sqlite_file is None else 1)
 
     async def _take_up(self, store: Store) -> None:
-        """Goes back to where the load was interrupted. Raises CommandError where the table lacks what was loaded."""
+        """Resume where the load was interrupted. Raises CommandError if the table lacks the last loaded item."""
         found = self._checkpoint.read()
         if found is None:
-            typer.echo("No load of these items was interrupted: loading from the beginning.", err=True)
+            typer.echo("Found no interrupted load to resume. Loading from the start.", err=True)
             return
         if found.last:
             key = store.table.key_of(self._reading.interchange.read(found.last, "typed"))
             batch = await store.send(BatchGet((key,), consistent=True))
             if batch.items == [None]:
-                raise _changed("the table does not hold what was loaded before")
+                raise _changed("the table does not have the last item that was loaded")
         self.before = self.reached = found
 
     async def _write(self, store: Store, advance: Advance, in_flight: int) -> None:
@@ -304,5 +309,5 @@ class _Job:
         try:
             self._checkpoint.save(self.reached)
         except OSError:
-            # Whoever may not write here can still load, and begins anew after an interruption.
+            # Without write permission here, a load still works, but cannot be resumed.
             self._is_kept = False

@@ -1,4 +1,4 @@
-"""How far a long command has come: a bar on a terminal, nothing where there is none."""
+"""A progress bar for long commands; nothing outside a terminal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 Advance: TypeAlias = Callable[[int, int], None]
-"""Takes how many items are done, and the position that belongs to them."""
+"""Takes the number of items that are done and the position in the source."""
 
 
 @contextmanager
 def progress(title: str, total: int | None = None) -> Generator[Advance, None, None]:
-    """A bar on standard error up to the position `total`; None where nobody knows how much there is."""
+    """A progress bar on standard error. `total` is the last position; None if it is unknown."""
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
@@ -40,6 +40,6 @@ def progress(title: str, total: int | None = None) -> Generator[Advance, None, N
 
 
 def counted(items: int, seconds: float) -> str:
-    """The outcome in words: `1,234 items in 0.5 s (2,468 items/s)`."""
+    """The result as text: `1,234 items in 0.5 s (2,468 items/s)`."""
     noun = "item" if items == 1 else "items"
     return f"{items:,} {noun} in {seconds:.1f} s ({items / max(seconds, 0.001):,.0f} items/s)"

@@ -1,4 +1,4 @@
-"""`keygraph schema`: prints the GraphQL schema, or compares it with the file that keeps it."""
+"""`keygraph schema`: prints the GraphQL schema, or compares it with a saved copy."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ def schema(
     check: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Compare with the file; a difference is printed, and is exit code 1."
+            metavar="FILE",
+            help="Compare the schema with this file. Print the differences and exit with 1 if there are any.",
         ),
     ] = None,
 ) -> None:
-    """Print the GraphQL schema of a model. It is the same in every store, and none is opened."""
+    """Print the GraphQL schema of a model. The schema does not depend on the store, which is not opened."""
     found = load_model(read_settings(model=model, store=store).model).schema
     if check is None:
         typer.echo(printed(found), nl=False)
         return
     if not check.is_file():
-        raise CommandError(f"there is no file {check}", f"Make it with `keygraph schema > {check}`")
+        raise CommandError(f"there is no file {check}", f"Create it with `keygraph schema > {check}`")
     changes = difference(found, check)
     if changes:
         typer.echo(changes, nl=False)
-        mend = f"If the change is meant, keep it with `keygraph schema > {check}`"
-        raise CommandError(f"{check} is not the schema of the model", mend)
+        fix = f"If the change is intended, save it with `keygraph schema > {check}`"
+        raise CommandError(f"{check} is not the schema of the model", fix)

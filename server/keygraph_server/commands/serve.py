@@ -1,4 +1,4 @@
-"""`keygraph serve`: checks that the model can be served from the store, and serves it."""
+"""`keygraph serve`: checks that the store can serve the model, and serves it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from keygraph_server.settings import LogLevel, Settings, read_settings
 from keygraph_server.stores import create_command, live_table
 
 _GRACE_SECONDS = 8
-"""How long requests under way may go on when the server is stopped; Docker kills after 10 seconds."""
+"""How long running requests may continue after the server is told to stop. Docker kills after 10 seconds."""
 
 _SIGN_OF_LIFE_SECONDS = 15
-"""How long a worker may give no sign of life before it is replaced: many that start at once share the cores, and uvicorn's
-own 5 seconds would have them killed while they start. One that fails to start is noticed after as long."""
+"""How long a worker may be silent before it is replaced. Workers that start together share the cores, and uvicorn's
+default of 5 seconds kills them while they start. A worker that fails to start is noticed after this time."""
 
 
 def serve(
@@ -44,7 +44,7 @@ def serve(
     host: Annotated[
         str | None,
         typer.Option(
-            help="The address to listen on. [default: KEYGRAPH_HOST, or 127.0.0.1]", show_default=False
+            help="The address to listen on. Default: KEYGRAPH_HOST, or 127.0.0.1.", show_default=False
         ),
     ] = None,
     port: Annotated[
@@ -52,31 +52,33 @@ def serve(
         typer.Option(
             min=0,
             max=65535,
-            help="The port to listen on; 0 is any free one. [default: KEYGRAPH_PORT, or 8000]",
+            help="The port to listen on; 0 picks a free port. Default: KEYGRAPH_PORT, or 8000.",
             show_default=False,
         ),
     ] = None,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Start again whenever a Python file in this folder changes.")
+        bool, typer.Option("--reload", help="Restart when a Python file in this folder changes.")
     ] = False,
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many processes serve. [default: KEYGRAPH_WORKERS, or 1]", show_default=False
+            min=1,
+            help="The number of server processes. Default: KEYGRAPH_WORKERS, or 1.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
     """Serve a model as GraphQL, with a playground.
 
-    Without a store it is a SQLite file under .keygraph, made at the first start with the model's sample in it.
+    Without --store, the store is a SQLite file under .keygraph. The first start creates it and loads the model's sample.
     """
     settings = read_settings(model=model, store=store, host=host, port=port, workers=workers)
     if reload and settings.workers > 1:
         given = f"--workers {workers}" if workers is not None else "KEYGRAPH_WORKERS"
-        raise typer.BadParameter(f"--reload is for one worker: leave {given} away")
+        raise typer.BadParameter(f"--reload works with one worker only: remove {given}")
     configure_logging(settings.log_level)
     found = load_model(settings.model)
-    # Written here, so that what cannot be served is said before anything is made or started.
+    # Built first, so that errors in the model are reported before anything is created or started.
     document = document_to_try(found)
     with _stopping_quietly(), listen(settings.host, settings.port) as listening:
         if settings.store is None:
@@ -92,17 +94,17 @@ def _make_first_store(model: Model, settings: Settings) -> None:
     file = settings.sqlite_file
     if file is not None and (count := make_sample_file(model, file)) is not None:
         sample = f"with the sample of {model.module.__name__}: {count:,} items" if count else "without items"
-        typer.echo(f"Made {file} {sample}.")
+        typer.echo(f"Created {file} {sample}.")
 
 
 async def check_table(settings: Settings, table: Table) -> None:
-    """Raises CommandError unless the store answers and has the table with the declared keys and indexes."""
+    """Raises CommandError unless the store answers and its table has the declared keys and indexes."""
     address = settings.shown_store
     try:
         live = await live_table(settings, table)
     except StoreError as error:
         problem = f"the store {address} does not answer: {error}"
-        raise CommandError(problem, "Mend that, or name another store: --store ADDRESS") from None
+        raise CommandError(problem, "Fix that, or name another store: --store ADDRESS") from None
     if live is None:
         raise CommandError(
             f"there is no table {table.name} in {address}",
@@ -111,13 +113,13 @@ async def check_table(settings: Settings, table: Table) -> None:
     differing = table_differences(table, live)
     if differing:
         raise CommandError(
-            f"the table {table.name} in {address} is not as declared: {'; '.join(differing)}",
+            f"the table {table.name} in {address} does not match the model: {'; '.join(differing)}",
             "Change the model or the table; `keygraph table describe` shows both",
         )
 
 
 def _greeting(model: Model, settings: Settings, address: str, document: str) -> str:
-    """What is served, where, and what to ask it."""
+    """The message at the start: the model, the addresses, and queries to try."""
     lines = [
         f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.shown_store}",
         "",
@@ -126,7 +128,7 @@ def _greeting(model: Model, settings: Settings, address: str, document: str) -> 
     ]
     queries = queries_to_try(document)
     if queries:
-        lines += ["", "To try, in the playground's editor:", ""]
+        lines += ["", "Try these queries in the playground:", ""]
         width = max(len(query.name) for query in queries)
         for query in queries:
             lines.append(f"  {query.name:{width}}  {query.first_field}")
@@ -136,8 +138,8 @@ def _greeting(model: Model, settings: Settings, address: str, document: str) -> 
 
 
 def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
-    """Serves on the socket until the process is told to stop."""
-    # Every process that serves reads its settings from the environment, also those that uvicorn starts.
+    """Serve on the socket until the process is told to stop."""
+    # Every server process reads its settings from the environment, including those that uvicorn starts.
     os.environ.update(settings.environment())
     config = uvicorn.Config(
         "keygraph_server.app:app_from_environment",
@@ -157,7 +159,7 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
         supervisor = _Workers(config, sockets=[listening])
         supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
-            # The worker itself has said why.
+            # The worker has logged the reason.
             raise typer.Exit(1)
     else:
         with suppress(KeyboardInterrupt):
@@ -165,10 +167,10 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
 
 
 class _Workers(Multiprocess):
-    """Processes that serve on one socket."""
+    """Server processes that share one socket."""
 
     def terminate_all(self) -> None:
-        """Tells all to end what is under way; whoever connects from now on is refused at once, and can go elsewhere."""
+        """Tell all workers to finish. New connections are refused at once, so that clients can go elsewhere."""
         super().terminate_all()
         for listening in self.sockets:
             listening.close()
@@ -176,7 +178,7 @@ class _Workers(Multiprocess):
 
 @contextmanager
 def _stopping_quietly() -> Iterator[None]:
-    """To be terminated is a good end: uvicorn raises the signal again when it has shut down."""
+    """Exit with 0 on SIGTERM, which uvicorn raises again after it has shut down."""
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Where the items of a load come from: files of JSON lines, standard input, or a model's own `sample`."""
+"""The sources of a load: files of JSON lines, standard input, or the `sample` function of a model."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from keygraph_server.models import Model, load_model
 
 STANDARD_INPUT = "-"
 _BUFFER_BYTES = 1024 * 1024
-"""Each time a file is read the thread that writes gets its turn, which may take milliseconds: not for 8 KB."""
+"""Each read of a file lets the writing thread run, which may take milliseconds; too long for the default 8 KB."""
 
 
 class Entry(NamedTuple):
-    """One thing to load: where it stands, its bytes (what tells whether it has changed), and what it says."""
+    """One entry of a source: its location, its bytes (which show whether it changed), and its item."""
 
     where: str
     content: bytes
     item: Mapping[str, Any] | None
-    """None where the content is a line that has to be read."""
+    """None if the content is a line that has to be parsed."""
 
 
 class Source(Protocol):
-    """Entries, in an order that does not change."""
+    """Entries in a fixed order."""
 
     @property
     def name(self) -> str:
-        """What tells this source from others, the same in every run."""
+        """The identity of the source, the same in every run."""
         ...
 
     @property
     def total(self) -> int | None:
-        """Up to which position it goes; None where nobody knows."""
+        """The last position; None if it is unknown."""
         ...
 
     @property
     def position(self) -> int:
-        """How far it has been read."""
+        """The position up to which it has been read."""
         ...
 
     def entries(self) -> Generator[Entry, None, None]:
-        """Every entry. Raises CommandError where the source cannot be read further."""
+        """Every entry. Raises CommandError if the source cannot be read."""
         ...
 
 
 class Lines:
-    """The lines of files, one after the other; `-` is standard input, and `.gz` is unpacked."""
+    """The lines of files, in order. `-` is standard input; `.gz` files are decompressed."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        """Raises CommandError for a file that there is not."""
+        """Raises CommandError for a file that does not exist."""
         for file in files:
             if file != STANDARD_INPUT and not Path(file).is_file():
-                what = "a folder" if Path(file).is_dir() else "no file"
+                problem = f"{file} is a folder" if Path(file).is_dir() else f"there is no file {file}"
                 raise CommandError(
-                    f"{file} is {what}",
+                    problem,
                     "Name files of JSON lines, .jsonl or .jsonl.gz, or - for standard input",
                 )
         self._files = files
@@ -103,18 +103,18 @@ def _numbered(name: str, lines: IO[bytes] | gzip.GzipFile) -> Generator[Entry, N
             yield Entry(f"{name}:{number}", content, None)
     except (OSError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split())
-        raise CommandError(f"{name} cannot be read after line {number} ({reason})", "Mend the file") from None
+        raise CommandError(f"{name} cannot be read after line {number} ({reason})", "Fix the file") from None
 
 
 class Sample:
-    """What the `sample` function of a model makes with the options given on the command line."""
+    """The items that the `sample` function of a model makes from command-line options."""
 
     def __init__(self, name: str, model: Model, options: Sequence[str]) -> None:
-        """`options` are the words of the command line. Raises CommandError for one that the function does not take."""
+        """`options` are words of the command line. Raises CommandError for options that the function does not take."""
         found = _sample_model(name, model)
         if found.sample is None:
             raise CommandError(
-                f"the module {found.module.__name__} has no function sample",
+                f"the module {found.module.__name__} has no function named sample",
                 "Name a module that has one: --sample module.name",
             )
         self._sample = found.sample
@@ -142,18 +142,18 @@ class Sample:
                 self._made += 1
                 yield Entry(f"{self._shown}, item {self._made}", repr(item).encode(), item)
         except ValueError as error:
-            raise CommandError(f"{self._shown}: {error}", "Give other numbers") from None
+            raise CommandError(f"{self._shown}: {error}", "Use other numbers") from None
 
 
 def _sample_model(name: str, model: Model) -> Model:
-    """The model's own module where it has that name, else the module, else the example of that name."""
+    """The served model if it has that name, else the module, else the example of that name."""
     if name in (model.module.__name__, model.module.__name__.rpartition(".")[2]):
         return model
     return load_model(name if "." in name else f"keygraph_examples.{name}")
 
 
 def _offered(sample: Any) -> dict[str, bool]:
-    """The integer options that the function takes, and whether each must be given."""
+    """The integer parameters of the function, and whether each is required."""
     return {
         name: parameter.default is parameter.empty
         for name, parameter in inspect.signature(sample).parameters.items()
@@ -178,7 +178,7 @@ def _read_options(shown: str, offered: Mapping[str, bool], words: Sequence[str])
             options[name] = int(value)
         except ValueError:
             raise CommandError(
-                f"{option} {value}".rstrip() + " is no number", f"Write {option} 1000"
+                f"{option} {value}".rstrip() + " is not a number", f"Write {option} 1000"
             ) from None
     missing = [name for name, is_required in offered.items() if is_required and name not in options]
     if missing:

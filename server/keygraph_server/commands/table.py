@@ -25,7 +25,7 @@ table_app = typer.Typer(name="table", help="Create or describe the table.", no_a
 
 @table_app.command()
 def create(model: ModelOption = None, store: StoreOption = None) -> None:
-    """Create the table with its indexes, unless it is there."""
+    """Create the table and its indexes, unless the table exists."""
     settings = read_settings(model=model, store=store)
     table = load_model(settings.model).graph.table
     live = asyncio.run(_created(settings, table))
@@ -36,21 +36,21 @@ def create(model: ModelOption = None, store: StoreOption = None) -> None:
     differing = table_differences(table, live)
     if differing:
         raise CommandError(
-            f"{where} is there already, and not as declared: {'; '.join(differing)}",
-            "Nothing was changed: change the table, or name another one",
+            f"{where} already exists and does not match the model: {'; '.join(differing)}",
+            "Nothing was changed. Change the table, or name another one",
         )
-    typer.echo(f"There is {where} already, as declared; nothing was changed.")
+    typer.echo(f"{where[0].upper()}{where[1:]} already exists and matches the model. Nothing was changed.")
 
 
 @table_app.command()
 def describe(
     cloudformation_: Annotated[
-        bool, typer.Option("--cloudformation", help="Write a CloudFormation template as JSON instead.")
+        bool, typer.Option("--cloudformation", help="Print a CloudFormation template as JSON instead.")
     ] = False,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Show the table that the model declares, and in what the one in the store differs."""
+    """Show the table that the model declares, and how the table in the store differs from it."""
     settings = read_settings(model=model, store=store)
     table = load_model(settings.model).graph.table
     if cloudformation_:
@@ -62,7 +62,7 @@ def describe(
 
 
 async def _created(settings: Settings, table: Table) -> Table | None:
-    """The table that was there before; None where there was none and it was made."""
+    """The table that already existed; None if it was created."""
     async with open_configured_store(settings, table) as store:
         live = await store.send(DescribeTable())
         if live is None:

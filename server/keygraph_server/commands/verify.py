@@ -1,4 +1,4 @@
-"""`keygraph verify`: the whole table held against the model."""
+"""`keygraph verify`: compares the whole table with the model."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
 
 FOUND = 3
-"""The exit code where something was found; 0 is that nothing was, 1 that the table could not be read to its end."""
+"""The exit code if problems were found. 0 means none; 1 means that the table could not be read to the end."""
 
 _DEADLINE = 60.0
-"""The seconds that a request may take at least: a verification waits while DynamoDB makes room."""
+"""The shortest deadline for a request, in seconds. A verification waits while DynamoDB throttles."""
 _SAVE_SECONDS = 1.0
 _INTERRUPTED = 130
 _NO_TYPE = "no type"
 
 _TITLES: dict[Problem, str] = {
-    "unknown": "Items that no type accepts",
-    "unfit": "Items that do not fit their declaration",
-    "key": "Keys that are not rendered from their item's attributes",
+    "unknown": "Items that match no type",
+    "unfit": "Items that do not match their declaration",
+    "key": "Keys that do not match the attributes of their item",
     "dangling": "Ends whose node is missing",
     "one-sided": "Edges whose mirror or counterpart is missing",
-    "differing": "Edges whose mirror or counterpart is not alike",
+    "differing": "Edges whose mirror or counterpart differs",
 }
 
 
 class ReportFormat(Enum):
-    """How the report is written."""
+    """The format of the report."""
 
     TABLE = "table"
     JSON = "json"
@@ -57,34 +57,35 @@ class ReportFormat(Enum):
 
 def verify(
     segments: Annotated[
-        int, typer.Option(min=1, max=1000, help="How many parts of the table are read at once.")
+        int, typer.Option(min=1, max=1000, help="How many parts of the table to read in parallel.")
     ] = 4,
     examples: Annotated[
-        int, typer.Option(min=0, max=1000, help="How many items of each kind are named.")
+        int, typer.Option(min=0, max=1000, help="How many items to show for each problem.")
     ] = 5,
     format_: Annotated[
-        ReportFormat, typer.Option("--format", help="table for a person, json for a program.")
+        ReportFormat, typer.Option("--format", help="table: for people. json: for programs.")
     ] = ReportFormat.TABLE,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where the same verification was interrupted.")
+        bool, typer.Option("--resume", help="Continue the same verification after an interruption.")
     ] = False,
     state: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where an interrupted verification keeps how far it came. [default: a file under .keygraph]",
+            help="The file that stores the progress of an interrupted verification. Default: a file under .keygraph.",
             show_default=False,
         ),
     ] = None,
     model: ModelOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Read the whole table and report what is not as the model says. Nothing is changed.
+    """Read the whole table and report what does not match the model. Nothing is changed.
 
-    It names items that no type accepts or that do not fit theirs, keys that their own attributes do not make, ends
-    whose node is missing, and edges whose mirror or counterpart is missing or not alike. Of items only keys are shown.
+    Reports items that match no type or do not match their type, keys that do not match the
+    attributes of their item, ends whose node is missing, and edges whose mirror or counterpart is
+    missing or differs. The report shows only the keys of items.
 
-    The exit code is 0 where nothing was found, 3 where something was, 1 where the table could not be read.
+    Exits with 0 if it found nothing, 3 if it found problems, and 1 if the table could not be read.
     """
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph
@@ -97,7 +98,7 @@ def verify(
         raise typer.Exit(_INTERRUPTED) from None
     count = sum(found.count for found in report.found.values())
     outcome = counted(report.total - job.before, time.monotonic() - started)
-    notes = f", {job.before:,} were verified before" if job.before else ""
+    notes = f", {job.before:,} verified earlier" if job.before else ""
     noun = "problem" if count == 1 else "problems"
     typer.echo(
         f"Verified {outcome} of {graph.table.name}{notes}: {f'{count:,}' if count else 'no'} {noun}.",
@@ -112,7 +113,7 @@ def verify(
 
 
 class _Job:
-    """A verification under way, and the file that keeps how far it has come."""
+    """A running verification, and the file with its progress."""
 
     def __init__(
         self, graph: Graph, settings: Settings, segments: int, examples: int, state: Path | None
@@ -121,7 +122,7 @@ class _Job:
         self._settings = settings
         self._segments = segments
         self._examples = examples
-        # What is verified: a state of anything else is not gone on from.
+        # Identifies the verification. A state of another one cannot be resumed.
         self._what = [
             settings.store_address,
             graph.table.name,
@@ -137,16 +138,16 @@ class _Job:
 
     @property
     def so_far(self) -> str:
-        """How many items were verified, and how to go on."""
+        """How many items were verified, and how to continue."""
         if not self._verified:
             return "Nothing was verified."
         noun = "item was" if self._verified == 1 else "items were"
         if not self._is_kept:
-            return f"{self._verified:,} {noun} verified; verify again from the beginning."
-        return f"{self._verified:,} {noun} verified; verify again with --resume to go on."
+            return f"{self._verified:,} {noun} verified. Run it again from the start."
+        return f"{self._verified:,} {noun} verified. Run it again with --resume to continue."
 
     async def run(self, *, resume: bool) -> Report:
-        """Verifies everything. Raises CommandError, which says how far it came where that is a part."""
+        """Verify the whole table. A CommandError says how many items were verified before it."""
         deadline = max(self._settings.deadline, _DEADLINE)
         patient = self._settings.model_copy(update={"deadline": deadline})
         async with open_configured_store(patient, self._graph.table) as store:
@@ -175,10 +176,10 @@ class _Job:
         return verification.report
 
     def _take_up(self, verification: Verification) -> None:
-        """Goes back to where it was interrupted. Raises CommandError for a file that says something else."""
+        """Resume from the saved state. Raises CommandError if it belongs to another verification."""
         kept = self._file.read()
         if kept is None:
-            typer.echo("No such verification was interrupted: verifying from the beginning.", err=True)
+            typer.echo("Found no interrupted verification to resume. Verifying from the start.", err=True)
             return
         try:
             if kept["what"] != self._what:
@@ -186,8 +187,8 @@ class _Job:
             verification.resume(kept)
         except (KeyError, TypeError, ValueError):
             raise CommandError(
-                f"{self._file.path} is not of a verification of this table, with this model and these options",
-                "Verify without --resume",
+                f"{self._file.path} does not belong to a verification of this table with this model and these options",
+                "Run it without --resume",
             ) from None
         self.before = self._verified = verification.report.total
 
@@ -198,25 +199,25 @@ class _Job:
         try:
             self._file.save({"what": self._what, **verification.to_json()})
         except OSError:
-            # Whoever may not write here can still verify, and begins anew after an interruption.
+            # Without write permission here, a verification still works, but cannot be resumed.
             self._is_kept = False
 
 
 def _refuse_other_keys(declared: Table, found: Table | None) -> None:
     if found is None:
-        raise TableMissing(f"there is no table {declared.name}: create it with `keygraph table create`")
+        raise TableMissing(f"there is no table {declared.name}. Create it with `keygraph table create`")
     if found.keys != declared.keys:
         shown = [
             " and ".join(f"{key.name} ({key.type})" for key in table.keys) for table in (found, declared)
         ]
         raise CommandError(
             f"the keys of the table {declared.name} are {shown[0]}, the model declares {shown[1]}",
-            "Mend the model, or name another store",
+            "Fix the model, or name another store",
         )
 
 
 def _declared(graph: Graph) -> str:
-    """What the model says of items: another model finds other things."""
+    """What the model declares, as one name. A changed model finds other problems."""
     said: list[str] = [str(graph.type_attribute)]
     for record in graph.types.values():
         said.append(
@@ -238,7 +239,7 @@ def _declared(graph: Graph) -> str:
 
 
 def _types(graph: Graph, report: Report) -> Iterator[tuple[str | None, int, int]]:
-    """Each type of which there are items, with how many, and how many problems they have."""
+    """Each type that has items, with the number of items and of problems."""
     problems = dict.fromkeys(report.items, 0)
     for kind, found in report.found.items():
         problems[kind.type] = problems.get(kind.type, 0) + found.count
@@ -300,14 +301,14 @@ def _row(pair: tuple[FindingKind, Findings]) -> tuple[str, str, str]:
 
 def _shown(key: Key) -> str:
     return " / ".join(
-        # A terminal obeys what is no character to be seen.
+        # A terminal would obey control characters.
         "".join(char if char.isprintable() else ascii(char)[1:-1] for char in _text(value))
         for value in key
     )
 
 
 def _text(value: KeyValue) -> str:
-    """A key's value as text: the digits of a number, bytes in base64."""
+    """The value of a key as text: the digits of a number, bytes as base64."""
     if isinstance(value, str):
         return value
     return base64.b64encode(value).decode() if isinstance(value, bytes) else number_text(value)

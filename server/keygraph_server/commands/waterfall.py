@@ -1,4 +1,4 @@
-"""What an operation costs, drawn for a terminal: a table of its places, and its requests on a time axis."""
+"""The cost of an operation for a terminal: a table by place in the query, and the requests on a time axis."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 _BAR = 40
-"""How many characters the time axis has."""
+"""The width of the time axis, in characters."""
 _NARROWEST = 12
 _PLACE = 24
-"""How many characters of a place in the query are on one line at least."""
+"""The minimum width of the column of places, in characters."""
 
 _COLUMNS = (
     ("requests", "requests"),
@@ -62,7 +62,7 @@ def _number(value: float) -> str:
 
 
 def waterfall(requests: Sequence[Mapping[str, Any]], width: int) -> Iterator[Text]:
-    """Every request as a bar on a time axis, under the round trip that it is part of; lines of at most that width."""
+    """Every request as a bar on a time axis, grouped by round trip, in lines of at most this width."""
     if not requests:
         yield Text("No request was sent.")
         return
@@ -87,7 +87,7 @@ def waterfall(requests: Sequence[Mapping[str, Any]], width: int) -> Iterator[Tex
 
 
 def _name(request: Mapping[str, Any]) -> str:
-    """What DynamoDB calls the request, where, and how many items it looked at."""
+    """DynamoDB's name of the request, the index, and the number of items that it looked at."""
     where = f" {request['index']}" if request["index"] else ""
     counts = " COUNT" if request["counts"] else ""
     items = request["items"]

@@ -1,4 +1,4 @@
-"""The playground: GraphiQL on the server's own address, with its explorer, for asking the graph by hand."""
+"""The playground: GraphiQL with its explorer and a cost panel, served by the server itself."""
 
 from keygraph_server.playground.page import playground_routes
 

@@ -21,14 +21,14 @@ def _playground() -> None:
 def install(
     node_modules: Annotated[
         Path | None,
-        typer.Option("--from", help="Take the files from this node_modules folder instead of running npm."),
+        typer.Option("--from", help="Copy the files from this node_modules folder instead of running npm."),
     ] = None,
 ) -> None:
-    """Install the pinned files, so that the server serves them itself instead of naming a CDN."""
+    """Install the pinned files, so that the server serves them itself instead of using a CDN."""
     try:
         install_assets(ASSETS_FOLDER, read_manifest(), node_modules)
     except AssetError as error:
-        typer.echo(f"The playground takes its files from a CDN: {error}.", err=True)
+        typer.echo(f"The playground will load its files from a CDN: {error}.", err=True)
         raise typer.Exit(1) from error
 
 

@@ -1,7 +1,7 @@
-"""The browser files of the playground: which they are, whether a folder holds them, and how they get there.
+"""The browser files of the playground: their list, their installation, and a check of installed files.
 
-`manifest.json` pins each file by package, version and hash, in the order in which a page loads them. They are
-installed with npm, by `package-lock.json` beside it, and are never part of the source tree.
+`manifest.json` pins each file by package, version and hash, in the order in which the page loads them. npm installs
+them from `package-lock.json`. They are never part of the source tree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 _NPM_INSTALL = (
     "ci",
-    "--ignore-scripts",  # only files are wanted, so that no package's code needs to run here
+    "--ignore-scripts",  # only files are needed, so no code of a package has to run
     "--no-audit",
     "--no-fund",
     "--loglevel=error",
@@ -32,15 +32,15 @@ ASSETS_FOLDER = _HERE / "assets"
 
 
 class AssetError(Exception):
-    """The files cannot be installed; the message is one line that says why."""
+    """The files cannot be installed. The message is one line with the reason."""
 
 
 @dataclass(frozen=True)
 class Asset:
     """One file of an npm package.
 
-    `integrity` is what the HTML attribute of that name holds (Subresource Integrity, section 3.1): the name of
-    the hash, a hyphen, and the hash in base64.
+    `integrity` is the value of the HTML attribute of that name (Subresource Integrity, section 3.1): the name of the
+    hash, a hyphen, and the hash in base64.
     """
 
     package: str
@@ -50,7 +50,7 @@ class Asset:
 
     @property
     def address(self) -> str:
-        """Where the file stands, under a folder of installed assets and under the CDN alike."""
+        """The path of the file, both in the folder of installed assets and on the CDN."""
         return f"{self.package}@{self.version}/{self.path}"
 
     @property
@@ -58,18 +58,18 @@ class Asset:
         return self.path.endswith(".css")
 
     def is_content(self, content: bytes) -> bool:
-        """Whether these bytes are the pinned file's."""
+        """Whether these bytes are the content of the pinned file."""
         return self.integrity == f"sha384-{base64.b64encode(hashlib.sha384(content).digest()).decode()}"
 
 
 def read_manifest() -> tuple[Asset, ...]:
-    """The pinned files, in the order in which a page loads them."""
+    """The pinned files, in the order in which the page loads them."""
     rows: list[dict[str, str]] = json.loads((_HERE / "manifest.json").read_text("utf-8"))
     return tuple(Asset(**row) for row in rows)
 
 
 def holds_all_assets(folder: Path, manifest: Sequence[Asset]) -> bool:
-    """Whether the folder holds every pinned file, unchanged."""
+    """Whether the folder has every pinned file, unchanged."""
     return all(
         (folder / asset.address).is_file() and asset.is_content((folder / asset.address).read_bytes())
         for asset in manifest
@@ -77,10 +77,9 @@ def holds_all_assets(folder: Path, manifest: Sequence[Asset]) -> bool:
 
 
 def install_assets(folder: Path, manifest: Sequence[Asset], node_modules: Path | None = None) -> None:
-    """Copy the pinned files into `folder`, from `node_modules` or else from a fresh `npm ci`.
+    """Copy the pinned files into `folder`, from `node_modules` or from a fresh `npm ci`.
 
-    Every file is verified before the first is written, so a folder that held them before is left as it was when
-    this fails.
+    Verifies every file before it writes the first one, so a failure leaves the folder unchanged.
 
     Raises:
         AssetError: npm is missing or fails, or a file is missing or is not the pinned one.
@@ -103,7 +102,7 @@ def _copy_assets(node_modules: Path, folder: Path, manifest: Sequence[Asset]) ->
         if not asset.is_content(content):
             raise AssetError(f"{asset.path} of {asset.package} is not the file that manifest.json pins")
         contents[asset.address] = content
-    # What an earlier manifest named is not to stay behind.
+    # Remove files of an earlier manifest.
     shutil.rmtree(folder, ignore_errors=True)
     for address, content in contents.items():
         target = folder / address
@@ -128,9 +127,9 @@ def _run_npm(scratch: Path) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise AssetError(f"npm did not end within {_NPM_SECONDS} seconds") from error
+        raise AssetError(f"npm did not finish within {_NPM_SECONDS} seconds") from error
     except OSError as error:
         raise AssetError(f"npm could not be started: {error}") from error
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise AssetError(f"npm failed: {said[0] if said else f'it ended with {done.returncode}'}")
+        raise AssetError(f"npm failed: {said[0] if said else f'exit code {done.returncode}'}")

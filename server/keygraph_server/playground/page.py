@@ -18,21 +18,21 @@ from keygraph_server.playground.assets import ASSETS_FOLDER, Asset, holds_all_as
 
 _HERE = Path(__file__).parent
 CDN = "https://cdn.jsdelivr.net/npm"
-# Relative, as every address of the page is, so that the page also works behind a proxy that adds a path.
+# Relative, like every address of the page, so that it works behind a proxy that adds a path.
 LOCAL = "playground/npm"
 
 
 def playground_routes(
     title: str, default_queries: str, assets: Path | None = None, middleware: Sequence[Middleware] = ()
 ) -> list[BaseRoute]:
-    """GraphiQL on `/`, and under `/playground` what it needs.
+    """Routes for GraphiQL on `/` and its files under `/playground`.
 
     Args:
-        title: what the page is called.
-        default_queries: the GraphQL document that stands in the editor when somebody comes for the first time.
-        assets: the folder of installed browser files, by default where `make install` puts them. If it does not
-            hold every pinned file, the page takes the same files from a CDN.
-        middleware: what the page and the files go through.
+        title: the title of the page.
+        default_queries: the GraphQL document in the editor on the first visit.
+        assets: the folder of installed browser files, by default the one that `make install` fills. If a pinned file is
+            missing there, the page loads all of them from a CDN.
+        middleware: the middleware of the page and its files.
     """
     folder = ASSETS_FOLDER if assets is None else assets
     manifest = read_manifest()
@@ -58,7 +58,7 @@ def _folder(name: str, files: Path, middleware: Sequence[Middleware]) -> Mount:
 
 
 def render_page(title: str, default_queries: str, manifest: Sequence[Asset], base: str) -> str:
-    """The page's HTML, which takes the pinned files from under the address `base`."""
+    """The HTML of the page, which loads the pinned files from the address `base`."""
     return Template((_HERE / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
         stylesheets="\n".join(_element(asset, base) for asset in manifest if asset.is_stylesheet),
@@ -68,7 +68,7 @@ def render_page(title: str, default_queries: str, manifest: Sequence[Asset], bas
 
 
 def _element(asset: Asset, base: str) -> str:
-    # `crossorigin` because the integrity of another origin's file is checked only where CORS lets it be read.
+    # Browsers check the integrity of a file from another origin only with `crossorigin`.
     checked = f'integrity="{asset.integrity}" crossorigin="anonymous"'
     address = escape(f"{base}/{asset.address}")
     if asset.is_stylesheet:
@@ -77,7 +77,7 @@ def _element(asset: Asset, base: str) -> str:
 
 
 def _json_for_script(value: dict[str, str]) -> str:
-    # Inside a script element nothing but `<` can end it or begin a comment (HTML, 4.12.1.3).
+    # Inside a script element only `<` can end it or begin a comment (HTML, 4.12.1.3).
     return json.dumps(value).replace("<", "\\u003c")
 
 
