@@ -86,7 +86,7 @@ class Graph(RecordTypes):
         text, difference = self._rendered(record, slot, value)
         if difference:
             name = FieldName(record.leaf_name(slot.path))
-            raise BadUserInput(name, f" of {record.name}: its key would say another value")
+            raise BadUserInput(name, f" of {record.name}: its key would hold another value")
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
@@ -97,13 +97,13 @@ class Graph(RecordTypes):
         text, difference = self._rendered(record, slot, value)
         name = FieldName(record.leaf_name(slot.path))
         if not slot.text.has_order(text):
-            raise BadUserInput(name, f" of {record.name}: negative numbers do not stand in order in its key")
+            raise BadUserInput(name, f" of {record.name}: negative numbers do not sort in order in its key")
         if difference < 0 and is_low:
             # The smallest text above the one that was rounded down.
             return f"{text}\0"
         if difference > 0 and not is_low:
             raise BadUserInput(
-                name, f" of {record.name}: it says more than its key can; leave out the last digits"
+                name, f" of {record.name}: it has more digits than its key can hold; remove the last digits"
             )
         return text
 
@@ -114,7 +114,7 @@ class Graph(RecordTypes):
             return text, 0 if slot.lossy else slot.text.difference(text, value)
         except (ValueError, TypeError, AttributeError, OverflowError):
             name = FieldName(record.leaf_name(slot.path))
-            raise BadUserInput(name, f" cannot stand in a key of {record.name}") from None
+            raise BadUserInput(name, f" cannot be part of a key of {record.name}") from None
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
@@ -166,7 +166,7 @@ class Graph(RecordTypes):
         try:
             size = len(key.encode())
         except UnicodeEncodeError:
-            return "it is no text that can be stored"
+            return "it is not text that can be stored"
         if size > KEY_BYTES[number]:
             return f"its key has more than {KEY_BYTES[number]} bytes"
         wanted = {slot.name: texts[slot.name] for slot in template.slots if texts.get(slot.name) is not None}

@@ -20,7 +20,7 @@ def counterpart_mistakes(model: RecordTypes) -> Iterator[Mistake]:
                     what,
                     record.name,
                     f"a {record.kind} has no {what}.",
-                    "Only an edge has one: leave it out, or declare an edge.",
+                    "Only edges can have one: remove it, or declare an edge.",
                 )
         elif record.is_mirrored:
             yield from _of_mirror(model, record)
@@ -33,8 +33,8 @@ def _of_mirror(model: RecordTypes, record: RecordType) -> Iterator[Mistake]:
         yield Mistake(
             "mirror",
             record.name,
-            f"it is mirrored, and {record.counterpart} is named as its counterpart.",
-            "An edge has one of the two: leave one out.",
+            f"it is mirrored, and {record.counterpart} is its counterpart.",
+            "An edge can have only one of the two: remove one.",
         )
         return
     first, second = (record.ends[name] for name in record.key_ends)
@@ -43,7 +43,7 @@ def _of_mirror(model: RecordTypes, record: RecordType) -> Iterator[Mistake]:
         yield Mistake(
             "mirror",
             record.name,
-            f"its ends are a {first.type_name} and a {second.type_name}, which cannot be exchanged.",
+            f"its ends are a {first.type_name} and a {second.type_name}, which cannot be swapped.",
             'A mirror joins two nodes of one type; name another edge type: counterpart="…".',
         )
     elif is_one_attribute(record):
@@ -52,7 +52,7 @@ def _of_mirror(model: RecordTypes, record: RecordType) -> Iterator[Mistake]:
             record.name,
             f"{first.name} and {second.name} are stored in the same attributes, so its key is the same in "
             "both orders.",
-            "Give each end attributes of its own: stored().",
+            "Give each end its own attributes with stored().",
         )
     elif untold := found.untold:
         yield Mistake(
@@ -60,7 +60,7 @@ def _of_mirror(model: RecordTypes, record: RecordType) -> Iterator[Mistake]:
             record.name,
             f"with its ends exchanged its key cannot be rendered: of {', '.join(untold)} it tells less than the key "
             "holds.",
-            "Write both ends in the same format, in one that loses nothing.",
+            "Use the same lossless format for both ends.",
         )
 
 
@@ -78,14 +78,16 @@ def _of_counterpart(model: RecordTypes, record: RecordType, name: str) -> Iterat
     if other is record:
         yield mistake(
             "it is named as its own counterpart.",
-            "Where the ends are exchanged say mirror=True, else name the other edge type.",
+            "Use mirror=True if the ends are swapped, or name the other edge type.",
         )
         return
     if other.kind != "edge":
         yield mistake(f"its counterpart {name} is a {other.kind}.", "Name an edge type.")
         return
     if other.is_mirrored:
-        yield mistake(f"its counterpart {name} is mirrored.", "An edge has one of the two: leave one out.")
+        yield mistake(
+            f"its counterpart {name} is mirrored.", "An edge can have only one of the two: remove one."
+        )
         return
     if other.counterpart not in (None, record.name):
         yield mistake(
@@ -103,7 +105,7 @@ def _of_counterpart(model: RecordTypes, record: RecordType, name: str) -> Iterat
     if matched_ends(record, other) is None:
         yield mistake(
             f"its ends are {_shown_ends(record)}, those of {name} are {_shown_ends(other)}.",
-            "Counterparts join the same two nodes; where both are of one type, name the ends alike.",
+            "Counterparts join the same two nodes. If both are of one type, give the ends the same names.",
         )
         return
     found = model.correspondences[record.name]

@@ -44,7 +44,7 @@ def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
             "no-path",
             f"{owner.name}.{declared.name}",
             f"{of.name} has no end called {chosen.at} that is a {owner.name}.",
-            f"Its ends that are: {', '.join(ends) or 'none'}.",
+            f"Its ends of that type: {', '.join(ends) or 'none'}.",
         )
     if chosen.index is not None and chosen.index.name not in of.keys:
         return Mistake(
@@ -53,7 +53,7 @@ def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
             f"{of.name} has no keys in {chosen.index.name}.",
             f"Call {chosen.index.name} with its templates on {of.name}.",
         )
-    mend = f"Give {of.name} an index whose partition template holds that end."
+    mend = f"Give {of.name} an index whose partition template contains that end."
     if ends and chosen.index is None and not chosen.any_index:
         problem = f"the table's key of {of.name} does not have {' or '.join(ends)} in its partition."
         indexes = [f"index={name}" for name in of.keys if name is not None]
@@ -95,13 +95,13 @@ def _types_not_told_apart(model: RecordTypes) -> Iterator[Mistake]:
         declared = [record for record in model.types.values() if record in group]
         for one, other in combinations(declared, 2):
             if not _are_told_apart(one, other):
-                said = "say no type" if value is None else "say the same type"
+                said = "have no type value" if value is None else "have the same type value"
                 yield Mistake(
                     "not-told-apart",
                     one.name,
-                    f"its items cannot be distinguished from those of {other.name}: they {said}, and a key can be of both "
+                    f"its items cannot be distinguished from those of {other.name}: they {said}, and a key can belong to both "
                     f"({one.table_keys} and {other.table_keys}).",
-                    "Give one of them a type value or a literal prefix of its own.",
+                    "Give one of them its own type value or literal prefix.",
                 )
 
 
@@ -165,7 +165,7 @@ def _lists_twice(model: RecordTypes) -> Iterator[Mistake]:
                 "mirror-list",
                 f"{path.owner.name}.{path.name}",
                 f"it is the list {other.name} once more: {path.record.name} is mirrored, the same from both ends.",
-                "Leave one of them out.",
+                "Remove one of them.",
             )
 
 
@@ -181,7 +181,7 @@ def _gathers_nothing(model: RecordTypes) -> Iterator[Mistake]:
             why = "none of its lists reads its own partition of the table."
         else:
             continue
-        yield Mistake("gather", record.name, f"gather=True, and {why}", "Leave gather=True out.")
+        yield Mistake("gather", record.name, f"gather=True, and {why}", "Remove gather=True.")
 
 
 def _keys_too_long(model: RecordTypes) -> Iterator[Mistake]:

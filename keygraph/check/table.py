@@ -26,8 +26,8 @@ def table_mistakes(table: Table) -> Iterator[Mistake]:
             yield Mistake(
                 "one-key-attribute",
                 keyed.name,
-                f"{keyed.partition.name} is its partition key and its sort key.",
-                "Name another attribute for one of them.",
+                f"{keyed.partition.name} is both its partition key and its sort key.",
+                "Use another attribute for one of them.",
             )
     yield from _types_that_differ(table)
     for index in table.indexes:
@@ -38,15 +38,15 @@ def table_mistakes(table: Table) -> Iterator[Mistake]:
         yield Mistake(
             "local-index",
             table.name,
-            f"it has {len(local)} local indexes, and DynamoDB makes {LOCAL_INDEXES}.",
-            "Make some of them global: leave local=True out.",
+            f"it has {len(local)} local indexes, but DynamoDB allows {LOCAL_INDEXES}.",
+            "Make some of them global: remove local=True.",
         )
     projected = sum(len(index.projection) for index in table.indexes if isinstance(index.projection, tuple))
     if projected > PROJECTED_ATTRIBUTES:
         yield Mistake(
             "projection",
             table.name,
-            f"its indexes name {projected} attributes to project, and DynamoDB takes {PROJECTED_ATTRIBUTES}.",
+            f"its indexes name {projected} attributes to project, but DynamoDB allows {PROJECTED_ATTRIBUTES}.",
             'Project "ALL" in some of them.',
         )
 
@@ -57,7 +57,7 @@ def _names_refused(what: str, keyed: Table | Index) -> Iterator[Mistake]:
             "bad-name",
             keyed.name or what,
             f"{keyed.name!r} is not a name for {what}.",
-            "It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
+            "Use 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
         )
     for key in keyed.keys:
         if not 1 <= len(key.name.encode(errors="replace")) <= KEY_NAME_BYTES:
@@ -72,7 +72,7 @@ def _names_refused(what: str, keyed: Table | Index) -> Iterator[Mistake]:
                 "key-type",
                 keyed.name,
                 f"{key.type!r} is not a key type ({key.name}).",
-                'It is "S" for text, "N" for a number or "B" for bytes.',
+                'Use "S" for text, "N" for a number or "B" for bytes.',
             )
 
 
@@ -87,7 +87,7 @@ def _types_that_differ(table: Table) -> Iterator[Mistake]:
                     "key-type",
                     keyed.name,
                     f"the attribute {key.name} is of type {key.type} here and of type {other.type} in {where}.",
-                    "Give it one type: an attribute has one in all keys.",
+                    "Give it one type: an attribute has the same type in all keys.",
                 )
 
 
@@ -99,7 +99,7 @@ def _local_mistakes(table: Table, index: Index) -> Iterator[Mistake]:
             "local-index",
             index.name,
             f"a local index has the table's partition key, {table.partition.name}.",
-            "Name that one, or leave local=True out.",
+            "Use that one, or remove local=True.",
         )
     keyeds: list[tuple[Table | Index, str]] = [
         (index, "a local index"),
@@ -108,7 +108,7 @@ def _local_mistakes(table: Table, index: Index) -> Iterator[Mistake]:
     for keyed, what in keyeds:
         if keyed.sort is None:
             yield Mistake(
-                "local-index", keyed.name, f"{what} has a sort key.", "Name one, or leave local=True out."
+                "local-index", keyed.name, f"{what} has a sort key.", "Name one, or remove local=True."
             )
 
 
@@ -119,7 +119,7 @@ def _projection_mistakes(index: Index) -> Iterator[Mistake]:
                 "projection",
                 index.name,
                 f"projection={index.projection!r} is none.",
-                'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
+                'Use "ALL", "KEYS_ONLY", or a list of the attributes besides the keys.',
             )
         return
     if not index.projection:
@@ -128,5 +128,5 @@ def _projection_mistakes(index: Index) -> Iterator[Mistake]:
         )
     names = index.projection
     for name in dict.fromkeys(name for name in names if not name or names.count(name) > 1):
-        problem = "names an attribute without a name" if not name else f"names {name} twice"
+        problem = "has an attribute without a name" if not name else f"names {name} twice"
         yield Mistake("projection", index.name, f"its projection {problem}.", "Name each attribute once.")

@@ -12,7 +12,9 @@ def table_differences(declared: Table, found: Table) -> list[str]:
     """
     differences: list[str] = []
     if declared.keys != found.keys:
-        differences.append(f"its keys are {_shown(found.keys)}, declared are {_shown(declared.keys)}")
+        differences.append(
+            f"its keys are {_shown(found.keys)}, but the model declares {_shown(declared.keys)}"
+        )
     indexes = {index.name: index for index in found.indexes}
     for index in declared.indexes:
         if index.name not in indexes:
@@ -26,12 +28,12 @@ def _index_differences(table: Table, declared: Index, found: Index) -> list[str]
     differences: list[str] = []
     if declared.keys != found.keys:
         differences.append(
-            f"the keys of its index {declared.name} are {_shown(found.keys)}, declared are {_shown(declared.keys)}"
+            f"the keys of its index {declared.name} are {_shown(found.keys)}, but the model declares {_shown(declared.keys)}"
         )
     if declared.local != found.local:
         kinds = ("global", "local")
         differences.append(
-            f"its index {declared.name} is {kinds[found.local]}, declared is a {kinds[declared.local]} one"
+            f"its index {declared.name} is {kinds[found.local]}, but the model declares a {kinds[declared.local]} one"
         )
     keys = {key.name for key in (*table.keys, *declared.keys)}
     if not _projects(found, declared, keys):

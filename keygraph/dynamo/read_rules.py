@@ -97,7 +97,7 @@ def refuse_deep_path(path: tuple[str, ...]) -> None:
 
 
 def refuse_filtered(names: Iterable[str], keyed: Table | Index, table: Table) -> None:
-    """Refuses a filter on these attributes where one is a key of what is read, or is not projected."""
+    """Refuses a filter on these attributes where one is a key of the table or index that is read, or is not projected."""
     keys = {key.name for key in keyed.keys}
     for name in sorted(names):
         if name in keys:

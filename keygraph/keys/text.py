@@ -44,7 +44,7 @@ _NUMBER = r"-?[0-9][0-9.]*(?:E[+-]?[0-9]+)?"
 
 
 class UnusableFormat(Exception):
-    """The type cannot stand in a key, or not in that format; the message says why."""
+    """The type cannot be part of a key, or not in that format; the message says why."""
 
 
 def key_text(
@@ -61,7 +61,7 @@ def key_text(
         return DeclaredText(type_, format_, declared)
     made = _CLASSES.get(type_.kind)
     if made is None:
-        raise UnusableFormat(f"a field of type {type_.name} cannot stand in a key")
+        raise UnusableFormat(f"a field of type {type_.name} cannot be part of a key")
     if made in (IsoDatetime, IsoDate) and format_:
         return FormattedTime(type_, format_)
     return made(type_, format_)
@@ -421,7 +421,7 @@ class FormattedTime(KeyText):
 
     def __post_init__(self) -> None:
         if "%" not in self.format:
-            raise UnusableFormat(f"{{:{self.format}}} is not a format for {self.type.name}, it has no %")
+            raise UnusableFormat(f"{{:{self.format}}} is not a format for {self.type.name}: it has no %")
         if self.render(self._of(self._SAMPLE)) == self.render(self._of(self._OTHER)):
             raise UnusableFormat(f"{{:{self.format}}} writes every {self.type.name} the same way")
 

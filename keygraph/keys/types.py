@@ -88,7 +88,7 @@ def moment_of(text: str) -> Moment:
     """The same as `Moment.of_text`."""
     # The same moments are asked for again and again: whether a key is one, and then what it says.
     if not _ISO_DATETIME.fullmatch(text):
-        raise ValueError("not a date and time of ISO 8601")
+        raise ValueError("not an ISO 8601 date and time")
     moment = Moment.fromisoformat(text)
     moment.text = text
     return moment
@@ -210,11 +210,11 @@ def field_type(annotation: object, style: AttributeStyle, inside: tuple[type, ..
         return FieldType("list" if origin is list else "set", of=of, of_optional=optional)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         if not all(isinstance(member.value, str | int) for member in annotation):
-            raise UnknownType(f"the values of {annotation.__name__} are neither texts nor integers")
+            raise UnknownType(f"the values of {annotation.__name__} are neither text nor integers")
         return FieldType("enum", python=annotation)
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         if annotation in inside:
-            raise UnknownType(f"{annotation.__name__} holds itself")
+            raise UnknownType(f"{annotation.__name__} contains itself")
         members = _members(annotation, style, (*inside, annotation))
         if not members:
             raise UnknownType(f"{annotation.__name__} has no fields")
@@ -345,7 +345,7 @@ _DECODERS: dict[Kind, Callable[[FieldType, Any], Any]] = {
 def _decode_date(value: Value) -> date:
     text = _expect(value, str)
     if not _ISO_DATE.fullmatch(text):
-        raise ValueError("not a date of ISO 8601")
+        raise ValueError("not an ISO 8601 date")
     return date.fromisoformat(text)
 
 

@@ -229,7 +229,7 @@ def _refuse_unusable(argument: Argument | None, slot: Slot, narrowing: Narrowing
     is_range = narrowing.low is not None or narrowing.high is not None
     said = (narrowing.eq is not None) + is_range + (narrowing.prefix is not None)
     if said != 1:
-        raise BadUserInput(f"{name}: say eq, or from and to, or beginsWith")
+        raise BadUserInput(f"{name}: use eq, or from and to, or beginsWith")
     for text in (narrowing.eq, narrowing.low, narrowing.high, narrowing.prefix):
         if text == "":
             raise BadUserInput(f"{name}: it is empty")
@@ -238,7 +238,7 @@ def _refuse_unusable(argument: Argument | None, slot: Slot, narrowing: Narrowing
 def _refuse_later(given: Mapping[str, Narrowing], arguments: Mapping[str, Argument], slot: Slot) -> None:
     for name in given:
         before, later = camel(arguments[slot.name].name), camel(arguments[name].name)
-        raise BadUserInput(f"{later}: {before} stands before it in the key and must be eq")
+        raise BadUserInput(f"{later}: {before} comes before it in the key and must use eq")
 
 
 def _refuse_gap(given: Mapping[str, Narrowing], arguments: Mapping[str, Argument]) -> None:
@@ -246,7 +246,7 @@ def _refuse_gap(given: Mapping[str, Narrowing], arguments: Mapping[str, Argument
         before = [camel(argument.name) for argument in arguments.values()]
         later = camel(arguments[name].name)
         raise BadUserInput(
-            f"{later}: {before[before.index(later) - 1]} stands before it in the key: say its eq"
+            f"{later}: {before[before.index(later) - 1]} comes before it in the key: give it with eq"
         )
 
 
@@ -257,7 +257,7 @@ def _checked(span: Span) -> Span:
         try:
             size = len(text.removesuffix(LAST).encode())
         except UnicodeEncodeError:
-            raise BadUserInput("an argument of the list is no text that can be stored") from None
+            raise BadUserInput("an argument of the list is not text that can be stored") from None
         if size > EXTENSIBLE_BYTES:
             raise BadUserInput(f"an argument of the list makes a key of more than {SORT_KEY_BYTES} bytes")
     return span

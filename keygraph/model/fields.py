@@ -68,7 +68,7 @@ def field_reader(
                 return decoded(stored)
             except ValueError as error:
                 raise CorruptItem(
-                    f"{owner}.{field.name} of an item is no {field.type.name}: it is {error}"
+                    f"{owner}.{field.name} of an item is not of type {field.type.name}: it is {error}"
                 ) from None
         value = from_keys(item)
         if value is None and field.has_default:

@@ -263,7 +263,7 @@ class RecordType:
         try:
             return slot.text.render(decode(slot.text.type, value))
         except ValueError:
-            raise CorruptItem(f"{self.name}.{end.name} of an item is no key of {end.type_name}") from None
+            raise CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}") from None
 
     def _other_key_text(self, item: Mapping[str, Value], wanted: Slot) -> str | None:
         """The slot's text from any key of the item, written in the wanted format."""
@@ -345,7 +345,7 @@ class RecordType:
         try:
             members, own = end.nodes(identity)
         except ValueError:
-            raise CorruptItem(f"{self.name}.{end.name} of an item is no key of {end.type_name}") from None
+            raise CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}") from None
         made = members[0].bare_instance(own)
         return made if len(members) == 1 else SimpleNamespace(**vars(made))
 

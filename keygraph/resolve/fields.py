@@ -130,8 +130,8 @@ class FieldResolution:
             self._mistakes.add(
                 "not-a-list",
                 where,
-                "many() and one() stand on the right of Many[…] and One[…].",
-                "Annotate it so.",
+                "many() and one() are for fields annotated Many[…] and One[…].",
+                "Annotate the field that way.",
             )
             return
         parts = union_parts(annotation)
@@ -338,7 +338,7 @@ class FieldResolution:
             return None
         if "return" not in hints:
             self._mistakes.add(
-                "unknown-type", f"{record.name}.{name}", "it does not say what it returns.", "Annotate it."
+                "unknown-type", f"{record.name}.{name}", "its return type is missing.", "Annotate it."
             )
             return None
         return hints

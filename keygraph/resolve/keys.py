@@ -123,7 +123,7 @@ class KeyResolution:
                 case _:
                     problem = "a number is one placeholder and nothing else"
         elif key.type == "S" and any(slot.text.type.kind == "bytes" for slot in template.slots):
-            problem = "bytes cannot stand in a key of type S"
+            problem = "bytes cannot be part of a key of type S"
         if problem is None:
             return template
         self._mistakes.add(
@@ -173,7 +173,10 @@ class KeyResolution:
                 )
             elif call.index.name in calls:
                 self._mistakes.add(
-                    "index-twice", record.name, f"it is in {call.index.name} twice.", "An item is there once."
+                    "index-twice",
+                    record.name,
+                    f"it is in {call.index.name} twice.",
+                    "An item is in an index only once.",
                 )
                 misused.add(call.index.name)
             else:

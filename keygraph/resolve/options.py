@@ -155,7 +155,7 @@ def graph_option_mistakes(
                 "format",
                 where,
                 f"formats[{_shown(name)}] is not a Format.",
-                "Write Format(render), or Format(render, parse) where it can be read back.",
+                "Write Format(render), or Format(render, parse) if it can be read back.",
             )
         if not (isinstance(name, str) and name) and name not in PLAIN:
             yield Mistake(

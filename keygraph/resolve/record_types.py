@@ -276,7 +276,7 @@ class RecordTypes:
     def type_condition(self, path: AccessPath) -> Condition | None:
         """The filter that tells the path's items by their type attribute; None where it cannot.
 
-        It cannot where there is none, where it is a key of what is read, or where the index does not project it.
+        It cannot where there is none, where it is a key of the table or index that is read, or where the index does not project it.
         """
         value, attribute = self.type_value(path.record), self.type_attribute
         if attribute is None:

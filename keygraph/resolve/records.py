@@ -75,7 +75,7 @@ class Resolution:
                 "not-a-type",
                 name,
                 "it is not a node, an edge or a record.",
-                "Decorate it, or leave it out of the graph.",
+                "Decorate it, or remove it from the graph.",
             )
             return
         if name in self.types:

@@ -79,7 +79,7 @@ class TemplateResolution:
             self._mistakes.add(
                 "circular-key",
                 record.name,
-                "its key is made of itself, through an end.",
+                "its key refers to itself through an end.",
                 "Write out the key's fields.",
                 breaks=record.name,
             )
@@ -259,8 +259,8 @@ class TemplateResolution:
             self._refuse_end(
                 record,
                 end,
-                f"the keys of {names} are alike, and name their fields differently.",
-                "Name the key fields alike, or give the keys literal text of their own.",
+                f"the keys of {names} are the same, but their fields have different names.",
+                "Give the key fields the same names, or give the keys different literal text.",
             )
         if not (
             are_disjoint(shape(own[0]), shape(others[0]))
@@ -271,7 +271,7 @@ class TemplateResolution:
                 record,
                 end,
                 f"a partition key can be of {names}: {own[0]} and {others[0]}.",
-                "Give each a literal prefix of its own, or make the keys alike.",
+                "Give each its own literal prefix, or make the keys the same.",
             )
 
     def _refuse_end(self, record: RecordType, end: str, problem: str, mend: str) -> NoReturn:
@@ -293,8 +293,8 @@ class TemplateResolution:
         if method.is_async or method.needs is None or len(method.signature.parameters) > 1:
             raise self._refused(
                 site,
-                f"{method.name} cannot stand in a key.",
-                "It may be neither async nor take arguments, and says the fields it needs.",
+                f"{method.name} cannot be part of a key.",
+                "It must not be async or take arguments, and must name the fields it needs.",
             )
         return Slot((method.name,), key_text(FieldType("string")), computed=True)
 
@@ -309,7 +309,7 @@ class TemplateResolution:
                 if isinstance(before, Slot) and isinstance(token, Slot) and not before.text.has_own_end:
                     raise self._refused(
                         site,
-                        "it cannot be parsed back: "
+                        "it cannot be parsed: "
                         f"there is no text between {{{before.name}}} and {{{token.name}}}.",
                         "Put literal text between them.",
                     )

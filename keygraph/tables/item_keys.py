@@ -147,4 +147,4 @@ class ItemKeys:
             slot for slot in template.slots if slot.name in said and texts.get(slot.name) != said[slot.name]
         ]
         names = dict.fromkeys(self._record.leaf_name(slot.path) for slot in wrong)
-        return f"{key.name} is not rendered from {' and '.join(names)}"
+        return f"{key.name} does not match {' and '.join(names)}"

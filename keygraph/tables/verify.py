@@ -254,7 +254,7 @@ class Window:
             node = graph.types[name]
             if not self.checks.is_key(node, identity):
                 for item, record, end in leading:
-                    what = f"{record.name}.{end} of an item is no key of {name}"
+                    what = f"{record.name}.{end} of an item is not a key of {name}"
                     self._found.append(self._finding("unfit", record, what, item))
             elif not node.is_virtual:
                 keys = graph.table_keys(node, identity)

@@ -197,9 +197,9 @@ class Service:
     ) -> dict[str, Any]:
         """What graphql-core's own execution answers: introspection, and what somebody added to the root."""
         if operation.operation == OperationType.SUBSCRIPTION:
-            return _refusal("a subscription is not served here", "BAD_USER_INPUT")
+            return _refusal("subscriptions are not supported", "BAD_USER_INPUT")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
-            return _refusal("a mutation is not served here", "BAD_USER_INPUT")
+            return _refusal("mutations are not supported", "BAD_USER_INPUT")
         context = self._context(self._no_attributes, frozenset())
         result: Any = execute(
             self._core,
@@ -255,7 +255,7 @@ def _no_operation(document: Document, name: str | None) -> str:
     if name is not None:
         return f"the document has no operation called {name!r}"
     if document.operations:
-        return "the document has several operations: say the name of one"
+        return "the document has several operations: give the name of one"
     return "the document has no operation"
 
 

@@ -258,7 +258,7 @@ def test_mistakes_of_several_lists() -> None:
         "sender on ByDate (USER#{sender.user_id} / USER#{receiver.user_id}); "
         "receiver on ByName (USER#{receiver.user_id} / {letter_id}). "
         'Choose one: many(at="sender" or at="receiver").',
-        "User.sent: Letter has no end called sendr that is a User. Its ends that are: sender, receiver.",
+        "User.sent: Letter has no end called sendr that is a User. Its ends of that type: sender, receiver.",
         "the root: two of its fields are called pages in the schema. "
-        "Rename one; a list is named by lists=, or left out by lists=False.",
+        "Rename one. lists= names a list, and lists=False removes it.",
     ]

@@ -214,7 +214,7 @@ def test_mistakes_of_shared_keys() -> None:
         "Bill: inverted is called with 1 template. It needs none: all its keys are known.",
         'Fee: by-floor is called without a template for floor. Say by-floor("…").',
         "the root: two of its fields are called taxes in the schema. "
-        "Rename one; a list is named by lists=, or left out by lists=False.",
+        "Rename one. lists= names a list, and lists=False removes it.",
     ]
 
 

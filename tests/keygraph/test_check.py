@@ -31,8 +31,8 @@ def test_a_class_that_was_not_decorated() -> None:
         name: str
 
     assert mistakes(Plain, Base) == [
-        "Plain: it is not a node, an edge or a record. Decorate it, or leave it out of the graph.",
-        "Base: it is not a node, an edge or a record. Decorate it, or leave it out of the graph.",
+        "Plain: it is not a node, an edge or a record. Decorate it, or remove it from the graph.",
+        "Base: it is not a node, an edge or a record. Decorate it, or remove it from the graph.",
     ]
 
 
@@ -189,7 +189,7 @@ def test_many_beside_a_plain_annotation() -> None:
         tags: list[str] = many()
 
     assert mistakes(Post) == [
-        "Post.tags: many() and one() stand on the right of Many[…] and One[…]. Annotate it so."
+        "Post.tags: many() and one() are for fields annotated Many[…] and One[…]. Annotate the field that way."
     ]
 
 
@@ -243,7 +243,7 @@ def test_methods() -> None:
 
     assert mistakes(Post) == [
         "Post.title: it needs titel, which Post does not have. Name stored fields of the type.",
-        "Post.heading: it does not say what it returns. Annotate it.",
+        "Post.heading: its return type is missing. Annotate it.",
         "Post.author: its annotations cannot be read: name 'Usr' is not defined. Import the name.",
     ]
 

@@ -79,8 +79,8 @@ def test_what_is_no_edge_has_neither() -> None:
         written: date
 
     assert mistakes(Team, User, Note) == [
-        "Team: a node has no mirror. Only an edge has one: leave it out, or declare an edge.",
-        "Note: a record has no counterpart. Only an edge has one: leave it out, or declare an edge.",
+        "Team: a node has no mirror. Only edges can have one: remove it, or declare an edge.",
+        "Note: a record has no counterpart. Only edges can have one: remove it, or declare an edge.",
     ]
 
 
@@ -93,7 +93,7 @@ def test_a_mirror_between_two_types_of_nodes() -> None:
         club: Club
 
     assert mistakes(User, Club, Fan) == [
-        "Fan: its ends are a User and a Club, which cannot be exchanged. A mirror joins two nodes of one type; "
+        "Fan: its ends are a User and a Club, which cannot be swapped. A mirror joins two nodes of one type; "
         'name another edge type: counterpart="…".'
     ]
 
@@ -108,7 +108,7 @@ def test_a_mirror_whose_ends_are_one_attribute() -> None:
 
     assert mistakes(User, Friend) == [
         "Friend: user and friend are stored in the same attributes, so its key is the same in both orders. "
-        "Give each end attributes of its own: stored()."
+        "Give each end its own attributes with stored()."
     ]
 
 
@@ -133,7 +133,7 @@ def test_a_mirror_whose_exchanged_key_loses_something() -> None:
         told = [str(mistake) for mistake in error.mistakes]
     assert (
         "Next: with its ends exchanged its key cannot be rendered: of second it tells less than the key holds. "
-        "Write both ends in the same format, in one that loses nothing." in told
+        "Use the same lossless format for both ends." in told
     )
 
 
@@ -151,8 +151,8 @@ def test_a_mirror_with_a_counterpart() -> None:
         club: Club
 
     assert mistakes(User, Club, Membership, Member, Friend, Seat) == [
-        "Friend: it is mirrored, and Membership is named as its counterpart. An edge has one of the two: leave one out.",
-        "Seat: its counterpart Friend is mirrored. An edge has one of the two: leave one out.",
+        "Friend: it is mirrored, and Membership is its counterpart. An edge can have only one of the two: remove one.",
+        "Seat: its counterpart Friend is mirrored. An edge can have only one of the two: remove one.",
     ]
 
 
@@ -172,7 +172,7 @@ def test_two_lists_of_a_mirror_that_are_one() -> None:
 
     assert mistakes(Person, Friend) == [
         "Person.friend_of: it is the list friends once more: Friend is mirrored, the same from both ends. "
-        "Leave one of them out."
+        "Remove one of them."
     ]
 
 
@@ -196,8 +196,8 @@ def test_a_counterpart_that_cannot_be_one() -> None:
         "Seat: its counterpart Chair is not listed in the graph. List it, or name another one."
     ]
     assert mistakes(User, Club, named("Seat")) == [
-        "Seat: it is named as its own counterpart. Where the ends are exchanged say mirror=True, "
-        "else name the other edge type."
+        "Seat: it is named as its own counterpart. Use mirror=True if the ends are swapped, "
+        "or name the other edge type."
     ]
     assert mistakes(User, Club, named("Club")) == ["Seat: its counterpart Club is a node. Name an edge type."]
 
@@ -234,12 +234,12 @@ def test_a_counterpart_between_other_nodes() -> None:
 
     assert mistakes(User, Club, Membership_without_counterpart(), Rivalry) == [
         "Rivalry: its ends are club: Club and rival: Club, those of Membership are user: User and club: Club. "
-        "Counterparts join the same two nodes; where both are of one type, name the ends alike."
+        "Counterparts join the same two nodes. If both are of one type, give the ends the same names."
     ]
     # Which of two users is which cannot be told by their type.
     assert mistakes(User, Follow, FollowedBy) == [
         "Follow: its ends are user: User and followed: User, those of FollowedBy are user: User and follower: User. "
-        "Counterparts join the same two nodes; where both are of one type, name the ends alike."
+        "Counterparts join the same two nodes. If both are of one type, give the ends the same names."
     ]
 
 

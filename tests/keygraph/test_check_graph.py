@@ -26,9 +26,9 @@ def test_no_path() -> None:
 
     assert mistakes(User, Post, Writer) == [
         "Writer.posts: there is no path to Post: no key of Post has author in its partition. "
-        "Give Post an index whose partition template holds that end.",
+        "Give Post an index whose partition template contains that end.",
         "Writer.users: there is no path to User: User has no end that is a Writer. "
-        "Give User an index whose partition template holds that end.",
+        "Give User an index whose partition template contains that end.",
     ]
 
 
@@ -178,15 +178,15 @@ def test_two_types_that_cannot_be_told_apart() -> None:
         user: User
         y: str
 
-    mend = "Give one of them a type value or a literal prefix of its own."
+    mend = "Give one of them its own type value or literal prefix."
     assert mistakes(User, A, B, X, Y) == [
-        "A: its items cannot be distinguished from those of B: they say no type, and a key can be of both "
+        "A: its items cannot be distinguished from those of B: they have no type value, and a key can belong to both "
         f"(A#{{a_id}} / {{kind}}#A and {{b_id}} / B#{{kind}}). {mend}",
-        "X: its items cannot be distinguished from those of Y: they say the same type, and a key can be of both "
+        "X: its items cannot be distinguished from those of Y: they have the same type value, and a key can belong to both "
         f"(USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
     ]
     assert mistakes(X, Y, User, type_attribute=None) == [
-        "X: its items cannot be distinguished from those of Y: they say no type, and a key can be of both "
+        "X: its items cannot be distinguished from those of Y: they have no type value, and a key can belong to both "
         f"(USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
     ]
 

@@ -63,7 +63,7 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
         ),
         (
             "{data}",
-            "{data}: a field of type list of string cannot stand in a key. Use another field or format.",
+            "{data}: a field of type list of string cannot be part of a key. Use another field or format.",
         ),
         (
             "{title:>10}",
@@ -75,24 +75,24 @@ def template_mistakes(*keys: str | IndexKey) -> list[str]:
         ),
         (
             "{day:d}",
-            "{day:d}: {:d} is not a format for date, it has no %. "
+            "{day:d}: {:d} is not a format for date: it has no %. "
             'Use another field or format, or declare it on the graph: formats={"d": Format(…)}.',
         ),
         (
             "{post_id}{title}",
-            "it cannot be parsed back: there is no text between {post_id} and {title}. "
+            "it cannot be parsed: there is no text between {post_id} and {title}. "
             "Put literal text between them.",
         ),
         (
             "{title?}{post_id}",
-            "it cannot be parsed back: there is no text between {title} and {post_id}. "
+            "it cannot be parsed: there is no text between {title} and {post_id}. "
             "Put literal text between them.",
         ),
         *(
             (
                 "{" + method + "}",
-                f"{method} cannot stand in a key. "
-                "It may be neither async nor take arguments, and says the fields it needs.",
+                f"{method} cannot be part of a key. "
+                "It must not be async or take arguments, and must name the fields it needs.",
             )
             for method in ("slow", "whole", "cut")
         ),
@@ -117,7 +117,7 @@ def test_an_optional_part_between_two_values() -> None:
         manager: Staff | None
 
     assert mistakes(Staff, Desk) == [
-        'Desk: the template "{first}{manager?}{second}": it cannot be parsed back: '
+        'Desk: the template "{first}{manager?}{second}": it cannot be parsed: '
         "there is no text between {first} and {second}. Put literal text between them."
     ]
 
@@ -131,7 +131,7 @@ def test_a_node_is_told_its_mistake_once() -> None:
         title: str
 
     assert mistakes(Post) == [
-        'Post: the template "{post_id}{title}": it cannot be parsed back: '
+        'Post: the template "{post_id}{title}": it cannot be parsed: '
         "there is no text between {post_id} and {title}. Put literal text between them."
     ]
 
@@ -176,9 +176,9 @@ def test_a_key_that_is_made_of_itself() -> None:
         a: A
 
     assert mistakes(Folder) == [
-        "Folder: its key is made of itself, through an end. Write out the key's fields."
+        "Folder: its key refers to itself through an end. Write out the key's fields."
     ]
-    assert [told.split(".")[0] for told in mistakes(A, B)] == ["A: its key is made of itself, through an end"]
+    assert [told.split(".")[0] for told in mistakes(A, B)] == ["A: its key refers to itself through an end"]
 
 
 def test_a_node_without_key_fields() -> None:
@@ -317,7 +317,7 @@ def test_an_index_that_is_called_wrongly() -> None:
 
     assert mistakes(A, B, C) == [
         "A: ByDate is called with 3 templates. It needs those of DatePK and DateSK.",
-        "B: it is in ByDate twice. An item is there once.",
+        "B: it is in ByDate twice. An item is in an index only once.",
         'C: ByDate is called without a template for DatePK. Say bydate("…").',
     ]
 

@@ -186,7 +186,7 @@ def test_what_a_graph_is_told() -> None:
         "the graph: type_attribute=5 is not an attribute name. "
         'Use type_attribute="Type", or leave it out where items do not say their type.',
         "the graph: formats['lower'] is not a Format. "
-        "Write Format(render), or Format(render, parse) where it can be read back.",
+        "Write Format(render), or Format(render, parse) if it can be read back.",
         f"the graph: formats has 5, which is neither a format name nor a type with a format. {mend}",
         f"the graph: formats has Index, which is neither a format name nor a type with a format. {mend}",
         f"the graph: formats has '', which is neither a format name nor a type with a format. {mend}",

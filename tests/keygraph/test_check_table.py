@@ -27,38 +27,38 @@ def told(table: Table, *types: type) -> list[str]:
         ),
         (
             [Index("Any", "A", "A")],
-            "Any: A is its partition key and its sort key. Name another attribute for one of them.",
+            "Any: A is both its partition key and its sort key. Use another attribute for one of them.",
         ),
         (
             [Index("Any", "A", "B", local=True)],
-            "Any: a local index has the table's partition key, PK. Name that one, or leave local=True out.",
+            "Any: a local index has the table's partition key, PK. Use that one, or remove local=True.",
         ),
         (
             [Index("Any", "A", "B", projection="KEY_ONLY")],  # type: ignore[arg-type]  # the mistake
             "Any: projection='KEY_ONLY' is none. "
-            'It is "ALL", "KEYS_ONLY", or a list of the attributes that are there besides keys.',
+            'Use "ALL", "KEYS_ONLY", or a list of the attributes besides the keys.',
         ),
         (
             [Index("a b", "A")],
-            "a b: 'a b' is not a name for an index. It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
+            "a b: 'a b' is not a name for an index. Use 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -.",
         ),
         ([Index("Any", "")], "Any: '' is not a key attribute's name. It has 1 to 255 bytes."),
         (
             [Index("Any", ("A", "X"))],  # type: ignore[arg-type]  # the mistake
-            'Any: \'X\' is not a key type (A). It is "S" for text, "N" for a number or "B" for bytes.',
+            'Any: \'X\' is not a key type (A). Use "S" for text, "N" for a number or "B" for bytes.',
         ),
         (
             [Index("Any", "A", ("SK", "N"))],
             "Any: the attribute SK is of type N here and of type S in Tests. "
-            "Give it one type: an attribute has one in all keys.",
+            "Give it one type: an attribute has the same type in all keys.",
         ),
         (
             [Index("Any", "PK", local=True)],
-            "Any: a local index has a sort key. Name one, or leave local=True out.",
+            "Any: a local index has a sort key. Name one, or remove local=True.",
         ),
         (
             [Index(f"local-{number}", "PK", f"A{number}", local=True) for number in range(6)],
-            "Tests: it has 6 local indexes, and DynamoDB makes 5. Make some of them global: leave local=True out.",
+            "Tests: it has 6 local indexes, but DynamoDB allows 5. Make some of them global: remove local=True.",
         ),
         (
             [Index("Any", "A", projection=[])],
@@ -70,7 +70,7 @@ def told(table: Table, *types: type) -> list[str]:
         ),
         (
             [Index("Any", "A", projection=[f"a{number}" for number in range(101)])],
-            "Tests: its indexes name 101 attributes to project, and DynamoDB takes 100. "
+            "Tests: its indexes name 101 attributes to project, but DynamoDB allows 100. "
             'Project "ALL" in some of them.',
         ),
     ],
@@ -85,7 +85,7 @@ def test_names_that_dynamodb_refuses(name: str) -> None:
     """The table could not be created after the model was said to be right."""
     assert told(Table(name, partition_key="PK"), User) == [
         f"{name or 'a table'}: {name!r} is not a name for a table. "
-        "It has 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -."
+        "Use 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -."
     ]
 
 
@@ -93,7 +93,7 @@ def test_a_local_index_of_a_table_without_a_sort_key() -> None:
     """DynamoDB makes none."""
     table = Table("Tests", partition_key="PK", indexes=[Index("Any", "PK", "A", local=True)])
     assert told(table, User) == [
-        "Tests: a table with a local index has a sort key. Name one, or leave local=True out."
+        "Tests: a table with a local index has a sort key. Name one, or remove local=True."
     ]
 
 

@@ -59,18 +59,18 @@ def _member(*keys: str, **options: bool) -> type:
     [
         (
             ("USER#{club_id}",),
-            "Post.owner: the keys of User and Club are alike, and name their fields differently. "
-            "Name the key fields alike, or give the keys literal text of their own.",
+            "Post.owner: the keys of User and Club are the same, but their fields have different names. "
+            "Give the key fields the same names, or give the keys different literal text.",
         ),
         (
             ("USER#{user_id}", "CLUB#{user_id}"),
             "Post.owner: a partition key can be of User and Club: USER#{user_id} and USER#{user_id}. "
-            "Give each a literal prefix of its own, or make the keys alike.",
+            "Give each its own literal prefix, or make the keys the same.",
         ),
         (
             ("{club_id}#X",),
             "Post.owner: a partition key can be of User and Club: USER#{user_id} and {club_id}#X. "
-            "Give each a literal prefix of its own, or make the keys alike.",
+            "Give each its own literal prefix, or make the keys the same.",
         ),
         (
             ("CLUB#{club_id}", "{number}"),
@@ -143,9 +143,9 @@ def test_alike_keys_need_a_type() -> None:
         owner: Person | Company
 
     assert mistakes(Person, Company, Site, type_attribute=None) == [
-        "Person: its items cannot be distinguished from those of Company: they say no type, and a key can be of both "
+        "Person: its items cannot be distinguished from those of Company: they have no type value, and a key can belong to both "
         "(ACCOUNT#{login} / ACCOUNT#{login} and ACCOUNT#{login} / ACCOUNT#{login}). "
-        "Give one of them a type value or a literal prefix of its own."
+        "Give one of them its own type value or literal prefix."
     ]
 
     @node("ACCOUNT#{login}", item=False)

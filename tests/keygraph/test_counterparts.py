@@ -240,7 +240,7 @@ def test_a_type_without_either_has_no_other_item() -> None:
 
 def test_an_item_that_tells_no_counterpart_says_which_field() -> None:
     """A write would be refused without a reason."""
-    with pytest.raises(CorruptItem, match=r"Friendship.introduced_by of an item is no key of User"):
+    with pytest.raises(CorruptItem, match=r"Friendship.introduced_by of an item is not a key of User"):
         other(graph, {**FRIENDSHIP, "introducedById": True})
 
 

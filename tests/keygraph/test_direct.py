@@ -439,5 +439,5 @@ async def test_what_direct_does_not_know_goes_through_aioboto3(
         async with open_dynamodb(table) as store:
             assert _used(store) is ClientTransport
     assert caplog.messages == [
-        f"Requests go through aioboto3, which takes more processor time, because {told}"
+        f"Requests go through aioboto3, which uses more processor time, because {told}"
     ]

@@ -151,7 +151,7 @@ def test_a_format_that_fails_is_the_callers_problem(broken: Format) -> None:
     failing = Graph(Table("Tests", partition_key="PK", sort_key="SK"), A, formats={"broken": broken}).check()
     with pytest.raises(BadUserInput) as refused:
         failing.identity(failing.types["A"], {"name": "x"})
-    assert str(refused.value) == "name cannot stand in a key of A"
+    assert str(refused.value) == "name cannot be part of a key of A"
 
 
 # --- What a key cannot say exactly --------------------------------------------------------------------
@@ -231,14 +231,14 @@ async def test_a_range_is_that_of_the_values(make_store: MakeStore, asked: str, 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ('goods(price: {eq: "2.504"})', "price of Good: its key would say another value"),
+        ('goods(price: {eq: "2.504"})', "price of Good: its key would hold another value"),
         (
             'goods(price: {to: "2.496"})',
-            "price of Good: it says more than its key can; leave out the last digits",
+            "price of Good: it has more digits than its key can hold; remove the last digits",
         ),
-        (f'moves(at: {{eq: "{MIDNIGHT}.5Z"}})', "at of Move: its key would say another value"),
-        ("depths(depth: {from: -5})", "depth of Depth: negative numbers do not stand in order in its key"),
-        ("depths(depth: {to: -2})", "depth of Depth: negative numbers do not stand in order in its key"),
+        (f'moves(at: {{eq: "{MIDNIGHT}.5Z"}})', "at of Move: its key would hold another value"),
+        ("depths(depth: {from: -5})", "depth of Depth: negative numbers do not sort in order in its key"),
+        ("depths(depth: {to: -2})", "depth of Depth: negative numbers do not sort in order in its key"),
     ],
 )
 async def test_what_a_key_cannot_say(make_store: MakeStore, asked: str, said: str) -> None:

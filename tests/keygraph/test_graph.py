@@ -41,7 +41,7 @@ def test_an_id_makes_a_key() -> None:
             "12345#SHARD3",
             'user_id of User: it would be a key of another shape, "USER#{user.user_id}#SHARD{shard}"',
         ),
-        ("\udc00", "user_id of User: it is no text that can be stored"),
+        ("\udc00", "user_id of User: it is not text that can be stored"),
         ("x" * 1020, "user_id of User: its key has more than 1024 bytes"),
         ("x" * 2044, "user_id of User: its key has more than 2048 bytes"),
         ("é" * 1022, "user_id of User: its key has more than 2048 bytes"),

@@ -112,20 +112,20 @@ def test_right_keys_are_passed_over(item: Item) -> None:
 @pytest.mark.parametrize(
     ("item", "change", "expected"),
     [
-        (USER, {"user_id": "2"}, ["PK is not rendered from user_id", "SK is not rendered from user_id"]),
-        (USER, {"name": "Lee"}, ["ByState: StateSK is not rendered from name"]),
+        (USER, {"user_id": "2"}, ["PK does not match user_id", "SK does not match user_id"]),
+        (USER, {"name": "Lee"}, ["ByState: StateSK does not match name"]),
         # A number that is to be padded, a date in another format, a text in other letters: all are rendered.
         (USER, {"name": "KIM"}, []),
-        (USER, {"created_at": "2025-01-01T00:00:00Z"}, ["ByState: StateSK is not rendered from created_at"]),
+        (USER, {"created_at": "2025-01-01T00:00:00Z"}, ["ByState: StateSK does not match created_at"]),
         # A method's text follows what the method needs.
-        (USER, {"is_open": False}, ["ByState: StatePK is not rendered from state_key"]),
-        (ACT, {"StatePK": "ACTS#2024-03#2"}, ["ByState: StatePK is not rendered from day"]),
-        (ACT, {"boss_id": "8"}, ["ByState: StateSK is not rendered from boss_id"]),
+        (USER, {"is_open": False}, ["ByState: StatePK does not match state_key"]),
+        (ACT, {"StatePK": "ACTS#2024-03#2"}, ["ByState: StatePK does not match day"]),
+        (ACT, {"boss_id": "8"}, ["ByState: StateSK does not match boss_id"]),
         (ACT, {"StatePK": "ACTS#2024-02#3"}, ["ByState: StatePK has a shard outside 0 to 2"]),
         (ACT, {"StatePK": "ACTS"}, ["ByState: StatePK does not match ACTS#{day:%Y-%m}#{shard}"]),
         (PLAYS, {"PK": "USER#1#S2"}, ["PK has a shard outside 0 to 1"]),
-        (PLAYS, {"Board": "GAME#h"}, ["ByScore: Board is not rendered from game_id"]),
-        (PLAYS, {"user_id": "2"}, ["PK is not rendered from user_id"]),
+        (PLAYS, {"Board": "GAME#h"}, ["ByScore: Board does not match game_id"]),
+        (PLAYS, {"user_id": "2"}, ["PK does not match user_id"]),
     ],
 )
 def test_a_key_that_its_attributes_do_not_make_is_named(

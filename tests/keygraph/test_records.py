@@ -118,11 +118,15 @@ def test_a_field_without_both_has_its_default() -> None:
     ("item", "name", "said"),
     [
         ({"PK": "STUDENT#7", "SK": "METADATA"}, "name", "Student.name is missing in an item"),
-        ({**ANN, "name": Decimal(1)}, "name", "Student.name of an item is no string: it is a Decimal"),
+        (
+            {**ANN, "name": Decimal(1)},
+            "name",
+            "Student.name of an item is not of type string: it is a Decimal",
+        ),
         (
             {**ANN, "grade": "so"},
             "grade",
-            "Student.grade of an item is no Grade: it is none of the enum's values",
+            "Student.grade of an item is not of type Grade: it is none of the enum's values",
         ),
         ({**ANN, "GSI1SK": "then"}, "created_at", "Student.created_at is missing in an item"),
     ],
@@ -186,7 +190,7 @@ def test_an_end_comes_from_the_key_then_attributes_then_indexes() -> None:
     assert enrolment.end_identity({**item, "tutorId": None}, enrolment.ends["tutor"]) is None
     graded: Item = {"PK": "STUDENT#7", "SK": "MARK#12#2024-02", "Faculty": "math"}
     assert mark.end_identity(graded, mark.ends["course"]) == ("math", "0012"), "in the node's own format"
-    with pytest.raises(CorruptItem, match=r"Mark\.course of an item is no key of Course"):
+    with pytest.raises(CorruptItem, match=r"Mark\.course of an item is not a key of Course"):
         mark.end_identity({**graded, "Number": "twelve"}, mark.ends["course"])
 
 

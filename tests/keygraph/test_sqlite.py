@@ -86,14 +86,17 @@ async def test_tables_of_one_file_do_not_mix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("declared", "problem"),
     [
-        (Table("Shop", partition_key="PK"), r"its keys are PK \(S\) and SK \(S\), declared are PK \(S\)"),
+        (
+            Table("Shop", partition_key="PK"),
+            r"its keys are PK \(S\) and SK \(S\), but the model declares PK \(S\)",
+        ),
         (
             Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("new", "A")]),
             "it lacks the index new",
         ),
         (
             Table("Shop", partition_key="PK", sort_key="SK", indexes=[Index("by-price", "Kind", "Price")]),
-            r"the keys of its index by-price are .*, declared are Kind \(S\) and Price \(S\)",
+            r"the keys of its index by-price are .*, but the model declares Kind \(S\) and Price \(S\)",
         ),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_number_that_the_table_cannot_hold() -> None:
     """The request would fail at DynamoDB instead of saying which argument is wrong."""
     with pytest.raises(BadUserInput) as refused:
         graph.identity(graph.types["Game"], {"number": 10**40 + 1})
-    assert str(refused.value) == "number cannot stand in a key of Game"
+    assert str(refused.value) == "number cannot be part of a key of Game"
 
 
 blobs = Table("Blobs", partition_key=("Digest", "B"))
@@ -188,6 +188,6 @@ def test_what_does_not_fit_a_keys_type() -> None:
         "string. Use a field of the key's type."
     ]
     assert mistakes(Digest, table=texts) == [
-        'Digest: the template "X#{digest}" for PK, which is of type S: bytes cannot stand in a key of type S. '
+        'Digest: the template "X#{digest}" for PK, which is of type S: bytes cannot be part of a key of type S. '
         "Use a field of the key's type."
     ]

@@ -112,7 +112,7 @@ def test_an_end_is_read_from_where_it_stands() -> None:
     assert _end(card, "lender", item) == (["User"], ("bob",))
     assert _end(card, "issuer", {**item, "issuer_id": "ORG#NO#001"}) == (["Organization"], ("NO", "001"))
     assert _end(card, "lender", {**item, "Lender": None}) is None
-    with pytest.raises(CorruptItem, match=r"Card\.lender of an item is no key of User or Organization"):
+    with pytest.raises(CorruptItem, match=r"Card\.lender of an item is not a key of User or Organization"):
         card.end_identity({**item, "Lender": "ORG#NO#1"}, card.ends["lender"])
     whole = card.completed(item)
     assert (whole["holder_id"], whole["issuer_id"]) == ("ORG#IS#007", "USER#ann")

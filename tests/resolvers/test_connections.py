@@ -158,7 +158,7 @@ async def test_twenty_unless_said(books: World) -> None:
         ({"last": 101}, "last: from 0 to 100"),
         ({"first": -1}, "first: from 0 to 100"),
         ({"last": -1}, "last: from 0 to 100"),
-        ({"first": 1, "last": 1}, "say first or last, not both"),
+        ({"first": 1, "last": 1}, "use first or last, not both"),
     ],
 )
 async def test_sizes_that_cannot_be(lent: World, arguments: dict[str, int], message: str) -> None:

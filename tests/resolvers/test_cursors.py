@@ -121,7 +121,7 @@ async def test_what_is_no_cursor(lent: World, name: str) -> None:
     lent.forget()
     for text in altered(cursor):
         assert await lent.errors(asked, after=text) == [
-            ("BAD_USER_INPUT", "after: it is no cursor of this list")
+            ("BAD_USER_INPUT", "after: it is not a cursor of this list")
         ]
     assert not reads(lent)
     assert await lent.codes(asked, after=cursor) == []

@@ -173,7 +173,7 @@ async def test_a_corrupt_edge_harms_no_other(shop: World) -> None:
     assert answer["data"]["order"]["items"]["totalCount"] == len(edges)
     [error] = answer["errors"]
     assert error["path"] == ["order", "items", "edges", at, "quantity"]
-    assert error["message"] == "OrderItem.quantity of an item is no int: it is a str"
+    assert error["message"] == "OrderItem.quantity of an item is not of type int: it is a str"
     assert error["extensions"] == {"code": "CORRUPT_ITEM"}
 
 

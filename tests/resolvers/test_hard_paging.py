@@ -224,8 +224,8 @@ async def test_a_count_has_a_bound(member_of: Any) -> None:
             "warnings": [
                 {
                     "code": "COUNT_LIMIT",
-                    "message": f"totalCount is null: to count the list takes more than {pages - 1} pages of 1 MB. "
-                    "Count a narrower range of it, or read it page by page.",
+                    "message": f"totalCount is null: counting the list takes more than {pages - 1} pages of 1 MB. "
+                    "Count a narrower range, or page through the list.",
                     "path": ["member", "loans", "totalCount"],
                 }
             ]

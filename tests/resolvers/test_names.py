@@ -102,7 +102,7 @@ def test_fields_that_are_one_in_the_schema() -> None:
     class People:
         users_id: ID
 
-    mend = "Rename one; a list is named by lists=, or left out by lists=False."
+    mend = "Rename one. lists= names a list, and lists=False removes it."
     table = Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_date, Index("ByName", "NPK")])
     assert mistakes(Post) == [f"Post: two of its fields are called line1 in the schema. {mend}"]
     assert (
@@ -142,8 +142,8 @@ def test_reserved_names() -> None:
 
     mend = "Rename it."
     assert mistakes(PageInfo, TrainConnection) == [
-        f"PageInfo: PageInfo is a name that the schema needs itself. {mend}",
-        f"TrainConnection: TrainConnection is a name that the schema needs itself. {mend}",
+        f"PageInfo: PageInfo is a reserved name of the schema. {mend}",
+        f"TrainConnection: TrainConnection is a reserved name of the schema. {mend}",
     ]
     assert mistakes(User, PageInfo, Visit)[1:] == [
         f"Visit.{name}: `{name}` is a field that every edge of a connection has. "
@@ -214,7 +214,7 @@ def test_colliding_arguments() -> None:
     mend = "Rename the key template's field, and name its attribute with stored()."
     assert mistakes(User, Match, Goal) == [
         "the filter of Goal: two of its fields are called userId in the schema. "
-        "Rename one; a list is named by lists=, or left out by lists=False.",
+        "Rename one. lists= names a list, and lists=False removes it.",
         f"Match.goals: two of its arguments are called first. {mend}",
         f"Match.goals: two of its arguments are called userId. {mend}",
         f"Match.goals: two of its arguments are called direction. {mend}",
@@ -236,8 +236,8 @@ def test_a_field_that_stands_in_a_key_in_two_formats() -> None:
         at: datetime
 
     assert mistakes(Tenant, Entry) == [
-        "Tenant.entries: two of its arguments are called at, since one field stands there in two formats, "
-        '{at:%Y-%m-%d} and {at}. Put a method in the place of one: @field(needs=("at",)), with a name of its own.'
+        "Tenant.entries: two of its arguments are called at, because one field is there in two formats, "
+        '{at:%Y-%m-%d} and {at}. Replace one with a method: @field(needs=("at",)), with a name of its own.'
     ]
 
 
@@ -255,7 +255,7 @@ def test_a_method_with_the_name_of_a_field_in_the_schema() -> None:
 
     assert mistakes(Post, table=TABLE) == [
         "Post: two of its fields are called fullTitle in the schema. "
-        "Rename one; a list is named by lists=, or left out by lists=False."
+        "Rename one. lists= names a list, and lists=False removes it."
     ]
 
 
@@ -345,7 +345,7 @@ def test_arguments_of_a_method_and_fields_of_a_nested_class_that_are_one() -> No
         def name(self, with_size: bool, withSize: bool) -> str:  # noqa: N803  # the mistake
             return self.thing_id
 
-    mend = "Rename one; a list is named by lists=, or left out by lists=False."
+    mend = "Rename one. lists= names a list, and lists=False removes it."
     assert mistakes(Thing) == [
         f"Thing.size: two of its fields are called maxWidth in the schema. {mend}",
         f"Thing.name: two of its arguments are called withSize in the schema. {mend}",

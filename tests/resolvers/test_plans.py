@@ -112,7 +112,7 @@ def test_an_argument_that_cannot_be_used_is_said_where_it_stands() -> None:
         ("{", "Syntax Error: Expected Name, found <EOF>."),
         (
             "query A { __typename } query B { __typename }",
-            "the document has several operations: say the name of one",
+            "the document has several operations: give the name of one",
         ),
     ],
 )

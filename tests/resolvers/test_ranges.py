@@ -84,9 +84,9 @@ async def test_days_and_padded_numbers(stacks: World, arguments: str, wanted: li
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ('shelf: {eq: "a"}', "shelf: floor stands before it in the key: say its eq"),
-        ('floor: {eq: 3}, shelf: {eq: "a", from: "b"}', "shelf: say eq, or from and to, or beginsWith"),
-        ('floor: {eq: 3}, shelf: {beginsWith: "a", to: "b"}', "shelf: say eq, or from and to, or beginsWith"),
+        ('shelf: {eq: "a"}', "shelf: floor comes before it in the key: give it with eq"),
+        ('floor: {eq: 3}, shelf: {eq: "a", from: "b"}', "shelf: use eq, or from and to, or beginsWith"),
+        ('floor: {eq: 3}, shelf: {beginsWith: "a", to: "b"}', "shelf: use eq, or from and to, or beginsWith"),
         ('floor: {eq: 3}, shelf: {eq: ""}', "shelf: it is empty"),
         ('floor: {eq: 3}, shelf: {beginsWith: ""}', "shelf: it is empty"),
     ],
@@ -102,7 +102,7 @@ async def test_only_the_last_one_may_be_a_range(stacks: World) -> None:
     """A range before another one would silently ignore the second."""
     document = """{ member(memberId: "ann") {
       visits(room: "x", day: {from: "2024-01-01"}, minute: {eq: 5}) { nodes { minute } } } }"""
-    message = "minute: day stands before it in the key and must be eq"
+    message = "minute: day comes before it in the key and must use eq"
     assert await stacks.errors(document) == [("BAD_USER_INPUT", message)]
 
 

@@ -138,7 +138,7 @@ async def test_the_far_end_of_an_edge(owned: World) -> None:
     found = await owned.ask(document, to=ids)
     assert found["team"]["members"] == {"totalCount": 2, "edges": [edges[0], edges[2]]}
     assert await owned.errors(document, to=[node_id("Badge", "USER#ann")]) == [
-        ("BAD_USER_INPUT", "to: ids of User or Organization or Team are wanted")
+        ("BAD_USER_INPUT", "to: expected ids of User or Organization or Team")
     ]
     back = await owned.ask("""query ($to: [ID!]) {
       user(userId: "ann") { memberships(to: $to) { nodes { teamId } } }
@@ -164,9 +164,11 @@ async def test_in_an_argument_it_is_a_global_id(owned: World) -> None:
     )
     assert again == {"node": {"colour": "green"}}
     assert (await owned.ask(document, owner=node_id("Organization", "ann")))["badge"] is None
-    assert await owned.errors(document, owner="ann") == [("BAD_USER_INPUT", "'ann' is no id of this schema")]
+    assert await owned.errors(document, owner="ann") == [
+        ("BAD_USER_INPUT", "'ann' is not an id of this schema")
+    ]
     assert await owned.errors(document, owner=node_id("Team", "red")) == [
-        ("BAD_USER_INPUT", "ownerId: an id of Organization or User is wanted")
+        ("BAD_USER_INPUT", "ownerId: expected an id of Organization or User")
     ]
 
 
@@ -213,7 +215,7 @@ async def test_where_compares_nodes(owned: World) -> None:
     assert await found(ownerId={"eq": acme}) == ["p2", "p3"]
     assert await found(ownerId={"eq": node_id("User", "acme")}) == []
     assert await owned.errors(document, where={"reviewerId": {"eq": node_id("Team", "red")}}) == [
-        ("BAD_USER_INPUT", "where.reviewerId.eq: an id of Organization or User is wanted")
+        ("BAD_USER_INPUT", "where.reviewerId.eq: expected an id of Organization or User")
     ]
 
 
@@ -235,7 +237,7 @@ async def test_a_key_of_no_member(owned: World, held: str) -> None:
     await owned.put(project_item("bad", "USER#ann", ReviewedBy=held))
     document = '{ project(projectId: "bad") { title reviewer { __typename } } }'
     assert await owned.errors(document) == [
-        ("CORRUPT_ITEM", "Project.reviewer of an item is no key of User or Organization")
+        ("CORRUPT_ITEM", "Project.reviewer of an item is not a key of User or Organization")
     ]
 
 

@@ -171,8 +171,8 @@ class TestServe:
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == (
             "keygraph: the table Library in sqlite:library.sqlite does not match the model: "
-            "its keys are pk (S) and sk (N), declared are pk (S) and sk (S); "
-            "the keys of its index by_kind are kind (S) and isbn (S), declared are kind (S) and title (S); "
+            "its keys are pk (S) and sk (N), but the model declares pk (S) and sk (S); "
+            "the keys of its index by_kind are kind (S) and isbn (S), but the model declares kind (S) and title (S); "
             "its index by_kind projects keys alone (KEYS_ONLY), declared is ALL. "
             "Change the model or the table; `keygraph table describe` shows both.\n"
         )

@@ -86,7 +86,7 @@ graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_ki
             [BY_PRICE],
             [
                 "The table in {} differs from the model:",
-                "  - its keys are pk (S) and sk (N), declared are pk (S) and sk (S)",
+                "  - its keys are pk (S) and sk (N), but the model declares pk (S) and sk (S)",
                 "  - it lacks the index by_kind",
             ],
         ),
@@ -95,9 +95,9 @@ graph = Graph(Table("Library", partition_key="pk", sort_key="sk", indexes=[by_ki
             [Index("by_kind", "kind", "price", projection=["title"]), Index("by_price", "pk", "price")],
             [
                 "The table in {} differs from the model:",
-                "  - the keys of its index by_kind are kind (S) and price (S), declared are kind (S) and title (S)",
+                "  - the keys of its index by_kind are kind (S) and price (S), but the model declares kind (S) and title (S)",
                 "  - its index by_kind projects title, declared is ALL",
-                "  - its index by_price is global, declared is a local one",
+                "  - its index by_price is global, but the model declares a local one",
             ],
         ),
     ],

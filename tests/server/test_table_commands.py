@@ -67,7 +67,7 @@ def test_describe_says_what_differs(address: str) -> None:
     make_table(address, table=Table("EcommerceData", partition_key="pk", sort_key="sk"))
     assert shown_lines(run("table", "describe", "--store", address).stdout)[4:] == [
         f"The table in {address} differs from the model:",
-        "  - its keys are pk (S) and sk (S), declared are PK (S) and SK (S)",
+        "  - its keys are pk (S) and sk (S), but the model declares PK (S) and SK (S)",
         "  - it lacks the index GSI1",
     ]
     index = Index("GSI1", "GSI1PK", "Other", projection="KEYS_ONLY")

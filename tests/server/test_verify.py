@@ -92,7 +92,7 @@ def test_what_is_found_is_a_table_and_exit_code_3(address: str) -> None:
     assert lines[after:] == [
         "Items that do not match their declaration",
         "type items what, and where",
-        "User 1 User.name of an item is no string: it is a list",
+        "User 1 User.name of an item is not of type string: it is a list",
         "USER#Cid / PROFILE",
         "Ends whose node is missing",
         "type items what, and where",

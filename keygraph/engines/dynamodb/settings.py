@@ -67,7 +67,7 @@ async def open_transport(
         return through_client, tries
     reason = _unknown_to_direct(client, session)
     if reason is not None:
-        _log.info("Requests go through aioboto3, which takes more processor time, because %s", reason)
+        _log.info("Requests go through aioboto3, which uses more processor time, because %s", reason)
         return through_client, tries
     url = client.meta.endpoint_url
     try:

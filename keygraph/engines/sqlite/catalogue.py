@@ -82,7 +82,7 @@ class Catalogue:
         differing = table_differences(self._declared, layout.table) if layout.table != self._declared else ()
         if differing:
             raise Unavailable(
-                f"the file's table {self._declared.name} is not the declared one, {differing[0]}: "
+                f"the file's table {self._declared.name} does not match the model: {differing[0]}: "
                 "use another file, or export its items and load them into a new one"
             )
         self.known = layout

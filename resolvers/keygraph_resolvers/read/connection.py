@@ -303,7 +303,7 @@ def _size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:
     """How many edges are asked for, and whether from the end."""
     first, last = given.get("first"), given.get("last")
     if first is not None and last is not None:
-        raise BadUserInput("say first or last, not both")
+        raise BadUserInput("use first or last, not both")
     name, size = ("last", last) if last is not None else ("first", first)
     most = limits.max_page_size
     size = min(DEFAULT_PAGE_SIZE, most) if size is None else size
@@ -322,7 +322,7 @@ def _named(graph: Graph, path: AccessPath, ids: Sequence[str] | None) -> tuple[t
     for text in ids:
         record, identity = read_global_id(graph, text)
         if record not in path.nodes:
-            raise BadUserInput(f"to: ids of {' or '.join(node.name for node in path.nodes)} are wanted")
+            raise BadUserInput(f"to: expected ids of {' or '.join(node.name for node in path.nodes)}")
         end = path.record.ends[path.far_end] if path.far_end else None
         found[identity if end is None else end.identity_of(record, identity)] = None
     return tuple(found)

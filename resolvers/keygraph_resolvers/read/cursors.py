@@ -42,7 +42,7 @@ def read_cursor(secret: bytes, neighbours: NeighbourList, name: str, text: str) 
         own = None if sort is None else _key_value(sort)
         return neighbours.place(shard, own, tuple(_key_value(value) for value in others))
     except (binascii.Error, ValueError, UnicodeError):
-        raise BadUserInput(f"{name}: it is no cursor of this list") from None
+        raise BadUserInput(f"{name}: it is not a cursor of this list") from None
 
 
 def _mac(secret: bytes, neighbours: NeighbourList, content: bytes) -> bytes:

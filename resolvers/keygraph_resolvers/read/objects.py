@@ -118,7 +118,9 @@ def end_reader(record: RecordType, end: End) -> Callable[[Object], Object | None
         try:
             members, own = end.nodes(identity)
         except ValueError:
-            raise CorruptItem(f"{record.name}.{end.name} of an item is no key of {end.type_name}") from None
+            raise CorruptItem(
+                f"{record.name}.{end.name} of an item is not a key of {end.type_name}"
+            ) from None
         return Object(members[0], own, None, members[1:])
 
     return of_several
@@ -160,7 +162,7 @@ def check_key(graph: Graph, found: Object, owner: RecordType, field: str) -> Non
     try:
         graph.check_identity(found.record, found.identity)
     except BadUserInput:
-        raise CorruptItem(f"{owner.name}.{field} of an item is no key of {found.record.name}") from None
+        raise CorruptItem(f"{owner.name}.{field} of an item is not a key of {found.record.name}") from None
 
 
 def _plain_value(member: Any) -> Any:

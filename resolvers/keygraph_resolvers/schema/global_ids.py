@@ -32,7 +32,7 @@ def read_global_id(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]
     return record, identity
 
 
-_PROBLEM = "{!r} is no id of this schema"
+_PROBLEM = "{!r} is not an id of this schema"
 
 
 def _text(part: object) -> str:

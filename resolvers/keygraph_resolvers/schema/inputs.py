@@ -208,7 +208,7 @@ def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
     record, identity = read_global_id(graph, value)
     wanted = [member for variant in text.variants for member in variant.members]
     if record.name not in wanted:
-        raise BadUserInput(f"{name}: an id of {' or '.join(sorted(wanted))} is wanted")
+        raise BadUserInput(f"{name}: expected an id of {' or '.join(sorted(wanted))}")
     return record.partition_text(identity)
 
 
@@ -296,7 +296,7 @@ def _null_comparison(name: str, path: Path, operator: str) -> Condition:
         return missing
     if operator == "ne":
         return Not(missing)
-    raise BadUserInput(f"where.{name}.{operator}: null cannot be compared so")
+    raise BadUserInput(f"where.{name}.{operator}: null cannot be compared this way")
 
 
 _NULL: Value = None

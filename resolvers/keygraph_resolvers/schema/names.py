@@ -166,9 +166,7 @@ def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
     def declare(name: str, what: str, holder: object) -> None:
         if name in RESERVED_TYPES or name.endswith(("Connection", "Condition")):
             found.append(
-                Mistake(
-                    "reserved-name", what, f"{name} is a name that the schema needs itself.", "Rename it."
-                )
+                Mistake("reserved-name", what, f"{name} is a reserved name of the schema.", "Rename it.")
             )
         elif not _NAME.fullmatch(name):
             found.append(Mistake("bad-name", what, f"{name} is not a valid GraphQL name.", "Rename it."))
@@ -309,7 +307,7 @@ def _look_for_equal(where: str, names: Iterable[str], found: list[Mistake], what
                     "name-twice",
                     where,
                     f"two of its {what} are called {name} in the schema.",
-                    "Rename one; a list is named by lists=, or left out by lists=False.",
+                    "Rename one. lists= names a list, and lists=False removes it.",
                 )
             )
         seen.add(name)
@@ -331,9 +329,8 @@ def _collision(path: AccessPath, where: str, argument: Argument, name: str) -> M
     mend = "Rename the key template's field, and name its attribute with stored()."
     if len(alike) > 1:
         shown = " and ".join(f"{{{each.slot.name}}}" for each in alike)
-        problem += f", since one field stands there in two formats, {shown}"
+        problem += f", because one field is there in two formats, {shown}"
         mend = (
-            f'Put a method in the place of one: @field(needs=("{argument.slot.path[0]}",)), '
-            "with a name of its own."
+            f'Replace one with a method: @field(needs=("{argument.slot.path[0]}",)), with a name of its own.'
         )
     return Mistake("colliding-arguments", where, f"{problem}.", mend)

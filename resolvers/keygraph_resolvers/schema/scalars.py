@@ -40,7 +40,7 @@ def _long(value: object) -> int:
         return int(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    raise GraphQLError("Long: an integer is wanted")
+    raise GraphQLError("Long: expected an integer")
 
 
 def _decimal(value: object) -> Decimal:
@@ -49,7 +49,7 @@ def _decimal(value: object) -> Decimal:
             return number(Decimal(repr(value) if isinstance(value, float) else value))
         except (ValueError, InvalidOperation):
             pass
-    raise GraphQLError('Decimal: a number is wanted, best as a string ("199.99"), of at most 38 digits')
+    raise GraphQLError('Decimal: expected a number of at most 38 digits, preferably as a string ("199.99")')
 
 
 def _datetime(value: object) -> datetime:
@@ -62,7 +62,7 @@ def _datetime(value: object) -> datetime:
             return Moment.of_text(moment_text(datetime.fromisoformat(value).astimezone(UTC)))
         except (ValueError, OverflowError):
             pass
-    raise GraphQLError('DateTime: a date and time of ISO 8601 is wanted, such as "2024-01-20T12:00:00Z"')
+    raise GraphQLError('DateTime: expected an ISO 8601 date and time, such as "2024-01-20T12:00:00Z"')
 
 
 def _date(value: object) -> date:
@@ -71,7 +71,7 @@ def _date(value: object) -> date:
             return date.fromisoformat(value)
         except ValueError:
             pass
-    raise GraphQLError('Date: a date of ISO 8601 is wanted, such as "2024-01-20"')
+    raise GraphQLError('Date: expected an ISO 8601 date, such as "2024-01-20"')
 
 
 def _bytes(value: object) -> bytes:
@@ -80,7 +80,7 @@ def _bytes(value: object) -> bytes:
             return base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
             pass
-    raise GraphQLError("Base64: text in base64 is wanted")
+    raise GraphQLError("Base64: expected base64 text")
 
 
 def _base64_text(value: bytes) -> str:
@@ -111,7 +111,7 @@ def _literal(parse: Callable[[object], Any]) -> Callable[..., Any]:
             return parse(int(node.value))
         if isinstance(node, FloatValueNode):
             return parse(Decimal(node.value))
-        raise GraphQLError("a string or a number is wanted")
+        raise GraphQLError("expected a string or a number")
 
     return parse_literal
 
