@@ -14,6 +14,7 @@ from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.engines.open import open_store
 from keygraph.graph import Graph
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
+from keygraph_resolvers.answer.columns import write_data
 from keygraph_resolvers.answer.completion import Completion
 from keygraph_resolvers.plan.arguments import Arguments
 from keygraph_resolvers.plan.documents import Documents
@@ -89,7 +90,8 @@ async def measured(
     arguments = Arguments(schema.schema_converter, found.values)
     root = await Reading(found.plan, context, arguments).read()
     completion = Completion(found.plan, context.limits)
-    completion.root(root, None)
-    if completion.errors:
-        raise ValueError(f"the answer has errors: {completion.errors[:3]}")
+    write_data(completion, found.plan.root, root)
+    errors, _ = completion.told()
+    if errors:
+        raise ValueError(f"the answer has errors: {errors[:3]}")
     return Measured(tuple(context.meter.sent))

@@ -38,7 +38,7 @@ PARTS = {
     "item_readers projecting siblings table key_text types together named_edges _record_keys",
     "execution: what goes on when something has come": "execution list_reads connections items_by_key gathering loaders "
     "work visits sources roots plan field_plans whole_lists __init__",
-    "the answer: values, objects, lists": "completion columns writers global_ids scalars",
+    "the answer: values, objects, lists": "completion columns global_ids scalars",
     "metering, statistics, limits": "metering statistics late_estimates cost list_costs charges context",
     "document, plan, variables, arguments": "documents arguments service values convert schema_converter inputs",
 }

@@ -24,6 +24,7 @@ from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
+from keygraph_resolvers.answer.columns import write_data
 from keygraph_resolvers.answer.completion import Completion
 from keygraph_resolvers.errors import internal_error, public_error
 from keygraph_resolvers.plan.arguments import Arguments
@@ -207,13 +208,14 @@ class Service:
         if self._cost_limit is not None and meter.is_exceeded:
             self._late.pop(plan, None)  # they were wrong
             return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
-        completion = Completion(plan, run.context.limits)
-        response: dict[str, Any] = {"data": completion.root(root, foreign)}
-        errors += [public_error(error) for error in completion.errors]
+        completion = Completion(plan, run.context.limits, foreign)
+        response: dict[str, Any] = {"data": write_data(completion, plan.root, root)}
+        own_errors, warnings = completion.told()
+        errors += [public_error(error) for error in own_errors]
         if errors:
             response["errors"] = errors
-        if completion.warnings:
-            response["extensions"] = {"warnings": completion.warnings}
+        if warnings:
+            response["extensions"] = {"warnings": warnings}
         return response
 
     async def _elsewhere(

@@ -12,9 +12,9 @@ from keygraph import ID, Graph, Table, field, node
 from keygraph.dynamo.store import TracingStore
 from keygraph.errors import BadUserInput
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.answer.completion import Completion
 from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
+from tests.resolvers.differential import paths_made
 from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.worlds import SECRET, World, world
 
@@ -289,23 +289,39 @@ async def test_a_null_for_an_argument_that_may_not_be(teams: World) -> None:
     assert told(answer) == [("now", "BAD_USER_INPUT")]
 
 
-async def test_answers_without_reports_are_written_at_once(
-    teams: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A mistake in what writes columns would go unseen: every answer would be written object by object, and slowly."""
-    written = []
-    one_by_one = Completion.object
-    monkeypatch.setattr(
-        Completion, "object", lambda run, plan, *rest: written.append(plan) or one_by_one(run, plan, *rest)
-    )
-    await teams.ask("""{
-      now team(teamId: "t1") { id initial rival { motto } lineup: members(last: 2) {
-        totalCount pageInfo { endCursor } nodes { __typename name } edges { cursor since node { name } } } }
-      none: team(teamId: "t99") { rank } nodes(ids: []) { id }
-    }""")
-    assert not written
-    await teams.service.execute('{ team(teamId: "t4") { grid } }')
-    assert written
+async def test_paths_are_made_for_reports_alone(teams: World) -> None:
+    """Every object of every answer would get a path, which nobody is told: that takes as long as writing it."""
+    with paths_made() as paths:
+        await teams.ask("""{
+          now team(teamId: "t1") { id initial rival { motto } lineup: members(last: 2) {
+            totalCount pageInfo { endCursor } nodes { __typename name } edges { cursor since node { name } } } }
+          none: team(teamId: "t99") { rank } nodes(ids: []) { id }
+        }""")
+        assert not paths.called
+        await teams.service.execute('{ team(teamId: "t4") { grid } }')
+        assert paths.called
+
+
+async def test_errors_are_told_in_the_order_of_the_answer(teams: World) -> None:
+    """Errors would be sorted by field, and a client could not tell which comes first; or those would be told that
+    stand behind an error for which all of it is null."""
+    document = """{
+      b: team(teamId: "t5") { slowRival { motto } members(first: 3) { edges { n: node { greeting(word: "no") } } }
+        certainRank shouted }
+      a: team(teamId: "t4") { members { edges { years since } } slowRival { motto } shouted grid }
+    }"""
+    answer = await teams.service.execute(document)
+    assert answer["data"] == {"b": None, "a": None}
+    assert told(answer) == [
+        ("b.slowRival", "BAD_USER_INPUT"),
+        ("b.members.edges.0.n.greeting", "BAD_USER_INPUT"),
+        ("b.members.edges.1.n.greeting", "BAD_USER_INPUT"),
+        ("b.members.edges.2.n.greeting", "BAD_USER_INPUT"),
+        ("b.certainRank", "INTERNAL"),
+        ("a.members.edges.4.years", "INTERNAL"),
+        ("a.slowRival", "INTERNAL"),
+        ("a.shouted", "INTERNAL"),
+    ]
 
 
 async def test_added_fields_that_fail(teams: World) -> None:

@@ -1,116 +1,277 @@
-"""Execution, the writing half: the answer of a run, from what was read.
+"""Completion: how a value becomes what its type writes, and what becomes of errors and nulls.
 
-Everything is there by now, so that nothing waits here: values are completed as the GraphQL specification says
-(6.4.3), and a null where none may be goes up to the nearest field that may be null (6.4.4). How a field is written is
-prepared once for each plan: for all objects at once (`keygraph_resolvers.answer.columns`), and, where an answer has something to
-report, for one after the other (`keygraph_resolvers.answer.writers`).
+Values are completed many at once: the values of one field of many objects, or the elements of many lists. A value that
+cannot be written is reported. Its position in the answer becomes null, or `FAILED` where it may not be null; then what
+holds it fails too, up to the nearest position that may be null (GraphQL specification 6.4.3 and 6.4.4).
+
+Paths are made for reports alone. What writes values is given a function, `PathOf`, that makes the path of the value
+with a given number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from graphql import GraphQLError
 
-from keygraph_resolvers.answer.columns import Columns, columns, rows
-from keygraph_resolvers.answer.writers import FieldWriter, NullError, Path, path_list, writers
 from keygraph_resolvers.errors import warning
 from keygraph_resolvers.plan.field_plans import FieldPlan
 from keygraph_resolvers.plan.plan import ObjectPlan, Plan
 from keygraph_resolvers.read.context import Limits
-from keygraph_resolvers.read.visits import Visit
+
+
+class _Failed:
+    """The type of FAILED."""
+
+    def __repr__(self) -> str:
+        return "FAILED"
+
+
+FAILED: Final = _Failed()
+"""Stands for a value that is null where it may not be; its error has been reported."""
+
+# --- Paths --------------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """One element of a path."""
+
+    key: str | int
+    order: int
+    """Its place among its siblings in the answer."""
+    is_nullable: bool
+
+
+Path: TypeAlias = tuple[Step, ...]
+PathOf: TypeAlias = Callable[[int], Path]
+"""Makes the path of the value with this number."""
+
+
+def below_field(path_of: PathOf, step: Step) -> PathOf:
+    """The paths of one field of objects."""
+    return lambda number: (*path_of(number), step)
+
+
+def in_lists(path_of: PathOf, ends: Sequence[int], *, is_nullable: bool) -> PathOf:
+    """The paths of the elements of lists, counted through all lists. `ends` has the number after each list's last."""
+
+    def path_of_element(number: int) -> Path:
+        place = bisect_right(ends, number)
+        index = number - (ends[place - 1] if place else 0)
+        return (*path_of(place), Step(index, index, is_nullable))
+
+    return path_of_element
+
+
+def among(path_of: PathOf, numbers: Sequence[int]) -> PathOf:
+    """The paths of some of the values."""
+    return lambda number: path_of(numbers[number])
+
+
+# --- Reports ------------------------------------------------------------------------------------------
+
+
+class Report(NamedTuple):
+    """What is to be told of a position in the answer."""
+
+    path: Path
+    field: FieldPlan
+    error: Exception | None
+    """None for a count that was given up."""
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        return tuple(step.order for step in self.path)
+
+    @property
+    def keys(self) -> list[str | int]:
+        return [step.key for step in self.path]
+
+    @property
+    def null_depth(self) -> int:
+        """How long the path of the position is that becomes null for the error."""
+        return next((n for n in range(len(self.path), 0, -1) if self.path[n - 1].is_nullable), 0)
 
 
 class Completion:
-    """Writes out one run."""
+    """What the writing of one answer shares: what others have answered, how objects are written, what is reported."""
 
-    def __init__(self, plan: Plan, limits: Limits) -> None:
-        self.errors: list[GraphQLError] = []
-        self.warnings: list[dict[str, Any]] = []
-        """What the answer says beside its data: see `keygraph_resolvers.errors`."""
+    def __init__(self, plan: Plan, limits: Limits, foreign: Mapping[str, Any] | None = None) -> None:
+        """`foreign` has the values of the root's fields that are not the graph's."""
+        self.columns: dict[ObjectPlan, Any] = plan.columns
+        self.foreign: Mapping[str, Any] = foreign or {}
+        self.reports: list[Report] = []
         self._limits = limits
-        self._writers: dict[ObjectPlan, tuple[FieldWriter, ...]] = plan.writers
-        self._columns: dict[ObjectPlan, Columns] = plan.columns
-        self._foreign: Mapping[str, Any] = {}
 
-    def root(self, visit: Visit, foreign: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """The data of the answer; None where a null went up to the root. `foreign` has what others have answered
-        for the root's fields that are not the graph's."""
-        self._foreign = foreign or {}
-        found = self._at_once(visit)
-        if found is not None:
-            return found
-        try:
-            return self.object(visit.plan, visit, None)
-        except NullError:
-            return None
+    def report(self, path: Path, field: FieldPlan, error: Exception | None) -> None:
+        """Takes note of an error, or of a count that was given up (None)."""
+        self.reports.append(Report(path, field, error))
 
-    def _at_once(self, visit: Visit) -> dict[str, Any] | None:
-        """The data where nothing is to be reported; None where something is."""
-        try:
-            [data] = rows(self, visit.plan, [visit])
-        except Exception:
-            data = None
-        if self.errors or self.warnings:
-            self.errors.clear()
-            self.warnings.clear()
-            return None
-        return data
+    def told(self) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
+        """The errors and warnings of the answer, in its order.
 
-    def columns_of(self, plan: ObjectPlan) -> Columns:
-        """How objects of a plan are written."""
-        found = self._columns.get(plan)
-        if found is None:
-            found = self._columns[plan] = columns(plan)
-        return found
+        An error ends the writing of what becomes null for it: what was reported behind it in there is not told.
+        """
+        errors, warnings = [], []
+        ended: tuple[int, ...] | None = None
+        for each in sorted(self.reports, key=lambda report: report.order):
+            order = each.order
+            if ended is not None and order[: len(ended)] == ended:
+                continue
+            if each.error is None:
+                warnings.append(self._count_warning(each))
+            else:
+                errors.append(_graphql_error(each, each.error))
+                ended = order[: each.null_depth]
+        return errors, warnings
 
-    def object(self, plan: ObjectPlan, source: Any, path: Path | None) -> dict[str, Any]:
-        """What was selected of an object. Raises NullError where a field is null that may not be."""
-        prepared = self._writers.get(plan)
-        if prepared is None:
-            prepared = self._writers[plan] = writers(plan)
-        answer: dict[str, Any] = {}
-        for key, write, field in prepared:
-            try:
-                answer[key] = write(self, source, path)
-            except NullError:
-                if not field.is_nullable:
-                    raise
-                answer[key] = None
-            except Exception as error:
-                self.report(error, field, (path, key))
-                if not field.is_nullable:
-                    raise NullError from None
-                answer[key] = None
-        return answer
-
-    def foreign(self, key: str) -> Any:
-        """What others have answered for a field of the root."""
-        return self._foreign[key]
-
-    def report(self, error: Exception, field: FieldPlan, path: Path) -> None:
-        """Takes note of what a field gave instead of its value."""
-        if isinstance(error, GraphQLError) and error.path is None:
-            original = error.original_error or error
-            extensions = error.extensions
-        else:
-            original, extensions = error, None
-        self.errors.append(
-            GraphQLError(
-                str(error) or type(error).__name__,
-                nodes=list(field.nodes),
-                path=path_list(path),
-                original_error=original,
-                extensions=extensions,
-            )
-        )
-
-    def count_given_up(self, path: Path) -> None:
-        """Says why a list's count is null."""
+    def _count_warning(self, report: Report) -> dict[str, Any]:
         most = self._limits.count_pages
         message = (
             f"totalCount is null: to count the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
             "Count a narrower range of it, or read it page by page."
         )
-        self.warnings.append(warning("COUNT_LIMIT", message, path_list(path)))
+        return warning("COUNT_LIMIT", message, report.keys)
+
+
+def _graphql_error(report: Report, error: Exception) -> GraphQLError:
+    if isinstance(error, GraphQLError) and error.path is None:
+        original = error.original_error or error
+        extensions = error.extensions
+    else:
+        original, extensions = error, None
+    return GraphQLError(
+        str(error) or type(error).__name__,
+        nodes=list(report.field.nodes),
+        path=report.keys,
+        original_error=original,
+        extensions=extensions,
+    )
+
+
+# --- Values -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where values stand: in a field, or in the lists of a field."""
+
+    field: FieldPlan
+    is_nullable: bool
+
+    @property
+    def failed(self) -> _Failed | None:
+        """What stands there for a value that has failed."""
+        return None if self.is_nullable else FAILED
+
+    def fail(self, run: Completion, path: Path, error: Exception) -> _Failed | None:
+        """Reports an error; gives what stands there instead of the value."""
+        run.report(path, self.field, error)
+        return self.failed
+
+    def null(self, run: Completion, path_of: PathOf, number: int) -> _Failed | None:
+        """What a null becomes there."""
+        if self.is_nullable:
+            return None
+        message = f"Cannot return null for non-nullable field {self.field.owner.name}.{self.field.name}."
+        return self.fail(run, path_of(number), TypeError(message))
+
+
+Read: TypeAlias = Callable[[Any], Any]
+"""Gives the value of a source, such as an object or an item; None for null. Raises what is reported as its error."""
+Complete: TypeAlias = Callable[[Completion, Sequence[Any], PathOf], Sequence[Any]]
+"""Gives what is written for each of these sources. It takes the paths of the values."""
+
+
+def leaves(position: Position, read: Read, serialize: Read | None) -> Complete:
+    """What completes scalars and enums; without `serialize`, values are written as they are read."""
+
+    def complete(run: Completion, sources: Sequence[Any], path_of: PathOf) -> list[Any]:
+        written: list[Any] = []
+        add = written.append
+        for source in sources:
+            try:
+                value = read(source)
+                if value is not None and serialize is not None:
+                    value = serialize(value)
+            except Exception as error:
+                value = position.fail(run, path_of(len(written)), error)
+            else:
+                if value is None:
+                    value = position.null(run, path_of, len(written))
+            add(value)
+        return written
+
+    return complete
+
+
+def composites(
+    position: Position, read: Read, write: Complete, are_there: Callable[[Sequence[Any]], bool] | None = None
+) -> Complete:
+    """What completes objects and lists. `write` is given the values that are there, and may give FAILED for some.
+
+    `are_there` says of sources that they are values, all of which are there, so that none has to be read.
+    """
+
+    def complete(run: Completion, sources: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
+        if are_there is not None and are_there(sources):
+            written = write(run, sources, path_of)
+        else:
+            written = write_those_there(run, sources, path_of)
+        if run.reports:
+            written = [position.failed if each is FAILED else each for each in written]
+        return written
+
+    def write_those_there(run: Completion, sources: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
+        written: list[Any] = []
+        values, numbers = [], []
+        for number, source in enumerate(sources):
+            try:
+                value = read(source)
+            except Exception as error:
+                written.append(position.fail(run, path_of(number), error))
+                continue
+            if value is None:
+                written.append(position.null(run, path_of, number))
+            else:
+                written.append(None)
+                values.append(value)
+                numbers.append(number)
+        if len(values) == len(sources):
+            return write(run, values, path_of)
+        for number, each in zip(numbers, write(run, values, among(path_of, numbers)), strict=True):
+            written[number] = each
+        return written
+
+    return complete
+
+
+def lists(position: Position, read: Read, elements: Complete, *, has_nullable: bool) -> Complete:
+    """What completes lists. `has_nullable` says whether their elements may be null."""
+    field = position.field
+
+    def read_list(source: Any) -> list[Any] | None:
+        value = read(source)
+        if value is None or type(value) is list:
+            return value
+        if isinstance(value, str | bytes | Mapping):
+            raise TypeError(f"{field.owner.name}.{field.name} is a list, and {type(value).__name__} is none.")
+        return list(value)
+
+    def write(run: Completion, values: Sequence[list[Any]], path_of: PathOf) -> Sequence[Any]:
+        ends = [*accumulate(map(len, values))]
+        flat = values[0] if len(values) == 1 else [*chain.from_iterable(values)]
+        written = elements(run, flat, in_lists(path_of, ends, is_nullable=has_nullable)) if flat else []
+        if len(values) == 1:
+            each_list = [written]
+        else:
+            each_list = [written[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        if run.reports:
+            return [FAILED if any(each is FAILED for each in one) else one for one in each_list]
+        return each_list
+
+    return composites(position, read_list, write)
