@@ -7,7 +7,7 @@ loop, and an answer is written in as many steps as its document has fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -29,7 +29,6 @@ from keygraph_resolvers.answer.completion import (
     FAILED,
     Complete,
     Completion,
-    Path,
     PathOf,
     Position,
     Read,
@@ -39,6 +38,7 @@ from keygraph_resolvers.answer.completion import (
     composites,
     leaves,
     lists,
+    root_path,
 )
 from keygraph_resolvers.plan.field_plans import Below, FieldPlan
 from keygraph_resolvers.plan.plan import ObjectPlan
@@ -54,8 +54,16 @@ from keygraph_resolvers.schema.meanings import (
     TotalCount,
 )
 
-Column: TypeAlias = Callable[[Completion, Sequence[Any], Sequence[Any], PathOf], Sequence[Any]]
-"""Writes one field of objects. It takes the objects, their items where any field is in them, and the objects' paths."""
+Take: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""Gives the sources of a field's values, of objects and of their items."""
+
+
+class Column(NamedTuple):
+    """How one field of objects is written."""
+
+    step: Step
+    take: Take
+    complete: Complete
 
 
 class Columns(NamedTuple):
@@ -64,17 +72,13 @@ class Columns(NamedTuple):
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
     has_items: bool
+    """Whether any of the fields is read from the objects' items."""
 
 
 def write_data(run: Completion, plan: ObjectPlan, root: Visit) -> dict[str, Any] | None:
-    """The data of the answer; None where a null went up to the root. What is to be told besides is left in the run."""
+    """The data of the answer; None where a null went up to the root. `run.told` has the rest of the answer then."""
     [data] = rows(plan, run, [root], root_path)
     return None if data is FAILED else data
-
-
-def root_path(number: int) -> Path:
-    """The path of the root, with which all others begin."""
-    return ()
 
 
 def rows(plan: ObjectPlan, run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
@@ -88,47 +92,65 @@ def rows(plan: ObjectPlan, run: Completion, objects: Sequence[Any], path_of: Pat
     if not keys:
         return [{} for _ in objects]
     items = [each.source.item for each in objects] if has_items else ()
-    made = [column(run, objects, items, path_of) for column in columns]
+    made = [
+        complete(run, take(objects, items), below_field(path_of, step)) for step, take, complete in columns
+    ]
     written = [dict(zip(keys, row, strict=True)) for row in zip(*made, strict=True)]
     if run.reports:
         return [FAILED if any(each is FAILED for each in row.values()) else row for row in written]
     return written
 
 
+def _rows_by_type(below: Below, run: Completion, visits: Sequence[Visit], path_of: PathOf) -> Sequence[Any]:
+    """What was selected of objects of several types, in their order."""
+    by_type: dict[str, list[int]] = {}
+    for number, visit in enumerate(visits):
+        by_type.setdefault(visit.source.record.name, []).append(number)
+    written: list[Any] = [None] * len(visits)
+    for name, numbers in by_type.items():
+        own = rows(below.of(name), run, [visits[number] for number in numbers], among(path_of, numbers))
+        for number, row in zip(numbers, own, strict=True):
+            written[number] = row
+    return written
+
+
 def _columns(plan: ObjectPlan) -> Columns:
     """How the fields are written, in the order of the answer."""
+    made = [_column(plan, field) for field in plan.fields]
     return Columns(
         tuple(field.key for field in plan.fields),
-        tuple(_column(plan, field, number) for number, field in enumerate(plan.fields)),
-        any(_is_stored_leaf(field) for field in plan.fields),
+        tuple(
+            Column(Step(field.key, order, field.is_nullable), *each)
+            for order, (field, each) in enumerate(zip(plan.fields, made, strict=True))
+        ),
+        any(take is _items for take, _ in made),
     )
 
 
-def _column(plan: ObjectPlan, field: FieldPlan, number: int) -> Column:
+def _column(plan: ObjectPlan, field: FieldPlan) -> tuple[Take, Complete]:
+    key = field.key
     if field.definition is None:
         name = plan.of.name
-        return lambda run, objects, items, path_of: [name] * len(objects)
-    key = field.key
-    if field.meaning is None:
-        return lambda run, objects, items, path_of: [run.foreign[key]] * len(objects)
-    step = Step(key, number, field.is_nullable)
-    if _is_stored_leaf(field):
-        return _stored_column(plan, field, step)
-    if isinstance(field.meaning, TotalCount):
-        return _total_column(field, step)
+        return _objects, lambda run, objects, path_of: [name] * len(objects)
+    match field.meaning:
+        case None:
+            return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
+        case Stored() if is_leaf_type(field.nullable_type):
+            return _stored_column(plan, field, field.meaning)
     read = _reader(field)
     complete = _completer(field, field.type, read)
     if read is not None:
-        return lambda run, objects, items, path_of: complete(run, objects, below_field(path_of, step))
+        return _objects, complete
     unread = LookupError(f"{field.name} was not read")
-    return lambda run, objects, items, path_of: complete(
-        run, [each.found.get(field, unread) for each in objects], below_field(path_of, step)
-    )
+    return lambda objects, items: [each.found.get(field, unread) for each in objects], complete
 
 
-def _is_stored_leaf(field: FieldPlan) -> bool:
-    """Whether the field is one value that is stored."""
-    return isinstance(field.meaning, Stored) and is_leaf_type(field.nullable_type)
+def _objects(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
+    return objects
+
+
+def _items(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
+    return items
 
 
 # --- Stored scalars and enums -------------------------------------------------------------------------
@@ -142,72 +164,49 @@ _WRITTEN_AS_READ: Mapping[Kind, object] = {
 """The kinds of fields whose values, once read, are what the scalar writes."""
 
 
-def _stored_column(plan: ObjectPlan, field: FieldPlan, step: Step) -> Column:
-    record, stored, type_ = plan.record, cast(Stored, field.meaning).field, field.nullable_type
+def _stored_column(plan: ObjectPlan, field: FieldPlan, meaning: Stored) -> tuple[Take, Complete]:
+    record, stored, type_ = plan.record, meaning.field, field.nullable_type
     if record is None:
         raise LookupError(f"{plan.of.name} has no items")
-    serialize = None if _WRITTEN_AS_READ.get(stored.type.kind) is type_ else _serializer(type_)
+    serialize = None if _WRITTEN_AS_READ.get(stored.type.kind) is type_ else type_.serialize
+    if is_enum_type(type_):
+        serialize = cache(type_.serialize)
     position = Position(field, field.is_nullable)
     if stored.name in record.key_fields:
         number, value_of_text = record.place_in_identity(stored.name)
         of_texts = leaves(position, value_of_text, serialize)
-        return lambda run, objects, items, path_of: of_texts(
-            run, [each.source.identity[number] for each in objects], below_field(path_of, step)
-        )
+        return lambda objects, items: [each.source.identity[number] for each in objects], of_texts
     of_items = leaves(position, record.reader(stored), serialize)
     attribute = plain_attribute(record, stored)
     if attribute is None or serialize is not None:
-        return lambda run, objects, items, path_of: of_items(run, items, below_field(path_of, step))
+        return _items, of_items
     name, expected = attribute
     only = {expected}
 
-    def write_plain(
-        run: Completion, objects: Sequence[Any], items: Sequence[Any], path_of: PathOf
-    ) -> Sequence[Any]:
-        # Most attributes are all there, and what the scalar writes.
+    def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
+        # Mostly every item has the attribute, and the scalar writes it as it is.
         values = [item.get(name) for item in items]
-        return values if set(map(type, values)) == only else of_items(run, items, below_field(path_of, step))
+        return values if set(map(type, values)) == only else of_items(run, items, path_of)
 
-    return write_plain
-
-
-def _serializer(type_: Any) -> Read:
-    """What writes a value of the type; a member of an enum is looked up by Strawberry once."""
-    serialize: Read = type_.serialize
-    if not is_enum_type(type_):
-        return serialize
-    written: dict[str, Any] = {}
-
-    def write_member(value: Any) -> Any:
-        name = value._name_
-        found = written.get(name)
-        if found is None:
-            found = written[name] = serialize(value)
-        return found
-
-    return write_member
-
-
-# --- Counts -------------------------------------------------------------------------------------------
-
-
-def _total_column(field: FieldPlan, step: Step) -> Column:
-    complete = leaves(Position(field, field.is_nullable), _found, None)
-
-    def write(
-        run: Completion, objects: Sequence[ListVisit], items: Sequence[Any], path_of: PathOf
-    ) -> Sequence[Any]:
-        totals = [each.total for each in objects]
-        path_of_total = below_field(path_of, step)
-        for number, total in enumerate(totals):
-            if total is None:
-                run.report(path_of_total(number), field, None)
-        return complete(run, totals, path_of_total)
-
-    return write
+    return _items, complete
 
 
 # --- Everything else, by its type ---------------------------------------------------------------------
+
+
+def _completer(field: FieldPlan, type_: GraphQLOutputType, read: Read | None) -> Complete:
+    """What completes values of the type, which are read from their sources; without `read`, as they were found."""
+    is_nullable = not is_non_null_type(type_)
+    position = Position(field, is_nullable, warns=isinstance(field.meaning, TotalCount))
+    own: Any = type_ if is_nullable else cast(Any, type_).of_type
+    if is_list_type(own):
+        elements = _completer(field, own.of_type, None)
+        return lists(position, read or _found, elements, has_nullable=not is_non_null_type(own.of_type))
+    if is_leaf_type(own):
+        return leaves(position, read or _found, own.serialize)
+    below = cast(Below, field.below)
+    write = partial(rows, below.only) if len(below.types) == 1 else partial(_rows_by_type, below)
+    return composites(position, read or _found, write, None if read else _are_found)
 
 
 def _reader(field: FieldPlan) -> Read | None:
@@ -221,47 +220,24 @@ def _reader(field: FieldPlan) -> Read | None:
             return lambda visit: visit.source.cursor
         case Attribute(name):
             return attrgetter(name)
+        case TotalCount():
+            return lambda connection: _found(connection.total)
+        case PageInfo():
+            return lambda connection: _with_page(connection).info
         case Edges():
-            return lambda connection: _of_page(connection, field)
+            return lambda connection: _with_page(connection).found[field]
         case Nodes():
             # Those that do not exist are left out.
-            return lambda connection: [node for node in _of_page(connection, field) if not node.is_missing]
-        case PageInfo():
-            return _page_info
+            return lambda connection: [
+                node for node in _with_page(connection).found[field] if not node.is_missing
+            ]
     return None
 
 
-def _completer(field: FieldPlan, type_: GraphQLOutputType, read: Read | None) -> Complete:
-    """What completes values of the type, which are read from their sources; without `read`, as they were found."""
-    is_nullable = not is_non_null_type(type_)
-    position = Position(field, is_nullable)
-    own: Any = type_ if is_nullable else cast(Any, type_).of_type
-    if is_list_type(own):
-        elements = _completer(field, own.of_type, None)
-        return lists(position, read or _found, elements, has_nullable=not is_non_null_type(own.of_type))
-    if is_leaf_type(own):
-        return leaves(position, read or _found, own.serialize)
-    below = cast(Below, field.below)
-    write = partial(rows, below.only) if len(below.types) == 1 else partial(_rows_by_type, below)
-    return composites(position, read or _found, write, None if read else _are_found)
-
-
-def _rows_by_type(below: Below, run: Completion, visits: Sequence[Visit], path_of: PathOf) -> Sequence[Any]:
-    """What was selected of objects of several types, in their order."""
-    by_type: dict[str, list[int]] = {}
-    for number, visit in enumerate(visits):
-        by_type.setdefault(visit.source.record.name, []).append(number)
-    if len(by_type) == 1:
-        return rows(below.of(*by_type), run, visits, path_of)
-    written: list[Any] = [None] * len(visits)
-    for name, numbers in by_type.items():
-        own = rows(below.of(name), run, [visits[number] for number in numbers], among(path_of, numbers))
-        for number, row in zip(numbers, own, strict=True):
-            written[number] = row
-    return written
-
-
-# --- What was read ------------------------------------------------------------------------------------
+def _with_page(connection: ListVisit) -> ListVisit:
+    """The connection. Raises what reading gave instead of its page."""
+    _found(connection.page)
+    return connection
 
 
 def _found(value: Any) -> Any:
@@ -284,13 +260,3 @@ def _are_found(values: Sequence[Any]) -> bool:
     except AttributeError:
         return False
     return True
-
-
-def _of_page(connection: ListVisit, field: FieldPlan) -> list[Visit]:
-    _found(connection.page)
-    return connection.found[field]
-
-
-def _page_info(connection: ListVisit) -> Any:
-    _found(connection.page)
-    return connection.info

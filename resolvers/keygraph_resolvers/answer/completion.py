@@ -23,15 +23,7 @@ from keygraph_resolvers.plan.field_plans import FieldPlan
 from keygraph_resolvers.plan.plan import ObjectPlan, Plan
 from keygraph_resolvers.read.context import Limits
 
-
-class _Failed:
-    """The type of FAILED."""
-
-    def __repr__(self) -> str:
-        return "FAILED"
-
-
-FAILED: Final = _Failed()
+FAILED: Final = object()
 """Stands for a value that is null where it may not be; its error has been reported."""
 
 # --- Paths --------------------------------------------------------------------------------------------
@@ -49,6 +41,11 @@ class Step(NamedTuple):
 Path: TypeAlias = tuple[Step, ...]
 PathOf: TypeAlias = Callable[[int], Path]
 """Makes the path of the value with this number."""
+
+
+def root_path(number: int) -> Path:
+    """The path of the root, with which all others begin."""
+    return ()
 
 
 def below_field(path_of: PathOf, step: Step) -> PathOf:
@@ -107,10 +104,6 @@ class Completion:
         self.reports: list[Report] = []
         self._limits = limits
 
-    def report(self, path: Path, field: FieldPlan, error: Exception | None) -> None:
-        """Takes note of an error, or of a count that was given up (None)."""
-        self.reports.append(Report(path, field, error))
-
     def told(self) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
         """The errors and warnings of the answer, in its order.
 
@@ -162,23 +155,27 @@ class Position:
 
     field: FieldPlan
     is_nullable: bool
+    warns: bool = False
+    """Whether a warning says why a value is null."""
 
     @property
-    def failed(self) -> _Failed | None:
+    def failed(self) -> object:
         """What stands there for a value that has failed."""
         return None if self.is_nullable else FAILED
 
-    def fail(self, run: Completion, path: Path, error: Exception) -> _Failed | None:
+    def fail(self, run: Completion, path: Path, error: Exception) -> object:
         """Reports an error; gives what stands there instead of the value."""
-        run.report(path, self.field, error)
+        run.reports.append(Report(path, self.field, error))
         return self.failed
 
-    def null(self, run: Completion, path_of: PathOf, number: int) -> _Failed | None:
+    def null(self, run: Completion, path_of: PathOf, number: int) -> object:
         """What a null becomes there."""
-        if self.is_nullable:
-            return None
-        message = f"Cannot return null for non-nullable field {self.field.owner.name}.{self.field.name}."
-        return self.fail(run, path_of(number), TypeError(message))
+        if not self.is_nullable:
+            message = f"Cannot return null for non-nullable field {self.field.owner.name}.{self.field.name}."
+            return self.fail(run, path_of(number), TypeError(message))
+        if self.warns:
+            run.reports.append(Report(path_of(number), self.field, None))
+        return None
 
 
 Read: TypeAlias = Callable[[Any], Any]
@@ -196,13 +193,12 @@ def leaves(position: Position, read: Read, serialize: Read | None) -> Complete:
         for source in sources:
             try:
                 value = read(source)
-                if value is not None and serialize is not None:
+                if value is None:
+                    value = position.null(run, path_of, len(written))
+                elif serialize is not None:
                     value = serialize(value)
             except Exception as error:
                 value = position.fail(run, path_of(len(written)), error)
-            else:
-                if value is None:
-                    value = position.null(run, path_of, len(written))
             add(value)
         return written
 
