@@ -91,7 +91,7 @@ async def measured(
     root = await Reading(found.plan, context, arguments).read()
     completion = Completion(found.plan, context.limits)
     write_data(completion, found.plan.root, root)
-    errors, _ = completion.told()
+    errors, _ = completion.errors_and_warnings()
     if errors:
         raise ValueError(f"the answer has errors: {errors[:3]}")
     return Measured(tuple(context.meter.sent))

@@ -210,7 +210,7 @@ class Service:
             return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
         completion = Completion(plan, run.context.limits, foreign)
         response: dict[str, Any] = {"data": write_data(completion, plan.root, root)}
-        own_errors, warnings = completion.told()
+        own_errors, warnings = completion.errors_and_warnings()
         errors += [public_error(error) for error in own_errors]
         if errors:
             response["errors"] = errors

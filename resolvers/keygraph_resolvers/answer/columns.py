@@ -76,7 +76,7 @@ class Columns(NamedTuple):
 
 
 def write_data(run: Completion, plan: ObjectPlan, root: Visit) -> dict[str, Any] | None:
-    """The data of the answer; None where a null went up to the root. `run.told` has the rest of the answer then."""
+    """The data of the answer; None where a null went up to the root. The rest of the answer is left in `run`."""
     [data] = rows(plan, run, [root], root_path)
     return None if data is FAILED else data
 

@@ -104,7 +104,7 @@ class Completion:
         self.reports: list[Report] = []
         self._limits = limits
 
-    def told(self) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
+    def errors_and_warnings(self) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
         """The errors and warnings of the answer, in its order.
 
         An error ends the writing of what becomes null for it: what was reported behind it in there is not told.
