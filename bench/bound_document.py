@@ -26,12 +26,15 @@ from graphql.execution.values import (
     get_directive_values,
     get_variable_values,
 )
-from strawberry.schema.schema_converter import GraphQLCoreConverter
-from strawberry.types.arguments import convert_arguments
 
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
 from keygraph_resolvers.schema.meanings import (
     Meaning,
+)
+from keygraph_resolvers.schema.strawberry_internals import (
+    converted_arguments,
+    core_schema,
+    strawberry_field,
 )
 from keygraph_resolvers.schema.types import GraphSchema
 
@@ -40,7 +43,7 @@ class WalkedDocument:
     """The only operation of a document, with its variables. Raises ValueError where they do not fit."""
 
     def __init__(self, schema: GraphSchema, document: str, variables: Mapping[str, Any]) -> None:
-        self._schema: GraphQLSchema = schema._schema
+        self._schema: GraphQLSchema = core_schema(schema)
         self._converter = schema.schema_converter
         definitions = parse(document).definitions
         [self._operation] = (each for each in definitions if isinstance(each, OperationDefinitionNode))
@@ -91,16 +94,13 @@ class WalkedDocument:
 
     def given(self, node: FieldNode, definition: GraphQLField) -> Mapping[str, Any]:
         values = get_argument_values(definition, node, self._variables)
-        served: ServedField = definition.extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
-        converter = self._converter
-        return given_arguments(
-            convert_arguments(values, served.arguments, converter.scalar_registry, converter.config)
-        )
+        served = cast(ServedField, strawberry_field(definition))
+        return given_arguments(converted_arguments(self._converter, served.arguments, values))
 
     def type(self, name: str) -> GraphQLObjectType:
         return cast(GraphQLObjectType, self._schema.get_type(name))
 
 
 def _meaning(definition: GraphQLField | None) -> Meaning | None:
-    served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
+    served = strawberry_field(definition) if definition else None
     return served.meaning if isinstance(served, ServedField) else None

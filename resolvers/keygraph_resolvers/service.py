@@ -39,6 +39,7 @@ from keygraph_resolvers.plan.stand_ins import stand_ins
 from keygraph_resolvers.plan.statistics import Statistics, is_learned_from
 from keygraph_resolvers.read.context import Limits, Refusal, RequestContext
 from keygraph_resolvers.read.execution import Reading
+from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
 
 DOCUMENTS_KEPT = 1000
@@ -73,7 +74,7 @@ class Service:
         self.store = store
         self._secret = secret
         self._limits = Limits(max_page_size, read_budget, count_pages, concurrency)
-        self._core = schema._schema
+        self._core = core_schema(schema)
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
         self._cost_limit = cost_limit
         self._depth_limit = depth_limit

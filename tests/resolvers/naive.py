@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from graphql import (
     DocumentNode,
@@ -27,8 +27,6 @@ from graphql import (
     is_abstract_type,
 )
 from graphql.execution.values import get_directive_values
-from strawberry.schema.schema_converter import GraphQLCoreConverter
-from strawberry.types.arguments import convert_arguments
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
@@ -43,6 +41,11 @@ from keygraph_resolvers.read.sources import source_of_instance
 from keygraph_resolvers.schema import meanings
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
 from keygraph_resolvers.schema.global_ids import global_id, read_global_id
+from keygraph_resolvers.schema.strawberry_internals import (
+    converted_arguments,
+    core_schema,
+    strawberry_field,
+)
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.resolvers.naive_lists import Entry, List, NaiveLists, Thing
 
@@ -69,7 +72,7 @@ class Naive:
     ) -> dict[str, Any]:
         """The response to an operation that is valid."""
         result: Any = execute(
-            self.schema._schema,
+            core_schema(self.schema),
             document,
             variable_values=dict(variables or {}),
             middleware=[self],
@@ -85,13 +88,11 @@ class Naive:
 
     def resolve(self, next_: Any, source: Any, info: GraphQLResolveInfo, **arguments: Any) -> Any:
         definition = info.parent_type.fields.get(info.field_name)
-        served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
+        served = strawberry_field(definition) if definition else None
         if not isinstance(served, ServedField):
             return _begun(next_(source, info, **arguments))
-        converter = self.schema.schema_converter
-        given = given_arguments(
-            convert_arguments(arguments, served.arguments, converter.scalar_registry, converter.config)
-        )
+        converted = converted_arguments(self.schema.schema_converter, served.arguments, arguments)
+        given = given_arguments(converted)
         return _begun(self._value(served.meaning, source, info, given))
 
     def _value(
@@ -232,7 +233,7 @@ class Naive:
     def _is_of_item(self, record: RecordType, type_: Any, name: str) -> bool:
         if name == "__typename":
             return False
-        served = type_.fields[name].extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
+        served = cast(ServedField, strawberry_field(type_.fields[name]))
         match served.meaning:
             case meanings.Stored(field):
                 return field.name not in record.key_fields
