@@ -184,8 +184,11 @@ def _stored_column(plan: ObjectPlan, field: FieldPlan, meaning: Stored) -> tuple
     only = {expected}
 
     def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
-        # Mostly every item has the attribute, and the scalar writes it as it is.
-        values = [item.get(name) for item in items]
+        # Mostly every item has the attribute, and the scalar writes it as it is. `of_items` does all others.
+        try:
+            values = [item.get(name) for item in items]
+        except AttributeError:  # an item was not read
+            values = []
         return values if set(map(type, values)) == only else of_items(run, items, path_of)
 
     return _items, complete
