@@ -22,6 +22,7 @@ from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.read.context import Limits, RequestContext
 from keygraph_resolvers.read.meter import Sent
+from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
 
 
@@ -66,7 +67,7 @@ class Planned:
 
 def planned(schema: GraphSchema, document: str, variables: Mapping[str, Any] | None = None) -> Planned:
     """The plan of the only query of a document. Raises ValueError where it has none, or is not valid."""
-    core = schema._schema
+    core = core_schema(schema)
     documents = Documents(core, schema.graph, 1)
     read = documents.read(document)
     operation = read.operation(None)

@@ -22,8 +22,6 @@ class Operation:
     variables: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
     """Why it does not cost what the bound says, for the page; empty where it does."""
-    estimate_note: str = ""
-    """Why its read units may be far from the estimate."""
 
 
 def _id(graph: Graph, name: str, *identity: str) -> str:
@@ -50,8 +48,6 @@ OPERATIONS = (
             "commerce",
             _ORDERS,
             {"user": shape_name(shape)},
-            estimate_note="There is one statistic for customers of all sizes: the length of a list is its mean, and so is the "
-            "share of the nodes that other places have read.",
         )
         for shape in SHAPES
     ),
@@ -72,15 +68,12 @@ OPERATIONS = (
         "commerce",
         """{ products(first: 50, direction: DESC) { nodes { name price seller { name }
           tags { nodes { tagName } } categories { nodes { name } } } pageInfo { hasNextPage endCursor } } }""",
-        estimate_note="These products share more of their sellers and categories than those of other operations do.",
     ),
     Operation(
         "categories down four levels",
         "commerce",
         """{ category(categoryId: "menu") { name children { nodes { name children { nodes { name
           children { nodes { name children { nodes { name } } } } } } } } } }""",
-        estimate_note="Products share categories, and what is learned from them is believed of a menu's too, which are all "
-        "different.",
     ),
     Operation(
         "a menu of four levels, by what the edges tell",
@@ -127,15 +120,12 @@ OPERATIONS = (
         "commerce",
         """{ tag(tagName: "blue-50x20x10") { products(first: 60) { nodes { name reviews { nodes { comment
           customer { name } } } tags { nodes { tagName } } } } } }""",
-        estimate_note="Most products have no review. DynamoDB charges for a Query that finds nothing, and the embedded engine "
-        "with it; DynamoDB Local does not.",
     ),
     Operation(
         "a container, its pallets and their boxes 1×1×1",
         "cargo",
         """{ container(containerId: "S00") { operator pallets { edges { linkedBy node { origin
           boxes { edges { linkedBy node { weightInKg } } } } } } } }""",
-        estimate_note="It is taken to be as large as the other containers that are asked for.",
     ),
     Operation(
         "three containers, their pallets and their boxes 3×20×10",
@@ -143,7 +133,6 @@ OPERATIONS = (
         """query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Container { operator pallets { edges { linkedBy
           node { origin boxes { edges { linkedBy node { weightInKg } } } } } } } } }""",
         {"ids": [_id(cargo.graph, "Container", f"L{number:02d}") for number in range(3)]},
-        estimate_note="What other operations had read before of pallets and boxes is believed to be shared here too.",
     ),
     Operation(
         "twelve boxes, the pallets that they stand on, and the container",
@@ -162,8 +151,6 @@ OPERATIONS = (
         "talent",
         """{ peopleBySkill(first: 8, skillName: {eq: "Skill 03"}) { nodes { level person { name
           skills { nodes { skillName people(first: 10) { nodes { name } } } } } } } }""",
-        estimate_note="The same few skills stand in everybody's list. The lists below a node are estimated for each place in "
-        "which it stands, and read once.",
     ),
     Operation(
         "everything that is known of a person",
@@ -176,8 +163,6 @@ OPERATIONS = (
         "social",
         """{ user(userId: "p100") { name friends { nodes { name friends { nodes { name
           friends { nodes { userId name } } } } } } } }""",
-        estimate_note="The friends of friends are mostly the same people. The lists below a node are estimated for each place in "
-        "which it stands, and read once.",
     ),
     Operation(
         "the friends of two people, to see whom they share",
@@ -204,8 +189,6 @@ OPERATIONS = (
         """query ($ids: [ID!]!) { user(userId: "p024") { friends { nodes { userId friends(to: $ids) {
           nodes { userId } } } } } }""",
         {"ids": _FRIENDS},
-        estimate_note="Half of what is looked for is not there. DynamoDB charges for that, and the embedded engine with it; "
-        "DynamoDB Local does not.",
     ),
     Operation(
         "a section's texts, with what is published of each",

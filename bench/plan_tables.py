@@ -1,12 +1,11 @@
-"""What is generated in `docs/plan.md`: operations against the bound and against their estimates, and a printed plan.
+"""What is generated in `docs/plan.md`: operations against the least that their keys allow and against what they may cost, and a printed plan.
 
     python -m bench.plan_tables
 
 runs the operations of `bench.operations` on the embedded engine, and on DynamoDB Local where it was fetched, and
 writes what came of it between the page's markers. It fails, and writes nothing, where an operation does not cost what
 the bound says and has no note why, where it has a note and costs just that, where its meter tells other round trips
-than those on the wire, and where it costs more requests or round
-trips than estimated, or is far from its estimated read units without a note why.
+than those on the wire, and where it costs more than it may.
 """
 
 from __future__ import annotations
@@ -19,18 +18,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from keygraph_resolvers.plan.steps import steps_of, steps_text
-
 from bench.bound.bound import Bound, bound
 from bench.bound.items import Items
-from bench.estimates import Estimated, estimated
-from bench.estimates import table_text as estimates_text
-from bench.estimates import wrong as wrong_estimates
-from bench.measuring import Measured, filled_store, measured, planned
+from bench.cost_bounds import Priced, above, priced
+from bench.cost_bounds import table_text as cost_text
+from bench.measuring import Measured, filled_store, measured
 from bench.operations import OPERATIONS, Operation
 from bench.pages import with_part
 from bench.worlds import World, worlds
-from keygraph_resolvers import build_schema
+from keygraph.dynamo.store import UnreadStore
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.plan.explained import steps_text
 from tests import dynamodb_local
 from tests.documents.round_trips import RoundTrips
 
@@ -79,9 +77,9 @@ def engines() -> Iterator[dict[str, str]]:
             yield {**found, "DynamoDB Local": url}
 
 
-async def rows_of(url: str, world: World) -> tuple[list[Row], list[Estimated]]:
-    """The operations of a world on the engine at the address: against the bound, and against their estimates."""
-    schema = build_schema(world.graph.check())
+async def rows_of(url: str, world: World) -> tuple[list[Row], list[Priced]]:
+    """The operations of a world on the engine at the address: against the least, and against what they may cost."""
+    schema = build_schema(world.graph)
     items = Items(world.graph.table, world.items)
     found = []
     async with filled_store(url, world.graph, world.items) as store:
@@ -91,7 +89,7 @@ async def rows_of(url: str, world: World) -> tuple[list[Row], list[Estimated]]:
                 actual = await measured(schema, wire, each.document, each.variables)
                 least = bound(schema, items, each.document, each.variables)
                 found.append(Row(each, actual, len(wire.rounds), least))
-        return found, await estimated(store, world)
+        return found, await priced(store, world)
 
 
 def unexplained(rows: Sequence[Row]) -> list[str]:
@@ -139,30 +137,30 @@ def tables_text(by_engine: dict[str, list[Row]]) -> str:
 def plan_text() -> str:
     """The shown operation and its plan, as the page has them."""
     [world] = (each for each in worlds() if each.name == SHOWN.world)
-    schema = build_schema(world.graph.check())
-    steps = steps_text(steps_of(planned(schema, SHOWN.document, SHOWN.variables).plan, world.graph))
-    return f"```graphql\n{SHOWN.document}\n```\n\n```text\n{steps}```\n"
+    service = Service(build_schema(world.graph), UnreadStore(world.graph.table), secret=b"nothing is read")
+    shown = steps_text(service.explain(SHOWN.document).steps)
+    return f"```graphql\n{SHOWN.document}\n```\n\n```text\n{shown}```\n"
 
 
 async def main() -> int:
     """Writes the page. Returns the exit status: 1 where an operation's note and its cost do not go together."""
     by_engine: dict[str, list[Row]] = {}
-    estimates: dict[str, list[Estimated]] = {}
+    costs: dict[str, list[Priced]] = {}
     with engines() as found:
         for engine, url in found.items():
             found_rows = [await rows_of(url, world) for world in worlds()]
             by_engine[engine] = [row for rows, _ in found_rows for row in rows]
-            estimates[engine] = [row for _, rows in found_rows for row in rows]
+            costs[engine] = [row for _, rows in found_rows for row in rows]
     wrong = [f"{engine}: {line}" for engine, rows in by_engine.items() for line in unexplained(rows)]
-    wrong += [f"{engine}: {line}" for engine, rows in estimates.items() for line in wrong_estimates(rows)]
+    wrong += [f"{engine}: {line}" for engine, rows in costs.items() for line in above(rows)]
     if wrong:
         print("\n".join(wrong), file=sys.stderr)
         return 1
     page = PAGE.read_text("utf-8")
     page = with_part(page, "printed plan", plan_text())
     page = with_part(page, "bound", tables_text(by_engine))
-    parts = (f"On {engine}:\n\n{estimates_text(rows)}" for engine, rows in estimates.items())
-    PAGE.write_text(with_part(page, "estimate", "\n".join(parts)), "utf-8")
+    parts = (f"On {engine}:\n\n{cost_text(rows)}" for engine, rows in costs.items())
+    PAGE.write_text(with_part(page, "cost", "\n".join(parts)), "utf-8")
     print(f"{PAGE.name}: {len(OPERATIONS)} operations on {' and on '.join(by_engine)}")
     return 0
 

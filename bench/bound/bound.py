@@ -62,21 +62,12 @@ from keygraph.lists.ranges import Span, beginning_with
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
-from keygraph_resolvers.schema.global_ids import read_global_id
-from keygraph_resolvers.schema.inputs import (
-    DEFAULT_PAGE_SIZE,
-    SortDirection,
-    condition,
-    key_value,
-    narrowings,
-    required_texts,
-)
-from keygraph_resolvers.schema.meanings import (
+from keygraph_resolvers.schema.field_kinds import (
     Called,
     Edges,
     FarNode,
+    FieldKind,
     ListOf,
-    Meaning,
     NodeAt,
     NodeById,
     NodeByKey,
@@ -86,6 +77,15 @@ from keygraph_resolvers.schema.meanings import (
     PageInfo,
     Stored,
     TotalCount,
+)
+from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.inputs import (
+    DEFAULT_PAGE_SIZE,
+    SortDirection,
+    condition,
+    key_value,
+    narrowings,
+    required_texts,
 )
 from keygraph_resolvers.schema.types import GraphSchema
 
@@ -144,9 +144,9 @@ class _Walk:
     # --- Objects --------------------------------------------------------------------------------------
 
     def _root(self) -> None:
-        for node, definition, meaning in self._document.root_fields():
+        for node, definition, kind in self._document.root_fields():
             given = self._document.given(node, definition)
-            match meaning:
+            match kind:
                 case NodeByKey(record):
                     values = {}
                     for slot in record.identity:
@@ -211,8 +211,8 @@ class _Walk:
     def _needs_item(self, found: _Object, selected: SelectionSetNode | None) -> bool:
         """Whether something is selected that the key does not tell."""
         told = found.record.key_fields
-        for _, _, meaning in self._document.fields(found.type, selected):
-            match meaning:
+        for _, _, kind in self._document.fields(found.type, selected):
+            match kind:
                 case Stored(stored) if stored.name not in told:
                     return True
                 case NodeAt(end) if end.name not in told:
@@ -224,8 +224,8 @@ class _Walk:
     def _told_by_key(self, found: _Object, selected: SelectionSetNode | None) -> None:
         """Goes on with what the object's key tells: its lists, and the ends that stand in it."""
         record = found.record
-        for node, definition, meaning in self._document.fields(found.type, selected):
-            match meaning:
+        for node, definition, kind in self._document.fields(found.type, selected):
+            match kind:
                 case ListOf(path) | OnlyOf(path):
                     self._list(path, found.identity, node, definition)
                 case NodeAt(end) if end.name in record.key_fields:
@@ -237,8 +237,8 @@ class _Walk:
     def _told_by_item(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
         """Goes on with what stands in the object's item alone: ends that are attributes."""
         record = found.record
-        for node, _, meaning in self._document.fields(found.type, selected):
-            match meaning:
+        for node, _, kind in self._document.fields(found.type, selected):
+            match kind:
                 case NodeAt(end) if end.name not in record.key_fields:
                     self._end(end, record.end_identity(item, end), node)
                 case FarNode(path) if path.far_end is not None and path.far_end not in record.key_fields:
@@ -296,11 +296,11 @@ class _Walk:
         size = DEFAULT_PAGE_SIZE if size is None else size
         forward = from_end == (given.get("direction") is SortDirection.DESC)
         shown, has_page, has_total, looks_on = [], False, False, False
-        for inner, inner_definition, meaning in self._document.fields(type_, node.selection_set):
-            match meaning:
+        for inner, inner_definition, kind in self._document.fields(type_, node.selection_set):
+            match kind:
                 case Edges() | Nodes():
                     has_page = True
-                    shown.append((inner, inner_definition, meaning))
+                    shown.append((inner, inner_definition, kind))
                 case PageInfo():
                     has_page = True
                     info = self._document.type("PageInfo")
@@ -359,12 +359,12 @@ class _Walk:
     def _shown(
         self,
         path: AccessPath,
-        shown: Sequence[tuple[FieldNode, GraphQLField, Meaning]],
+        shown: Sequence[tuple[FieldNode, GraphQLField, FieldKind]],
         items: list[Item],
     ) -> None:
         """Goes on with the edges and nodes of a page."""
-        for node, definition, meaning in shown:
-            if isinstance(meaning, Edges) or path.far_end is None:
+        for node, definition, kind in shown:
+            if isinstance(kind, Edges) or path.far_end is None:
                 type_ = cast(GraphQLObjectType, get_named_type(definition.type))
                 self._each(type_, path.record, node.selection_set, items)
                 continue

@@ -1,4 +1,4 @@
-"""The document of an operation as the bound walks it: what is selected, with its arguments and its meaning."""
+"""The document of an operation as the bound walks it: what is selected, with its arguments and its kind."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ from graphql.execution.values import (
     get_directive_values,
     get_variable_values,
 )
-from strawberry.schema.schema_converter import GraphQLCoreConverter
-from strawberry.types.arguments import convert_arguments
 
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
-from keygraph_resolvers.schema.meanings import (
-    Meaning,
+from keygraph_resolvers.schema.field_kinds import (
+    FieldKind,
+)
+from keygraph_resolvers.schema.strawberry_internals import (
+    converted_arguments,
+    core_schema,
+    strawberry_field,
 )
 from keygraph_resolvers.schema.types import GraphSchema
 
@@ -40,7 +43,7 @@ class WalkedDocument:
     """The only operation of a document, with its variables. Raises ValueError where they do not fit."""
 
     def __init__(self, schema: GraphSchema, document: str, variables: Mapping[str, Any]) -> None:
-        self._schema: GraphQLSchema = schema._schema
+        self._schema: GraphQLSchema = core_schema(schema)
         self._converter = schema.schema_converter
         definitions = parse(document).definitions
         [self._operation] = (each for each in definitions if isinstance(each, OperationDefinitionNode))
@@ -54,14 +57,14 @@ class WalkedDocument:
             raise ValueError(f"the variables do not fit: {values}")
         self._variables = values
 
-    def root_fields(self) -> Iterator[tuple[FieldNode, GraphQLField, Meaning]]:
+    def root_fields(self) -> Iterator[tuple[FieldNode, GraphQLField, FieldKind]]:
         """The fields of the root."""
         root = cast(GraphQLObjectType, self._schema.query_type)
         yield from self.fields(root, self._operation.selection_set)
 
     def fields(
         self, type_: GraphQLObjectType, selected: SelectionSetNode | None
-    ) -> Iterator[tuple[FieldNode, GraphQLField, Meaning]]:
+    ) -> Iterator[tuple[FieldNode, GraphQLField, FieldKind]]:
         """The fields that are selected of an object; equal ones come several times, which costs nothing here."""
         for each in selected.selections if selected else ():
             skip = get_directive_values(GraphQLSkipDirective, each, self._variables)
@@ -71,9 +74,9 @@ class WalkedDocument:
             match each:
                 case FieldNode():
                     definition = self._schema.get_field(type_, each.name.value)
-                    meaning = _meaning(definition)
-                    if definition is not None and meaning is not None:
-                        yield each, definition, meaning
+                    kind = _field_kind(definition)
+                    if definition is not None and kind is not None:
+                        yield each, definition, kind
                 case InlineFragmentNode():
                     condition = each.type_condition
                     if condition is None or self._applies(condition.name.value, type_):
@@ -91,16 +94,13 @@ class WalkedDocument:
 
     def given(self, node: FieldNode, definition: GraphQLField) -> Mapping[str, Any]:
         values = get_argument_values(definition, node, self._variables)
-        served: ServedField = definition.extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
-        converter = self._converter
-        return given_arguments(
-            convert_arguments(values, served.arguments, converter.scalar_registry, converter.config)
-        )
+        served = cast(ServedField, strawberry_field(definition))
+        return given_arguments(converted_arguments(self._converter, served.arguments, values))
 
     def type(self, name: str) -> GraphQLObjectType:
         return cast(GraphQLObjectType, self._schema.get_type(name))
 
 
-def _meaning(definition: GraphQLField | None) -> Meaning | None:
-    served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
-    return served.meaning if isinstance(served, ServedField) else None
+def _field_kind(definition: GraphQLField | None) -> FieldKind | None:
+    served = strawberry_field(definition) if definition else None
+    return served.kind if isinstance(served, ServedField) else None

@@ -267,3 +267,16 @@ class TracingStore:
 
     async def close(self) -> None:
         await self.store.close()
+
+
+@dataclass(slots=True)
+class UnreadStore:
+    """In the place of a store where nothing may be read, as while an operation is explained."""
+
+    table: Table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        raise RuntimeError(f"nothing is read here: {request}")
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -33,6 +33,7 @@ from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.read.context import Limits, Refusal, RequestContext
+from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
 
 DOCUMENTS_KEPT = 1000
@@ -67,7 +68,7 @@ class Service:
         self.store = store
         self._secret = secret
         self._limits = Limits(max_page_size, read_budget, count_pages, concurrency)
-        self._core = schema._schema
+        self._core = core_schema(schema)
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
         self._cost_limit = cost_limit
         self._depth_limit = depth_limit
@@ -173,12 +174,12 @@ class Service:
                     return {"data": None, "errors": errors} if "data" in answer else answer
             else:
                 root = await plan.read(run)
+            if self._cost_limit is not None and meter.is_exceeded:
+                return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
+            completion = Completion(plan, run.context.limits, foreign)
+            response: dict[str, Any] = {"data": write_data(completion, plan.root, root)}
         except Exception as error:
             return {"data": None, "errors": [*errors, internal_error(error)]}
-        if self._cost_limit is not None and meter.is_exceeded:
-            return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
-        completion = Completion(plan, run.context.limits, foreign)
-        response: dict[str, Any] = {"data": write_data(completion, plan.root, root)}
         own_errors, warnings = completion.errors_and_warnings()
         errors += [public_error(error) for error in own_errors]
         if errors:

@@ -29,7 +29,7 @@ from keygraph.dynamo.items import Item
 from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
 from keygraph.names import camel
-from keygraph_resolvers.schema import meanings
+from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import ServedField
 from keygraph_resolvers.schema.global_ids import global_id
 from keygraph_resolvers.schema.types import GraphSchema
@@ -249,10 +249,10 @@ class Maker:
 
     def arguments(self, type_: Any, name: str, definition: Any, here: tuple[str, ...]) -> str:
         served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
-        meaning = served.meaning if isinstance(served, ServedField) else None
+        kind = served.kind if isinstance(served, ServedField) else None
         given: dict[str, str] = {}
-        if isinstance(meaning, meanings.NodeByKey) and self.choose(10):
-            known = self.words.identities.get(meaning.record.name)
+        if isinstance(kind, field_kinds.NodeByKey) and self.choose(10):
+            known = self.words.identities.get(kind.record.name)
             if known:
                 for key, text in self.pick(known).items():
                     given[key] = self.literal(text, definition.args[key].type)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from graphql import (
     DocumentNode,
@@ -27,8 +27,6 @@ from graphql import (
     is_abstract_type,
 )
 from graphql.execution.values import get_directive_values
-from strawberry.schema.schema_converter import GraphQLCoreConverter
-from strawberry.types.arguments import convert_arguments
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
@@ -39,9 +37,14 @@ from keygraph.model.records import End, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.read.objects import object_of_instance
-from keygraph_resolvers.schema import meanings
+from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
 from keygraph_resolvers.schema.global_ids import global_id, read_global_id
+from keygraph_resolvers.schema.strawberry_internals import (
+    converted_arguments,
+    core_schema,
+    strawberry_field,
+)
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.resolvers.naive_lists import Entry, List, NaiveLists, Thing
 
@@ -68,7 +71,7 @@ class Naive:
     ) -> dict[str, Any]:
         """The response to an operation that is valid."""
         result: Any = execute(
-            self.schema._schema,
+            core_schema(self.schema),
             document,
             variable_values=dict(variables or {}),
             middleware=[self],
@@ -84,54 +87,52 @@ class Naive:
 
     def resolve(self, next_: Any, source: Any, info: GraphQLResolveInfo, **arguments: Any) -> Any:
         definition = info.parent_type.fields.get(info.field_name)
-        served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF) if definition else None
+        served = strawberry_field(definition) if definition else None
         if not isinstance(served, ServedField):
             return _begun(next_(source, info, **arguments))
-        converter = self.schema.schema_converter
-        given = given_arguments(
-            convert_arguments(arguments, served.arguments, converter.scalar_registry, converter.config)
-        )
-        return _begun(self._value(served.meaning, source, info, given))
+        converted = converted_arguments(self.schema.schema_converter, served.arguments, arguments)
+        given = given_arguments(converted)
+        return _begun(self._value(served.kind, source, info, given))
 
     def _value(
-        self, meaning: meanings.Meaning, source: Any, info: GraphQLResolveInfo, given: Mapping[str, Any]
+        self, kind: field_kinds.FieldKind, source: Any, info: GraphQLResolveInfo, given: Mapping[str, Any]
     ) -> Any:
         thing = source.thing if isinstance(source, Entry) else source
-        match meaning:
-            case meanings.GlobalId():
+        match kind:
+            case field_kinds.GlobalId():
                 return global_id(thing.record, thing.identity)
-            case meanings.Stored(field):
+            case field_kinds.Stored(field):
                 return self._stored(thing, field)
-            case meanings.NodeAt(end):
+            case field_kinds.NodeAt(end):
                 return self._node(self._end(thing, end), info)
-            case meanings.FarNode(path):
+            case field_kinds.FarNode(path):
                 return self._far(path, thing, info)
-            case meanings.Called(method):
+            case field_kinds.Called(method):
                 return self._called(method, thing, info, given)
-            case meanings.ListOf(path):
+            case field_kinds.ListOf(path):
                 return self.lists.list_of(path, thing, given)
-            case meanings.OnlyOf(path):
+            case field_kinds.OnlyOf(path):
                 page = self.lists.list_of(path, thing, given).page
                 return page[0] if page and path.far_end else page[0].thing if page else None
-            case meanings.Edges():
+            case field_kinds.Edges():
                 return source.page
-            case meanings.Nodes():
+            case field_kinds.Nodes():
                 return self._nodes(source, info)
-            case meanings.PageInfo():
+            case field_kinds.PageInfo():
                 return source.info
-            case meanings.TotalCount():
+            case field_kinds.TotalCount():
                 return len(source.whole)
-            case meanings.Cursor():
+            case field_kinds.Cursor():
                 return source.cursor
-            case meanings.Attribute(name):
+            case field_kinds.Attribute(name):
                 return getattr(source, name)
-            case meanings.NodeByKey(record):
+            case field_kinds.NodeByKey(record):
                 names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
                 values = {record.leaf_name(slot.path): given.get(name) for name, slot in names.items()}
                 return self._looked_up(Thing(record, self.graph.identity(record, values)))
-            case meanings.NodeById():
+            case field_kinds.NodeById():
                 return self._looked_up(Thing(*read_global_id(self.graph, given["id"])))
-            case meanings.NodesByIds():
+            case field_kinds.NodesByIds():
                 things = [Thing(*read_global_id(self.graph, text)) for text in given["ids"]]
                 return [self._or_error(each) for each in things]
 
@@ -233,13 +234,13 @@ class Naive:
     def _is_of_item(self, record: RecordType, type_: Any, name: str) -> bool:
         if name == "__typename":
             return False
-        served = type_.fields[name].extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
-        match served.meaning:
-            case meanings.Stored(field):
+        served = cast(ServedField, strawberry_field(type_.fields[name]))
+        match served.kind:
+            case field_kinds.Stored(field):
                 return field.name not in record.key_fields
-            case meanings.NodeAt(end):
+            case field_kinds.NodeAt(end):
                 return end.name not in record.key_fields
-            case meanings.Called(method):
+            case field_kinds.Called(method):
                 return method.needs is None or not record.key_fields.issuperset(method.needs)
         return False
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from graphql import OperationDefinitionNode, parse, print_ast
 
-from keygraph.dynamo.store import Answer, Request
-from keygraph.dynamo.table import Table
+from keygraph.dynamo.store import UnreadStore
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.plan.explained import steps_text
 from tests.resolvers.operations import GRAPHS, OPERATIONS
@@ -24,19 +23,6 @@ from tests.resolvers.operations import GRAPHS, OPERATIONS
 FOLDER = Path(__file__).with_name("plans")
 EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
 SECRET = b"nothing is read"
-
-
-class Unread:
-    """A store that must not be asked."""
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        raise AssertionError(f"a plan has read: {request}")
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 def operations_of(model: str) -> Iterator[tuple[str, str, str | None]]:
@@ -52,7 +38,7 @@ def operations_of(model: str) -> Iterator[tuple[str, str, str | None]]:
 async def printed(model: str) -> str:
     """The plans of a model's operations."""
     graph = GRAPHS[model]
-    service = Service(build_schema(graph), Unread(graph.table), secret=SECRET)
+    service = Service(build_schema(graph), UnreadStore(graph.table), secret=SECRET)
     parts = []
     for title, document, name in operations_of(model):
         explanation = service.explain(document, None, name)

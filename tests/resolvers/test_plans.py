@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.dynamo.store import Answer, Count, Query, Request, Store
+from keygraph.dynamo.store import Answer, Count, Query, Request, Store, UnreadStore
 from keygraph.dynamo.table import Table
 from keygraph.errors import BadUserInput
 from keygraph.lists.describe import described_requests
@@ -19,7 +19,7 @@ from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore
 from tests.resolvers.bombs import bomb
 from tests.resolvers.operations import GRAPHS, OPERATIONS, served
-from tests.resolvers.plans import SECRET, Unread, file_of, operations_of, printed
+from tests.resolvers.plans import SECRET, file_of, operations_of, printed
 from tests.resolvers.worlds import library
 
 
@@ -40,7 +40,7 @@ def test_thirty_operations_are_printed() -> None:
 
 def explained(graph: Any, document: str, **variables: Any) -> Any:
     """The explanation of an operation."""
-    service = Service(build_schema(graph), Unread(graph.table), secret=SECRET)
+    service = Service(build_schema(graph), UnreadStore(graph.table), secret=SECRET)
 
     async def explain() -> Any:
         return service.explain(document, variables)

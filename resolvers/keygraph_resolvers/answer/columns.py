@@ -41,7 +41,7 @@ from keygraph_resolvers.answer.completion import (
 )
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.read.objects import ListObject, Object
-from keygraph_resolvers.schema.meanings import (
+from keygraph_resolvers.schema.field_kinds import (
     Attribute,
     Cursor,
     Edges,
@@ -133,14 +133,14 @@ def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]
     if field.definition is None:
         name = selection.of.name
         return _objects, lambda run, objects, path_of: [name] * len(objects)
-    match field.meaning:
+    match field.kind:
         case None:
             return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
         case Stored() if is_leaf_type(field.nullable_type):
-            return _stored_column(selection, field, field.meaning)
+            return _stored_column(selection, field, field.kind)
     read = _reader(field)
     complete = _completer(field, field.type, read)
-    is_itself = isinstance(field.meaning, FarNode) and field.meaning.path.far_end is None
+    is_itself = isinstance(field.kind, FarNode) and field.kind.path.far_end is None
     if read is not None or is_itself:
         return _objects, complete
     unread = LookupError(f"{field.name} was not read")
@@ -166,8 +166,8 @@ _WRITTEN_AS_READ: Mapping[Kind, object] = {
 """The kinds of fields whose values, once read, are what the scalar writes."""
 
 
-def _stored_column(selection: Selection, field: SelectedField, meaning: Stored) -> tuple[Take, Complete]:
-    record, stored, type_ = selection.record, meaning.field, field.nullable_type
+def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> tuple[Take, Complete]:
+    record, stored, type_ = selection.record, kind.field, field.nullable_type
     if record is None:
         raise LookupError(f"{selection.of.name} has no items")
     serialize = None if _WRITTEN_AS_READ.get(stored.type.kind) is type_ else type_.serialize
@@ -186,8 +186,11 @@ def _stored_column(selection: Selection, field: SelectedField, meaning: Stored) 
     only = {expected}
 
     def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
-        # Mostly every item has the attribute, and the scalar writes it as it is.
-        values = [item.get(name) for item in items]
+        # Mostly every item has the attribute, and the scalar writes it as it is. `of_items` does all others.
+        try:
+            values = [item.get(name) for item in items]
+        except AttributeError:  # an item was not read
+            values = []
         return values if set(map(type, values)) == only else of_items(run, items, path_of)
 
     return _items, complete
@@ -199,7 +202,7 @@ def _stored_column(selection: Selection, field: SelectedField, meaning: Stored) 
 def _completer(field: SelectedField, type_: GraphQLOutputType, read: Read | None) -> Complete:
     """What completes values of the type, which are read from their sources; without `read`, as they were found."""
     is_nullable = not is_non_null_type(type_)
-    position = Position(field, is_nullable, warns=isinstance(field.meaning, TotalCount))
+    position = Position(field, is_nullable, warns=isinstance(field.kind, TotalCount))
     own: Any = type_ if is_nullable else cast(Any, type_).of_type
     if is_list_type(own):
         elements = _completer(field, own.of_type, None)
@@ -213,7 +216,7 @@ def _completer(field: SelectedField, type_: GraphQLOutputType, read: Read | None
 
 def _reader(field: SelectedField) -> Read | None:
     """What reads a field of an object; None where it is among what was found for the object."""
-    match field.meaning:
+    match field.kind:
         case Stored(stored):
             return lambda each: each.shown(stored)
         case GlobalId():

@@ -8,11 +8,11 @@ from typing import Any, cast
 from graphql import GraphQLError
 from graphql.execution.values import VariableValues, get_argument_values
 from strawberry.schema.schema_converter import GraphQLCoreConverter
-from strawberry.types.arguments import convert_arguments
 
 from keygraph.errors import BadUserInput
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
+from keygraph_resolvers.schema.strawberry_internals import converted_arguments, strawberry_field
 
 
 class Arguments:
@@ -43,7 +43,5 @@ class Arguments:
         if not definition.args:
             return {}
         values = get_argument_values(definition, field.nodes[0], self._variables)
-        served: ServedField = definition.extensions[GraphQLCoreConverter.DEFINITION_BACKREF]
-        converter = self._converter
-        converted = convert_arguments(values, served.arguments, converter.scalar_registry, converter.config)
-        return given_arguments(converted)
+        served = cast(ServedField, strawberry_field(definition))
+        return given_arguments(converted_arguments(self._converter, served.arguments, values))

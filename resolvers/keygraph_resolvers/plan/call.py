@@ -12,7 +12,7 @@ from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.plan.step import Below, Cost, Starts, Step
 from keygraph_resolvers.read.objects import Object, object_of_instance
-from keygraph_resolvers.schema.meanings import Called
+from keygraph_resolvers.schema.field_kinds import Called
 
 
 class Call(Step):

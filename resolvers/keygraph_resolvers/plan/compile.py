@@ -28,7 +28,6 @@ from graphql import (
     is_composite_type,
     is_object_type,
 )
-from strawberry.schema.schema_converter import GraphQLCoreConverter
 
 from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
@@ -42,9 +41,10 @@ from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
 from keygraph_resolvers.read.objects import Object, check_key, end_reader
-from keygraph_resolvers.schema import meanings
+from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import ServedField
-from keygraph_resolvers.schema.meanings import Called, FarNode, ListOf, NodeAt, OnlyOf
+from keygraph_resolvers.schema.field_kinds import Called, FarNode, ListOf, NodeAt, OnlyOf
+from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 
 MOST_FIELDS = 5_000
 """How many fields a plan may have, each counted in every selection that it is in."""
@@ -65,7 +65,7 @@ def compile_plan(
     root = selections.of(cast(Any, schema.query_type).name, [operation.selection_set])
     steps = _Steps(graph, selections.made)
     lists = [steps.list(each) for each in root.lists]
-    by_name = (meanings.NodeByKey, meanings.NodeById, meanings.NodesByIds)
+    by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
     by_field = {step.name: step for step in (*lists, *named)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
@@ -165,15 +165,15 @@ class _Selections:
         definition = None if name == "__typename" else self._schema.get_field(owner, name)
         if definition is None:
             return SelectedField(key, nodes, owner, None, None, {})
-        served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
-        meaning = served.meaning if isinstance(served, ServedField) else None
+        served = strawberry_field(definition)
+        kind = served.kind if isinstance(served, ServedField) else None
         named = get_named_type(definition.type)
         below: dict[str, Selection] = {}
-        if meaning is not None and is_composite_type(named):
+        if kind is not None and is_composite_type(named):
             types = [named] if is_object_type(named) else self._schema.get_possible_types(cast(Any, named))
             sets = [node.selection_set for node in nodes if node.selection_set]
             below = {type_.name: self.of(type_.name, sets) for type_ in types}
-        return SelectedField(key, nodes, owner, definition, meaning, below)
+        return SelectedField(key, nodes, owner, definition, kind, below)
 
     def _record_of(self, type_: GraphQLObjectType) -> RecordType | None:
         """The record type of an object, or of the item behind an edge."""
@@ -181,9 +181,9 @@ class _Selections:
         if record is not None:
             return record
         for definition in type_.fields.values():
-            served = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
-            if isinstance(served, ServedField) and isinstance(served.meaning, FarNode):
-                return served.meaning.path.record
+            served = strawberry_field(definition)
+            if isinstance(served, ServedField) and isinstance(served.kind, FarNode):
+                return served.kind.path.record
         return None
 
 
@@ -242,7 +242,7 @@ class _Steps:
         return Nodes(gets, is_type_unknown=is_type_unknown)
 
     def _end(self, record: RecordType, selected: SelectedField) -> Step:
-        match selected.meaning:
+        match selected.kind:
             case FarNode(path) if path.far_end is None:
                 return self._items[selected.only]  # the node is the item itself
             case FarNode(path) if path.far_end is not None:
@@ -267,12 +267,12 @@ class _Steps:
         return read_checked
 
     def _call(self, record: RecordType, selected: SelectedField) -> Call:
-        called = cast(Called, selected.meaning)
+        called = cast(Called, selected.kind)
         return Call(selected, record, called, self._nodes(selected) if called.method.nodes else None)
 
     def list(self, selected: SelectedField) -> ListStep:
         """The step of a list, or of an only neighbour."""
-        path = cast("ListOf | OnlyOf", selected.meaning).path
+        path = cast("ListOf | OnlyOf", selected.kind).path
         if path.is_one:
             page = Page(path, (), (), self._items[selected.only], is_partial=_lacks(path, [selected.only]))
             step = ListStep(selected, path, page, has_total=False, looks=frozenset())
@@ -282,15 +282,13 @@ class _Steps:
         return step
 
     def _connection(self, selected: SelectedField, path: AccessPath, below: Selection) -> ListStep:
-        edges, nodes = below.having(meanings.Edges), below.having(meanings.Nodes)
-        infos = below.having(meanings.PageInfo)
+        edges, nodes = below.having(field_kinds.Edges), below.having(field_kinds.Nodes)
+        infos = below.having(field_kinds.PageInfo)
         items = [each.only for each in edges]
         if path.far_end is None:
             far = [node for edge in edges for node in edge.only.having(FarNode)]
             items += [each.only for each in (*nodes, *far)]
-        looks = frozenset(
-            look.name for info in infos for look in info.only.fields if look.meaning is not None
-        )
+        looks = frozenset(look.name for info in infos for look in info.only.fields if look.kind is not None)
         page = None
         if edges or nodes or infos:
             page = Page(
@@ -303,7 +301,7 @@ class _Steps:
                 None,
                 is_partial=_lacks(path, items),
             )
-        has_total = bool(below.having(meanings.TotalCount))
+        has_total = bool(below.having(field_kinds.TotalCount))
         return ListStep(selected, path, page, has_total=has_total, looks=looks)
 
 

@@ -16,9 +16,9 @@ from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.plan.step import AT_ONCE, Below, Cost, Starts, Step
 from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.schema.field_kinds import NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import key_value
-from keygraph_resolvers.schema.meanings import NodeById, NodeByKey, NodesByIds
 
 
 class Named(Step):
@@ -36,7 +36,7 @@ class Named(Step):
         except Exception as error:
             root.found[selected] = error
             return
-        root.found[selected] = found if isinstance(selected.meaning, NodesByIds) else found[0]
+        root.found[selected] = found if isinstance(selected.kind, NodesByIds) else found[0]
         by_type: dict[str, list[Object]] = {}
         for each in found:
             by_type.setdefault(each.record.name, []).append(each)
@@ -74,15 +74,15 @@ class Named(Step):
 
     @property
     def _key(self) -> str:
-        if isinstance(self._selected.meaning, NodeByKey):
-            return f"the argument {' and '.join(_argument_names(self._selected.meaning.record))}"
+        if isinstance(self._selected.kind, NodeByKey):
+            return f"the argument {' and '.join(_argument_names(self._selected.kind.record))}"
         return "its global id"
 
 
 def named_nodes(graph: Graph, selected: SelectedField, arguments: Arguments) -> list[Object]:
     """The nodes that a field of the root names. Raises BadUserInput or GraphQLError where it names none."""
     given = arguments.of(selected)
-    match selected.meaning:
+    match selected.kind:
         case NodeByKey(record):
             values = {
                 record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))

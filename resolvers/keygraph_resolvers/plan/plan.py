@@ -23,7 +23,7 @@ from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
 from keygraph_resolvers.read.connection import ListArguments
 from keygraph_resolvers.read.objects import Object
-from keygraph_resolvers.schema.meanings import (
+from keygraph_resolvers.schema.field_kinds import (
     Called,
     FarNode,
     ListOf,
@@ -73,9 +73,7 @@ class Plan:
     @cached_property
     def foreign(self) -> tuple[SelectedField, ...]:
         """The root's fields that are not the graph's: introspection, and what somebody added."""
-        return tuple(
-            each for each in self.root.fields if each.meaning is None and each.definition is not None
-        )
+        return tuple(each for each in self.root.fields if each.kind is None and each.definition is not None)
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
@@ -126,7 +124,7 @@ class Plan:
             each
             for selection in self.selections
             for each in selection.having(NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds)
-            if not isinstance(each.meaning, FarNode) or each.meaning.path.far_end is not None
+            if not isinstance(each.kind, FarNode) or each.kind.path.far_end is not None
         )
         nodes = {below.record for each in fields for below in each.below.values() if below.record}
         return frozenset(nodes.union(step.path.record for step in self.lists if _may_look_up(step)))
@@ -140,7 +138,7 @@ def says(selected: SelectedField, name: str) -> bool:
 def _may_look_up(step: ListStep) -> bool:
     """Whether a list may be read by the keys of its items."""
     path, selected = step.path, step.selected
-    if isinstance(selected.meaning, ListOf) and says(selected, "to"):
+    if isinstance(selected.kind, ListOf) and says(selected, "to"):
         return path.finds_by_node
     is_narrowed = any(node.arguments for node in selected.nodes)
     return path.keys.index is None and (not path.rest.slots or is_narrowed)

@@ -24,7 +24,16 @@ from graphql import (
 )
 
 from keygraph.model.records import RecordType
-from keygraph_resolvers.schema.meanings import Called, FarNode, ListOf, Meaning, NodeAt, Nodes, OnlyOf, Stored
+from keygraph_resolvers.schema.field_kinds import (
+    Called,
+    FarNode,
+    FieldKind,
+    ListOf,
+    NodeAt,
+    Nodes,
+    OnlyOf,
+    Stored,
+)
 
 
 @dataclass(eq=False)
@@ -38,7 +47,7 @@ class SelectedField:
     owner: GraphQLObjectType
     definition: GraphQLField | None
     """None for `__typename`."""
-    meaning: Meaning | None
+    kind: FieldKind | None
     """None for what the graph does not answer: `__typename`, and fields that somebody added to the root."""
     below: Mapping[str, Selection]
     """What is selected of the objects that it gives, by their types."""
@@ -83,7 +92,7 @@ class SelectedField:
     @property
     def is_type_unknown(self) -> bool:
         """Whether the key of a node that it gives may not tell the node's type."""
-        match self.meaning:
+        match self.kind:
             case NodeAt(end):
                 return end.is_ambiguous
             case FarNode(path) if path.far_end is not None:
@@ -116,9 +125,9 @@ class Selection:
     """The record type that the object is of, or whose edge it is."""
     fields: tuple[SelectedField, ...]
 
-    def having(self, *meanings: type[Any]) -> tuple[SelectedField, ...]:
+    def having(self, *kinds: type[Any]) -> tuple[SelectedField, ...]:
         """The fields that mean one of these."""
-        return tuple(each for each in self.fields if isinstance(each.meaning, meanings))
+        return tuple(each for each in self.fields if isinstance(each.kind, kinds))
 
     @cached_property
     def lists(self) -> tuple[SelectedField, ...]:
@@ -131,7 +140,7 @@ class Selection:
         return tuple(
             each
             for each in self.having(NodeAt, FarNode)
-            if not isinstance(each.meaning, NodeAt) or self._is_told(each.meaning.end.name)
+            if not isinstance(each.kind, NodeAt) or self._is_told(each.kind.end.name)
         )
 
     @cached_property
@@ -147,7 +156,7 @@ class Selection:
         return any(not self._is_answered_by_key(each) for each in self.fields)
 
     def _is_answered_by_key(self, selected: SelectedField) -> bool:
-        match selected.meaning:
+        match selected.kind:
             case Stored(stored):
                 return self._is_told(stored.name)
             case NodeAt(end):
@@ -164,7 +173,7 @@ class Selection:
         """The fields, ends and methods of the record type that are selected."""
         names = set()
         for each in self.fields:
-            match each.meaning:
+            match each.kind:
                 case Stored(stored):
                     names.add(stored.name)
                 case NodeAt(end):

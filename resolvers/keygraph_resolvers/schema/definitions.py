@@ -7,10 +7,12 @@ fields later, so that types may refer to each other in any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING
 from enum import Enum
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from strawberry.annotation import StrawberryAnnotation
+from strawberry.types import get_object_definition
 from strawberry.types.arguments import InputContext, StrawberryArgument
 from strawberry.types.base import (
     StrawberryList,
@@ -23,7 +25,8 @@ from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 from strawberry.types.unset import UNSET
 
-from keygraph_resolvers.schema.meanings import Meaning
+from keygraph_resolvers.schema.field_kinds import FieldKind
+from keygraph_resolvers.schema.strawberry_internals import set_definition
 
 OutputType: TypeAlias = "StrawberryType | type"
 _MARK = "$"
@@ -45,7 +48,7 @@ class ServedField(StrawberryField):
         self,
         name: str,
         type_: OutputType,
-        meaning: Meaning,
+        kind: FieldKind,
         arguments: Sequence[StrawberryArgument] = (),
         description: str | None = None,
     ) -> None:
@@ -55,7 +58,7 @@ class ServedField(StrawberryField):
             type_annotation=StrawberryAnnotation(type_),
             description=description,
         )
-        self.meaning = meaning
+        self.kind = kind
         self.arguments = list(arguments)
 
 
@@ -132,13 +135,13 @@ def _shell(name: str, description: str | None, **options: Any) -> type:
         fields=[],
         **settings,
     )
-    cls.__strawberry_definition__ = definition  # type: ignore[attr-defined]  # how Strawberry marks a type
+    set_definition(cls, definition)
     return cls
 
 
 def definition_of(type_: type) -> StrawberryObjectDefinition:
     """Strawberry's definition of a type that it, or this module, has made."""
-    return cast(StrawberryObjectDefinition, cast(Any, type_).__strawberry_definition__)
+    return get_object_definition(type_, strict=True)
 
 
 def add_fields(type_: type, fields: Sequence[StrawberryField]) -> None:
@@ -152,11 +155,8 @@ def input_field(name: str, type_: OutputType, description: str | None = None) ->
         graphql_name=name,
         type_annotation=StrawberryAnnotation(type_),
         description=description,
-        default=UNSET if isinstance(type_, StrawberryOptional) else _NO_DEFAULT,
+        default=UNSET if isinstance(type_, StrawberryOptional) else MISSING,
     )
-
-
-_NO_DEFAULT = StrawberryField().default
 
 
 def enum_type(

@@ -14,7 +14,7 @@ from keygraph.keys.types import AttributeStyle, field_type, is_optional
 from keygraph.model.records import Method, RecordType
 from keygraph.names import camel
 from keygraph_resolvers.schema.definitions import OutputType, ServedField, argument, nullable
-from keygraph_resolvers.schema.meanings import Called
+from keygraph_resolvers.schema.field_kinds import Called
 
 
 class MethodFields:

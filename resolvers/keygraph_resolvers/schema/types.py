@@ -29,8 +29,7 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
     object_type,
 )
-from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
-from keygraph_resolvers.schema.meanings import (
+from keygraph_resolvers.schema.field_kinds import (
     Attribute,
     Cursor,
     Edges,
@@ -47,6 +46,7 @@ from keygraph_resolvers.schema.meanings import (
     Stored,
     TotalCount,
 )
+from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
 from keygraph_resolvers.schema.methods import MethodFields
 from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from keygraph.dynamo.store import Answer, Request, Store
-from keygraph.dynamo.table import Table
+from keygraph.dynamo.store import Store, UnreadStore
 from keygraph_server.commands.drawing import out
 from keygraph_server.commands.serve import check_table
 from keygraph_server.commands.sources import STANDARD_INPUT
@@ -70,19 +69,6 @@ _Report = tuple["Explanation", "Mapping[str, Any] | None"]
 """The explanation, and the answer if the operation was run."""
 
 
-class _Unread:
-    """Stands in for a store when nothing is read."""
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        raise RuntimeError("explaining reads nothing")
-
-    async def close(self) -> None:
-        """There is nothing to close."""
-
-
 async def _report(
     model: Model,
     settings: Settings,
@@ -93,7 +79,9 @@ async def _report(
     run: bool,
 ) -> _Report:
     # An operation that cannot be explained is refused before the store is opened.
-    explanation = _service(settings, model, _Unread(model.graph.table)).explain(text, variables, operation)
+    explanation = _service(settings, model, UnreadStore(model.graph.table)).explain(
+        text, variables, operation
+    )
     if not run:
         return explanation, None
     if explanation.stand_ins:

@@ -1,7 +1,7 @@
-"""What the fields of a derived schema mean: which part of the graph answers each.
+"""The kinds of fields of a derived schema: which part of the graph answers each.
 
-A meaning is a value on the schema's field. The plan is made of meanings alone, so that nothing else has to know
-how a field is called or where it stands.
+A kind is a value on the schema's field. The plan is made of kinds alone, so nothing else has to know how a field is
+called or where it stands.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class NodesByIds:
     """Nodes by their global ids, at the root."""
 
 
-Meaning: TypeAlias = (
+FieldKind: TypeAlias = (
     GlobalId
     | Stored
     | NodeAt

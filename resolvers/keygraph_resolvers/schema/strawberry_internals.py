@@ -1,0 +1,45 @@
+"""What is used of Strawberry that it does not document. Nothing else names these; a test holds them to the pinned version.
+
+- `__strawberry_definition__` marks a class as a type. Strawberry sets it on decorated classes; ours have no fields to
+  decorate when they are made.
+- `Schema._schema` is the graphql-core schema, which validates documents and is walked by the planner. Strawberry only
+  runs whole operations on it.
+- `GraphQLCoreConverter.DEFINITION_BACKREF` finds the Strawberry field of a graphql-core field, and with it what the
+  field means.
+- `convert_arguments` gives Python values for the arguments of a field. Strawberry does so only when it calls a resolver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import strawberry
+from graphql import GraphQLField, GraphQLSchema
+from strawberry.schema.schema_converter import GraphQLCoreConverter
+from strawberry.types.arguments import StrawberryArgument, convert_arguments
+from strawberry.types.base import StrawberryObjectDefinition
+from strawberry.types.field import StrawberryField
+
+
+def set_definition(cls: type, definition: StrawberryObjectDefinition) -> None:
+    """Makes a class the Strawberry type of this definition."""
+    cls.__strawberry_definition__ = definition  # type: ignore[attr-defined]  # how Strawberry marks a type
+
+
+def core_schema(schema: strawberry.Schema) -> GraphQLSchema:
+    """The graphql-core schema of a Strawberry schema."""
+    return schema._schema
+
+
+def strawberry_field(definition: GraphQLField) -> StrawberryField | None:
+    """The Strawberry field from which a graphql-core field was made; None for introspection's."""
+    found: StrawberryField | None = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
+    return found
+
+
+def converted_arguments(
+    converter: GraphQLCoreConverter, arguments: Sequence[StrawberryArgument], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The Python values of a field's arguments, by their Python names, of graphql-core's values."""
+    return convert_arguments(dict(values), list(arguments), converter.scalar_registry, converter.config)

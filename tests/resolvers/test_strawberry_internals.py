@@ -1,0 +1,70 @@
+"""What is used of Strawberry that it does not document, in the version that is installed."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import strawberry
+from strawberry.types import get_object_definition
+
+from keygraph_resolvers import build_schema
+from keygraph_resolvers.schema.definitions import ServedField, object_type
+from keygraph_resolvers.schema.strawberry_internals import (
+    converted_arguments,
+    core_schema,
+    strawberry_field,
+)
+from tests.resolvers.worlds import library
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_pinned_version_is_tested() -> None:
+    """The tests below would hold for another Strawberry than the one that is pinned."""
+    assert f"strawberry-graphql=={version('strawberry-graphql')}" in (ROOT / "constraints.txt").read_text()
+
+
+def test_internals_are_named_once() -> None:
+    """An upgrade of Strawberry would break places that nobody looks at."""
+    names = ("schema._schema", "__strawberry_definition__", "DEFINITION_BACKREF")
+    found = {
+        path.name
+        for room in ("schema", "plan", "read", "answer", ".")
+        for path in (ROOT / "resolvers" / "keygraph_resolvers" / room).glob("*.py")
+        if any(name in path.read_text() for name in names)
+    }
+    assert found == {"strawberry_internals.py"}
+
+
+def test_a_type_is_marked() -> None:
+    """No derived type would be one for Strawberry."""
+    definition = get_object_definition(object_type("Shell", "Of something."), strict=True)
+    assert (definition.name, definition.description) == ("Shell", "Of something.")
+
+
+def test_fields_and_arguments_are_found() -> None:
+    """No field would be known as the graph's, and arguments would come as graphql-core has them."""
+    schema = build_schema(library)
+    query = core_schema(schema).query_type
+    assert query is not None
+    served = strawberry_field(query.fields["nodes"])
+    assert isinstance(served, ServedField)
+    converted = converted_arguments(schema.schema_converter, served.arguments, {"ids": ["a", "b"]})
+    assert list(converted.values()) == [["a", "b"]]
+
+
+def test_an_added_field_is_found() -> None:
+    """A field that somebody added to the root would be taken for one of the graph's."""
+
+    @strawberry.type
+    class Query:
+        @strawberry.field
+        def now(self) -> str:
+            return ""
+
+    query = core_schema(strawberry.Schema(Query)).query_type
+    assert query is not None
+    assert not isinstance(strawberry_field(query.fields["now"]), ServedField)
+    schema = core_schema(strawberry.Schema(Query))
+    assert strawberry_field(schema.type_map["__Type"].fields["name"]) is None  # type: ignore[attr-defined]  # an object type
