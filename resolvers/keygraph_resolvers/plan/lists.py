@@ -314,8 +314,7 @@ class Page:
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         connection = bound.connection
-        goes_on = connection.goes_on or connection.arguments.may_look_back
-        read = Read((bound.place,), round_trip, self.after, goes_on)
+        read = Read((bound.place,), round_trip, self.after, connection.arguments.goes_on)
         run.scheduler.load(connection.request, read, partial(self._came, run, bound))
 
     def _came(self, run: Run, bound: BoundList, answer: Found | Exception, round_trip: int) -> None:

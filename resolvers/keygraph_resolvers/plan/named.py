@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
@@ -20,6 +21,9 @@ from keygraph_resolvers.schema.field_kinds import NodeById, NodeByKey, NodesById
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import key_value
 
+NodeName: TypeAlias = tuple[RecordType, tuple[str, ...]]
+"""A node's type and identity."""
+
 
 class Named(Step):
     """Reads the nodes that a field of the root names."""
@@ -28,11 +32,12 @@ class Named(Step):
         self.name = selected.key
         self._selected = selected
         self._gets = gets
+        self._named: Sequence[NodeName] | None = None
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         selected, [root] = self._selected, objects
         try:
-            found = named_nodes(run.graph, selected, run.arguments)
+            found = [Object(record, identity) for record, identity in self._nodes(run)]
         except Exception as error:
             root.found[selected] = error
             return
@@ -50,19 +55,18 @@ class Named(Step):
 
     def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
         try:
-            found = named_nodes(run.graph, self._selected, run.arguments)
+            counted = Counter(record.name for record, _ in self._nodes(run))
         except Exception:
             return Cost(), ()  # nothing is read; the answer says why
-        counted = Counter(each.record.name for each in found)
         return Cost(), [(self._gets[name], starts.times(count)) for name, count in counted.items()]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         gets, problem, identity = [*self._gets.values()], None, None
         try:
-            found = named_nodes(view.run.graph, self._selected, view.run.arguments)
-            names = {each.record.name for each in found}
+            found = self._nodes(view.run)
+            names = {record.name for record, _ in found}
             gets = [get for name, get in self._gets.items() if name in names]
-            identity = found[0].identity if len(found) == 1 else None
+            identity = found[0][1] if len(found) == 1 else None
         except Exception as error:
             # Of a stand-in nobody wants to know that it is no global id.
             if not any(f"'{value}'" in message_of(error) for value in view.stand_ins):
@@ -72,6 +76,17 @@ class Named(Step):
         for get in gets:
             yield from get.explained(view, here)
 
+    def _nodes(self, run: Run) -> Sequence[NodeName]:
+        """The nodes, told once for each run; for all runs, where no variable names them. Raises as `named_nodes`."""
+        found = self._named or run.named.get(self._selected)
+        if found is None:
+            found = named_nodes(run.graph, self._selected, run.arguments)
+            if self._selected.variables:
+                run.named[self._selected] = found
+            else:
+                self._named = found
+        return found
+
     @property
     def _key(self) -> str:
         if isinstance(self._selected.kind, NodeByKey):
@@ -79,7 +94,7 @@ class Named(Step):
         return "its global id"
 
 
-def named_nodes(graph: Graph, selected: SelectedField, arguments: Arguments) -> list[Object]:
+def named_nodes(graph: Graph, selected: SelectedField, arguments: Arguments) -> Sequence[NodeName]:
     """The nodes that a field of the root names. Raises BadUserInput or GraphQLError where it names none."""
     given = arguments.of(selected)
     match selected.kind:
@@ -88,10 +103,10 @@ def named_nodes(graph: Graph, selected: SelectedField, arguments: Arguments) -> 
                 record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
                 for name, slot in zip(_argument_names(record), record.identity, strict=True)
             }
-            return [Object(record, graph.identity(record, values))]
+            return [(record, graph.identity(record, values))]
         case NodeById():
-            return [Object(*read_global_id(graph, given["id"]))]
-    return [Object(*read_global_id(graph, text)) for text in given["ids"]]
+            return [read_global_id(graph, given["id"])]
+    return [read_global_id(graph, text) for text in given["ids"]]
 
 
 def _argument_names(record: RecordType) -> list[str]:

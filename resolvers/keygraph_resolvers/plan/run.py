@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import cached_property
 
 from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.arguments import Arguments
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.read.connection import ListArguments
@@ -27,6 +28,8 @@ class Run:
         self.context = context
         self.arguments = arguments
         self._lists = lists
+        self.named: dict[SelectedField, Sequence[tuple[RecordType, tuple[str, ...]]]] = {}
+        """The nodes that fields of the root name, as far as somebody has asked."""
         self._own_lists: dict[SelectedField, ListArguments | Exception] = {}
 
     @property

@@ -161,7 +161,7 @@ class ListArguments:
         """The list of whatever owner, with placeholders."""
         return self.shown()
 
-    @property
+    @cached_property
     def is_key_lookup(self) -> bool:
         """Whether what it reads are items by their keys, whoever its owner is."""
         if self.to is not None:
@@ -169,6 +169,19 @@ class ListArguments:
         if self.where is not None or self.has_cursor or not self.size:
             return False
         return self.any_shown.whole_keys is not None
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """Whether its page may take several requests, one after the other."""
+        reading = self.any_shown.reading
+        return bool(
+            self.where is not None
+            or self.may_look_back
+            or self.path.reads_others
+            or self.any_shown.narrowed
+            or len(reading.pieces) > 1
+            or reading.others
+        )
 
 
 class Connection:
@@ -192,31 +205,13 @@ class Connection:
         self.request = request
 
     @property
-    def goes_on(self) -> bool:
-        """Whether its page may take several requests, one after the other."""
-        neighbours = self.neighbours
-        return bool(
-            neighbours.is_searched
-            or self.arguments.may_look_back
-            or self.arguments.path.reads_others
-            or neighbours.narrowed
-            or len(neighbours.reading.pieces) > 1
-            or neighbours.reading.others
-        )
-
-    @property
     def keys(self) -> list[Key] | None:
         """The table keys of all that it can show, where these are known and read by key; else None."""
-        arguments, neighbours = self.arguments, self.neighbours
-        if neighbours.is_searched or not self.context.is_needed(neighbours.path.record):
+        if not self.arguments.is_key_lookup:
             return None
-        if arguments.to is not None:
-            if not neighbours.path.finds_by_node:
-                return None
-            return edge_keys(neighbours, self.owner, arguments.to)
-        if arguments.after is not None or arguments.before is not None or not arguments.size:
-            return None
-        return neighbours.whole_keys
+        if self.arguments.to is not None:
+            return edge_keys(self.neighbours, self.owner, self.arguments.to)
+        return self.neighbours.whole_keys
 
     @property
     def edges_to(self) -> list[EdgesTo]:

@@ -62,10 +62,6 @@ class RequestContext:
         """The attributes that the operation wants of an item of that type; None for all."""
         return self.attributes.of_items.get(record, frozenset())
 
-    def is_needed(self, record: RecordType) -> bool:
-        """Whether the operation asks anything of items of that type, so that what is read by key tells what they are."""
-        return record in self.attributes.of_items
-
     def give_up(self) -> None:
         """Ends what is under way to the store: the answer is decided, or nobody waits for it."""
         self.nodes.give_up()

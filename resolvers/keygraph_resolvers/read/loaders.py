@@ -109,16 +109,26 @@ class NodeLoader(SharedLoader[Key, "Item | None"]):
 # --- Lists --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class PageOf:
     """A part of a list."""
 
-    neighbours: NeighbourList
-    extent: Extent
+    __slots__ = ("_hash", "extent", "neighbours")
+
+    def __init__(self, neighbours: NeighbourList, extent: Extent) -> None:
+        self.neighbours = neighbours
+        self.extent = extent
+        # Most lists of an operation are asked for one part each.
+        self._hash = hash(neighbours)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, PageOf) and self.extent == other.extent and self.neighbours == other.neighbours
+        )
 
     def __hash__(self) -> int:
-        # Most lists of an operation are asked for one part each.
-        return hash(self.neighbours)
+        return self._hash
 
     def has(self, other: Extent) -> bool:
         """Whether a part that begins at the same place, in the same direction, is in this one."""
@@ -174,19 +184,18 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         The answer for a page may be a longer one that begins at the same place.
         """
         if isinstance(request, PageOf):
-            neighbours, extent = request.neighbours, request.extent
-            start = (neighbours, extent.forward, extent.after, extent.until)
-            longest = self._longest.get(start)
-            if longest is not None and longest.has(extent):
+            extent = request.extent
+            start = (request.neighbours, extent.forward, extent.after, extent.until)
+            longest = self._longest.setdefault(start, request)
+            if longest is not request and longest.has(extent):
                 request = longest
-            else:
+            elif longest is not request:
                 self._longest[start] = request
-        future = self.futures.get(request)
-        if future is None and self._whole:
+        if self._whole and request not in self.futures:
             known = self._known(request)
             if known is not None:
                 return known
-        return self.load(request) if future is None else future
+        return self.load(request)
 
     async def read(self, keys: list[NeighbourRequest]) -> Sequence[Arrived | Exception]:
         [request] = keys
@@ -203,8 +212,8 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
 
     async def _answer(self, request: NeighbourRequest) -> Any:
         match request:
-            case PageOf(neighbours, extent):
-                found = await read(self._store, neighbours, extent)
+            case PageOf():
+                found = await read(self._store, request.neighbours, request.extent)
                 self._keep_whole(request, found)
                 return found
             case CountOf(neighbours, most_pages):

@@ -114,6 +114,10 @@ class Scheduler:
         if isinstance(found, Arrived):
             then(found.answer, max(found.round_trip, earliest))
             return
+        if found.done():
+            # What it tells may join the batches that are about to leave.
+            then(*_of_list(found, earliest))
+            return
         self._left += 1
         if read.later:
             read.feeds_in = earliest
@@ -132,12 +136,7 @@ class Scheduler:
         if read.later:
             read.begins = None
             self._stops_feeding(read)
-        error = future.exception()
-        if error is not None:
-            self._go_on(then, error, earliest + 1)
-        else:
-            answer, round_trip = future.result()
-            self._go_on(then, answer, max(round_trip, earliest))
+        self._go_on(then, *_of_list(future, earliest))
 
     def _begins(self, read: Read, round_trip: int) -> None:
         """A read goes on in another round trip: it can add nothing any more to those before."""
@@ -277,6 +276,15 @@ class Scheduler:
             self._wait(key, round_trip)
         else:
             del self._lookups[key]
+
+
+def _of_list(future: asyncio.Future[Arrived], earliest: int) -> tuple[Any, int]:
+    """What reading a list gave, and the round trip that is next for whoever could ask in this one."""
+    error = future.exception()
+    if error is not None:
+        return error, earliest + 1
+    answer, round_trip = future.result()
+    return answer, max(round_trip, earliest)
 
 
 def _answer_of(future: asyncio.Future[Item | None]) -> Item | Exception | None:

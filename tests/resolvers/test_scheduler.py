@@ -1,0 +1,261 @@
+"""When a batch of keys leaves: full at once, else when nothing that is under way can add to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import BATCH_GET_KEYS
+from keygraph.dynamo.store import Answer, Batch, BatchGet, Cost, Page, Query, Request
+from keygraph.dynamo.table import Key, Table
+from keygraph.lists.listing import bind
+from keygraph.lists.reading import Extent
+from keygraph_examples.commerce import graph as commerce
+from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader, PageOf
+from keygraph_resolvers.read.meter import MeteredStore, Read
+from keygraph_resolvers.read.scheduler import Lookup, Scheduler
+
+
+class Held:
+    """A store whose Queries answer when a test says so; it remembers which batches were sent, and when."""
+
+    def __init__(self) -> None:
+        self.batches: list[str] = []
+        self.queries: dict[str, list[asyncio.Future[Page]]] = {}
+
+    @property
+    def table(self) -> Table:
+        return commerce.table
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        answer: Any
+        if isinstance(request, BatchGet):
+            self.batches.append(" ".join(str(key[0]) for key in request.keys))
+            answer = Batch([{"PK": key[0], "SK": key[1]} for key in request.keys], Cost(1))
+        else:
+            assert isinstance(request, Query)
+            future: asyncio.Future[Page] = asyncio.get_running_loop().create_future()
+            self.queries.setdefault(str(request.partition), []).append(future)
+            answer = await future
+        return answer  # type: ignore[no-any-return]  # as the request says
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def answer(self, user: str, *, more: bool = False) -> None:
+        """Answers the oldest Query of a user's orders; `more` says that the range goes on."""
+        last = ("USER#" + user, "ORDER#1", "ORDER#1", "ORDER#1") if more else None
+        self.queries[f"USER#{user}"].pop(0).set_result(Page([], 0, last, Cost(1)))
+
+
+class Trial:
+    """A scheduler over a held store, with what came of its lookups."""
+
+    def __init__(self) -> None:
+        self.store = Held()
+        meter = MeteredStore(self.store)
+        self.scheduler = Scheduler(NodeLoader(meter), NeighbourLoader(meter, 64))
+        self.came: list[tuple[str, int]] = []
+
+    def key(self, name: str) -> Key:
+        return (name, name)
+
+    def look_up(self, round_trip: int, *names: str, later: tuple[int, ...] = ()) -> None:
+        def then(came: list[tuple[Any, Item | Exception | None]], round_trip: int) -> None:
+            self.came += [(str(name), round_trip) for name, _ in came]
+
+        lookup = Lookup("place", round_trip, frozenset(later), then)
+        self.scheduler.look_up(lookup, [(name, self.key(name)) for name in names])
+
+    def load(
+        self, user: str, round_trip: int, *later: int, goes_on: bool = False, extent: Extent | None = None
+    ) -> None:
+        orders = bind(commerce, commerce.path(commerce.types["User"], "orders"), (user,))
+        read = Read(("place",), round_trip, frozenset(later), goes_on)
+        self.scheduler.load(PageOf(orders, extent or Extent(5)), read, lambda found, next_trip: None)
+
+
+Script = Callable[[Trial], Awaitable[None]]
+
+
+async def run(start: Callable[[Trial], None], then: Script) -> Trial:
+    """Runs a scheduler that starts so, and a script beside it."""
+    trial = Trial()
+    running = asyncio.ensure_future(trial.scheduler.run(lambda: start(trial)))
+    await settled()
+    await then(trial)
+    await asyncio.wait_for(running, 5)
+    return trial
+
+
+async def settled() -> None:
+    """Lets everything run that can."""
+    for _ in range(12):
+        await asyncio.sleep(0)
+
+
+async def test_what_nothing_can_add_to_leaves() -> None:
+    """A node would be waited for although nothing is on its way."""
+
+    async def then(trial: Trial) -> None:
+        assert trial.store.batches == ["a b"]
+
+    trial = await run(lambda trial: trial.look_up(1, "a", "b"), then)
+    assert trial.came == [("a", 2), ("b", 2)]
+
+
+async def test_a_batch_waits_for_what_can_add_to_it() -> None:
+    """The nodes of two lists would be two batches, because one list is slower than the other."""
+
+    def start(trial: Trial) -> None:
+        trial.load("x", 1, 0)
+        trial.load("y", 1, 0)
+        trial.look_up(2, "a")
+
+    async def then(trial: Trial) -> None:
+        trial.store.answer("x")
+        await settled()
+        assert trial.store.batches == []
+        trial.store.answer("y")
+
+    assert (await run(start, then)).store.batches == ["a"]
+
+
+async def test_what_leads_to_other_round_trips_is_not_waited_for() -> None:
+    """A batch would wait for a slow read that adds nothing to it, and everything below it too."""
+
+    def start(trial: Trial) -> None:
+        trial.load("nothing", 1)
+        trial.load("x", 1, 1, 3)
+        for round_trip, name in ((2, "a"), (3, "b"), (4, "c")):
+            trial.look_up(round_trip, name)
+
+    async def then(trial: Trial) -> None:
+        assert trial.store.batches == ["a", "c"]
+        trial.store.answer("x")
+        await settled()
+        assert trial.store.batches == ["a", "c", "b"]
+        trial.store.answer("nothing")
+
+    await run(start, then)
+
+
+async def test_a_list_that_goes_on_adds_nothing_to_earlier_batches() -> None:
+    """Everything beside a filtered list would wait until it has found what it looks for."""
+
+    def start(trial: Trial) -> None:
+        trial.load("x", 1, 0, goes_on=True)
+        trial.look_up(2, "a")
+        trial.look_up(4, "b")
+
+    async def then(trial: Trial) -> None:
+        assert trial.store.batches == []
+        trial.store.answer("x", more=True)  # the second round trip
+        await settled()
+        assert trial.store.batches == ["a"]
+        trial.store.answer("x", more=True)  # the third, which the fourth's batch may come from
+        await settled()
+        assert trial.store.batches == ["a"]
+        trial.store.answer("x")
+        await settled()
+        assert trial.store.batches == ["a", "b"]
+
+    await run(start, then)
+
+
+async def test_full_batches_leave_early() -> None:
+    """Hundreds of nodes would wait for the slowest list, although their batches cannot grow."""
+    names = [f"n{number}" for number in range(2 * BATCH_GET_KEYS + 30)]
+
+    def start(trial: Trial) -> None:
+        trial.load("x", 1, 0)
+        trial.look_up(2, *names)
+
+    async def then(trial: Trial) -> None:
+        assert [len(batch.split()) for batch in trial.store.batches] == [BATCH_GET_KEYS] * 2
+        trial.store.answer("x")
+
+    assert " ".join((await run(start, then)).store.batches).split() == names
+
+
+@pytest.mark.parametrize("count", [1, BATCH_GET_KEYS, BATCH_GET_KEYS + 1, 3 * BATCH_GET_KEYS])
+async def test_no_batch_is_too_large_and_none_empty(count: int) -> None:
+    """DynamoDB would refuse a batch of more than a hundred keys, or one of none."""
+    trial = await run(lambda trial: trial.look_up(1, *(f"n{number}" for number in range(count))), nothing)
+    sizes = [len(batch.split()) for batch in trial.store.batches]
+    assert (sum(sizes), len(sizes)) == (count, -(-count // BATCH_GET_KEYS))
+    assert all(0 < size <= BATCH_GET_KEYS for size in sizes)
+
+
+async def test_a_key_is_read_once_and_as_early_as_anybody_asks() -> None:
+    """A node that two places ask for would be read twice, or as late as the later one asks."""
+
+    def start(trial: Trial) -> None:
+        trial.load("x", 1, 0, 1)
+        trial.look_up(3, "a", "b")
+        trial.look_up(2, "a")
+        trial.look_up(2, "a")
+
+    async def then(trial: Trial) -> None:
+        trial.store.answer("x")
+
+    trial = await run(start, then)
+    assert trial.store.batches == ["a", "b"]
+    assert sorted(trial.came) == [("a", 3), ("a", 3), ("a", 3), ("b", 4)]
+
+
+async def test_what_waits_for_a_batch_feeds_later_ones() -> None:
+    """The nodes behind a batch would be two batches: those that are known already would not wait for the others."""
+
+    def start(trial: Trial) -> None:
+        trial.load("x", 1, 0)
+        trial.look_up(2, "a", later=(0,))
+        trial.look_up(3, "b")
+
+    async def then(trial: Trial) -> None:
+        assert trial.store.batches == []
+        trial.store.answer("x")
+
+    assert (await run(start, then)).store.batches == ["a", "b"]
+
+
+async def test_an_item_that_is_read_with_other_things() -> None:
+    """A node that is read with its lists would be read once more, or whoever waits for it would wait for ever."""
+
+    def start(trial: Trial) -> None:
+        for name in ("held", "missed", "unwanted"):
+            trial.scheduler.hold(trial.key(name))
+        trial.look_up(1, "held", "missed")
+        trial.load("x", 1)
+
+    async def then(trial: Trial) -> None:
+        assert trial.store.batches == []
+        trial.scheduler.release(trial.key("held"), {"PK": "held", "SK": "held"}, 2)
+        trial.scheduler.look_up_held(trial.key("missed"), 2)
+        trial.scheduler.look_up_held(trial.key("unwanted"), 2)
+        trial.store.answer("x")
+
+    trial = await run(start, then)
+    assert trial.store.batches == ["missed"]
+    assert trial.came == [("held", 2), ("missed", 3)]
+
+
+async def test_what_a_step_raises_ends_the_run() -> None:
+    """A fault would leave the operation waiting for ever, or tasks behind it."""
+
+    def start(trial: Trial) -> None:
+        def fails(came: Any, round_trip: int) -> None:
+            raise KeyError("a fault")
+
+        trial.scheduler.look_up(Lookup("place", 1, frozenset(), fails), [("a", trial.key("a"))])
+
+    with pytest.raises(KeyError, match="a fault"):
+        await run(start, nothing)
+
+
+async def nothing(trial: Trial) -> None:
+    """No script."""
