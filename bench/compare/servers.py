@@ -99,7 +99,7 @@ def missing(server: Server) -> str | None:
     """Why a server cannot run here, and what to do about it; None where it can."""
     if server is APOLLO:
         if shutil.which("node") is None:
-            return "there is no node: install Node.js 20 or newer"
+            return "node was not found: install Node.js 20 or newer"
         if not (_APOLLO / "node_modules").is_dir():
             return f"its packages are not installed: `npm ci` in {_APOLLO.relative_to(ROOT)}, as `make bench` does"
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from keygraph.dynamo.items import Value, number, number_text
 
@@ -178,8 +178,9 @@ class Table:
     def key_of(self, item: Mapping[str, Value]) -> Key:
         """The item's table key. KeyError where it lacks a key attribute."""
         # Asked of every item of a batch, so written out.
-        partition = cast(KeyValue, item[self.partition.name])
-        return (partition,) if self.sort is None else (partition, cast(KeyValue, item[self.sort.name]))
+        partition: Any = item[self.partition.name]
+        sort: Any = None if self.sort is None else item[self.sort.name]
+        return (partition,) if self.sort is None else (partition, sort)
 
     def position_of(self, item: Mapping[str, Value], index: str | None) -> Position:
         """The item's place in the table or the index. KeyError where it lacks a key attribute."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Value
@@ -62,7 +62,7 @@ def field_reader(
         return None
 
     def read(item: Mapping[str, Value]) -> Any:
-        stored = cast(Value, at_path(item, field.attribute)) if inner else item.get(name)
+        stored: Any = at_path(item, field.attribute) if inner else item.get(name)
         if stored is not None:
             try:
                 return decoded(stored)

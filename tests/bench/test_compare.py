@@ -329,6 +329,6 @@ def test_what_is_absent_is_said_by_name(
     monkeypatch.setattr("bench.compare.servers.shutil.which", lambda _: None)
     names = [server.name for server in command.present(None)]
     assert names == ["keygraph", "strawberry", "floor-plain", "floor-merged"]
-    assert capsys.readouterr().err == "without apollo: there is not a node: install Node.js 20 or newer\n"
+    assert capsys.readouterr().err == "without apollo: node was not found: install Node.js 20 or newer\n"
     with pytest.raises(ValueError, match="there is no server yoga: choose from keygraph, apollo"):
         command.present(["yoga"])

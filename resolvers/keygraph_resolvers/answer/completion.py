@@ -125,8 +125,8 @@ class Completion:
     def _count_warning(self, report: Report) -> dict[str, Any]:
         most = self._limits.count_pages
         message = (
-            f"totalCount is null: to count the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
-            "Count a narrower range of it, or read it page by page."
+            f"totalCount is null: counting the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
+            "Count a narrower range, or page through the list."
         )
         return warning("COUNT_LIMIT", message, report.keys)
 

@@ -15,6 +15,7 @@ from graphql import OperationDefinitionNode
 from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
+from keygraph.names import camel
 from keygraph_resolvers.plan.get import Items
 from keygraph_resolvers.plan.lists import ListStep
 from keygraph_resolvers.plan.named import Named
@@ -140,5 +141,5 @@ def _may_look_up(step: ListStep) -> bool:
     path, selected = step.path, step.selected
     if isinstance(selected.kind, ListOf) and says(selected, "to"):
         return path.finds_by_node
-    is_narrowed = any(node.arguments for node in selected.nodes)
+    is_narrowed = any(says(selected, camel(argument.name)) for argument in path.ranged)
     return path.keys.index is None and (not path.rest.slots or is_narrowed)

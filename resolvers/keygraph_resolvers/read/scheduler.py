@@ -217,8 +217,13 @@ class Scheduler:
 
     def _send(self, keys: Sequence[Key], round_trip: int) -> None:
         # What several places wait for counts at the first.
-        counted = Counter(self._lookups[key][0][0].place for key in keys)
-        places = dict.fromkeys(lookup.place for key in keys for lookup, _ in self._lookups[key])
+        counted: Counter[str] = Counter()
+        places: dict[str, None] = {}
+        for key in keys:
+            waiting = self._lookups[key]
+            counted[waiting[0][0].place] += 1
+            for lookup, _ in waiting:
+                places[lookup.place] = None
         read = Read(tuple(places), round_trip, keys=counted)
         token = READ.set(read)
         try:
