@@ -41,7 +41,7 @@ import grimp
 from starlette.types import Message, Receive, Send
 
 from keygraph_server.app import create_app
-from keygraph_server.first_start import make_sample_file
+from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.models import load_model
 from keygraph_server.settings import Settings
 

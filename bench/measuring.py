@@ -16,10 +16,9 @@ from keygraph.graph import Graph
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph_resolvers.answer.columns import write_data
 from keygraph_resolvers.answer.completion import Completion
-from keygraph_resolvers.plan.arguments import Arguments
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.plan.run import Arguments, Run
 from keygraph_resolvers.read.context import Limits, RequestContext
 from keygraph_resolvers.read.meter import Sent
 from keygraph_resolvers.schema.strawberry_internals import core_schema

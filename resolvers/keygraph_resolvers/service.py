@@ -25,13 +25,12 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.answer.columns import write_data
 from keygraph_resolvers.answer.completion import Completion
 from keygraph_resolvers.errors import internal_error, public_error
-from keygraph_resolvers.plan.arguments import Arguments
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_error, refused_error
 from keygraph_resolvers.plan.documents import Document, Documents, is_query
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.plan.run import Arguments, Run
 from keygraph_resolvers.read.context import Limits, Refusal, RequestContext
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
@@ -111,7 +110,7 @@ class Service:
     def explain(
         self, document: str, variables: Mapping[str, Any] | None = None, operation_name: str | None = None
     ) -> Explanation:
-        """What a query will read, and what it may cost; nothing is read. To be called where an event loop runs.
+        """What a query will read, and what it may cost; nothing is read.
 
         Variables that need a value and have none get stand-ins. Raises BadUserInput where there is nothing to explain.
         """

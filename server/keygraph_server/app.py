@@ -17,12 +17,12 @@ from uvicorn.config import STARTUP_FAILURE
 from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import DescribeTable, Store
-from keygraph_server.compression import CompressedFiles
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import expected_message
-from keygraph_server.graphql_http import GraphQLEndpoint
+from keygraph_server.http.compression import CompressedFiles
+from keygraph_server.http.graphql_http import GraphQLEndpoint
+from keygraph_server.http.masking import MaskUnexpectedErrors
 from keygraph_server.logs import configure_logging
-from keygraph_server.masking import MaskUnexpectedErrors
 from keygraph_server.models import Model, load_model
 from keygraph_server.playground import playground_routes
 from keygraph_server.process import begin_serving

@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from keygraph_server.compression import CompressedFiles
-from keygraph_server.graphql_http import GraphQLEndpoint
+from keygraph_server.http.compression import CompressedFiles
+from keygraph_server.http.graphql_http import GraphQLEndpoint
 from keygraph_server.playground import playground_routes
 
 ABOVE = 1000

@@ -15,7 +15,7 @@ from keygraph.dynamo.store import BatchWrite, CreateTable
 from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
 from keygraph_server.app import create_app
-from keygraph_server.graphql_http import COST_HEADER
+from keygraph_server.http.graphql_http import COST_HEADER
 from keygraph_server.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs/cost.md").read_text("utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keygraph_server.first_start import make_sample_file
+from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.models import load_model
 from tests.server.command_line import run
 
@@ -42,8 +42,8 @@ def test_the_plan_of_an_operation() -> None:
         "No value was given for $user. Pass it with --variables.",
     ]
     rows = [line.split() for line in lines]
-    assert ["user.orders", "1", "≤", "1", "1", "≤", "1", "2", "0.5"] in rows
-    assert ["in", "all", "2", "≤", "2", "1", "≤", "1", "3", "1"] in rows
+    assert ["user.orders", "1", "1", "2", "0.5"] in rows
+    assert ["in", "all", "2", "1", "3", "1"] in rows
     assert max(map(len, lines)) <= 100
     assert not list(Path().iterdir())  # nothing was read, and nothing made
 
@@ -54,7 +54,7 @@ def test_what_it_did_cost_stands_beside(store: str) -> None:
     result = run(*words)
     assert (result.exit_code, result.stderr) == (0, "")
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert ["in", "all", "2", "≤", "2", "2", "1", "≤", "1", "1", "3", "3", "1", "1"] in rows
+    assert ["in", "all", "2", "2", "1", "1", "3", "3", "1", "1"] in rows
     drawn = result.stdout[result.stdout.index("When each request ran") :].splitlines()
     assert drawn[1] == "round trip 1"
     assert [line.split()[-1] for line in drawn[2:]] == ["user", "user.orders"]

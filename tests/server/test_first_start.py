@@ -12,8 +12,8 @@ import pytest
 from keygraph.dynamo.items import Item
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import whole_table
+from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.errors import CommandError
-from keygraph_server.first_start import make_sample_file
 from keygraph_server.models import Model, load_model
 from tests.server.library import MODEL, book
 

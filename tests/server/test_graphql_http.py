@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from keygraph_server.graphql_http import GraphQLEndpoint
-from keygraph_server.masking import MaskUnexpectedErrors
+from keygraph_server.http.graphql_http import GraphQLEndpoint
+from keygraph_server.http.masking import MaskUnexpectedErrors
 
 JSON = "application/json; charset=utf-8"
 GRAPHQL_RESPONSE = "application/graphql-response+json; charset=utf-8"

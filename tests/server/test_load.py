@@ -15,7 +15,7 @@ import pytest
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Table
 from keygraph_examples.commerce import sample
-from keygraph_server.commands.progress import progress
+from keygraph_server.commands.terminal import progress
 from tests.server.command_line import run
 from tests.server.loading import user, without_times, write_lines
 from tests.server.tables import FILE, drop_table, items_in, make_table

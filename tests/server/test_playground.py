@@ -23,8 +23,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keygraph_server.first_start import make_sample_file
-from keygraph_server.graphql_http import GraphQLEndpoint
+from keygraph_server.commands.first_start import make_sample_file
+from keygraph_server.http.graphql_http import GraphQLEndpoint
 from keygraph_server.models import load_model
 from keygraph_server.playground import playground_routes
 from keygraph_server.playground.assets import (

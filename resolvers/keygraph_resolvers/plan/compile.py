@@ -34,9 +34,8 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import End as DeclaredEnd
 from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.call import Call
-from keygraph_resolvers.plan.get import End, Get, Items, Nodes
+from keygraph_resolvers.plan.get import End, Get, Items, Named, Nodes
 from keygraph_resolvers.plan.lists import ListStep, Page
-from keygraph_resolvers.plan.named import Named
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step

@@ -16,9 +16,8 @@ from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.plan.get import Items
+from keygraph_resolvers.plan.get import Items, Named
 from keygraph_resolvers.plan.lists import ListStep
-from keygraph_resolvers.plan.named import Named
 from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step

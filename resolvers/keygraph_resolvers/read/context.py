@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from keygraph.dynamo.store import Store
@@ -35,7 +36,7 @@ class Limits:
 
 @dataclass
 class RequestContext:
-    """Made anew for each request, inside the running event loop."""
+    """Made anew for each request. Its loaders are made when they are first used, inside the running event loop."""
 
     graph: Graph
     store: Store
@@ -50,13 +51,17 @@ class RequestContext:
     refusal: Refusal | None = None
     """Asked of each object before it is read, or anything below it."""
     meter: MeteredStore = field(init=False)
-    nodes: NodeLoader = field(init=False)
-    neighbours: NeighbourLoader = field(init=False)
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store, self.budget)
-        self.nodes = NodeLoader(self.meter, self.attributes.projection)
-        self.neighbours = NeighbourLoader(self.meter, self.limits.concurrency)
+
+    @cached_property
+    def nodes(self) -> NodeLoader:
+        return NodeLoader(self.meter, self.attributes.projection)
+
+    @cached_property
+    def neighbours(self) -> NeighbourLoader:
+        return NeighbourLoader(self.meter, self.limits.concurrency)
 
     def attributes_of(self, record: RecordType) -> frozenset[str] | None:
         """The attributes that the operation wants of an item of that type; None for all."""

@@ -22,7 +22,7 @@ from keygraph.lists.describe import (
 )
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
-from keygraph_server.commands.drawing import grid, out
+from keygraph_server.commands.terminal import grid, out
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings

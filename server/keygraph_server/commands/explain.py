@@ -13,9 +13,9 @@ import orjson
 import typer
 
 from keygraph.dynamo.store import Store, UnreadStore
-from keygraph_server.commands.drawing import out
 from keygraph_server.commands.serve import check_table
 from keygraph_server.commands.sources import STANDARD_INPUT
+from keygraph_server.commands.terminal import out
 from keygraph_server.commands.waterfall import cost_table, waterfall
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError

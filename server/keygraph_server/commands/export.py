@@ -22,8 +22,8 @@ from keygraph.errors import TableMissing
 from keygraph.graph import Graph
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
-from keygraph_server.commands.progress import counted, progress
 from keygraph_server.commands.sources import STANDARD_INPUT
+from keygraph_server.commands.terminal import counted, progress
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption

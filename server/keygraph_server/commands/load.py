@@ -22,8 +22,8 @@ from keygraph.keys.types import plain
 from keygraph.tables.bulk import BATCH_ITEMS, IN_FLIGHT, write_batches
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
-from keygraph_server.commands.progress import Advance, counted, progress
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
+from keygraph_server.commands.terminal import Advance, counted, progress
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption

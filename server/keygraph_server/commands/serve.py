@@ -19,9 +19,9 @@ from uvicorn.supervisors import ChangeReload, Multiprocess
 from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Table
+from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
-from keygraph_server.first_start import make_sample_file
 from keygraph_server.listening import address_of, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model

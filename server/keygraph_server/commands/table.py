@@ -13,7 +13,7 @@ from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import CreateTable, DescribeTable
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.requests import cloudformation
-from keygraph_server.commands.drawing import grid, out
+from keygraph_server.commands.terminal import grid, out
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption

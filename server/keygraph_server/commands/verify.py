@@ -21,8 +21,7 @@ from keygraph.graph import Graph
 from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
 from keygraph.tables.verify import Verification
 from keygraph_server.commands.checkpoint import StateFile
-from keygraph_server.commands.drawing import grid, out
-from keygraph_server.commands.progress import counted, progress
+from keygraph_server.commands.terminal import counted, grid, out, progress
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption

@@ -15,9 +15,9 @@ import orjson
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from keygraph_server.compression import compressed, takes_gzip
-from keygraph_server.disconnect import unless_gone
-from keygraph_server.header_values import HeaderFields, header_fields, parse_media_type, quality
+from keygraph_server.http.compression import compressed, takes_gzip
+from keygraph_server.http.disconnect import unless_gone
+from keygraph_server.http.header_values import HeaderFields, header_fields, parse_media_type, quality
 
 _T = TypeVar("_T")
 

@@ -1,14 +1,44 @@
-"""A progress bar for long commands; nothing outside a terminal."""
+"""What commands show on a terminal: tables of at most 100 columns, and progress bars; plain text outside of one."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+_WIDTH = 100
+
+
+def out() -> Console:
+    """Standard output, without markup, so that keys are printed as they are."""
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=False)
+    console.width = min(console.width, _WIDTH) if console.is_terminal else _WIDTH
+    return console
+
+
+def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table with a title. Cells that are too long are wrapped."""
+    drawn = Table(
+        title=Text(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+    )
+    for column in columns:
+        drawn.add_column(Text(column), overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
 
 Advance: TypeAlias = Callable[[int, int], None]
 """Takes the number of items that are done and the position in the source."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from starlette.middleware.gzip import GZipResponder, IdentityResponder
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from keygraph_server.header_values import header_fields, parse_media_type, quality
+from keygraph_server.http.header_values import header_fields, parse_media_type, quality
 
 LEVEL = 1
 """The fastest level removes seven eighths of a JSON response. The best halves the rest in ten times the time."""

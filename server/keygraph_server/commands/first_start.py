@@ -17,8 +17,8 @@ from keygraph.dynamo.store import CreateTable
 from keygraph.engines.sqlite.engine import open_sqlite
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph.tables.interchange import Interchange
-from keygraph_server.commands.progress import progress
 from keygraph_server.commands.sources import Lines
+from keygraph_server.commands.terminal import progress
 from keygraph_server.errors import CommandError
 from keygraph_server.models import Model
 
