@@ -14,8 +14,7 @@ from keygraph.dynamo.store import CreateTable, DeleteTable, Store
 from keygraph.engines.open import open_store
 from keygraph.graph import Graph
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
-from keygraph_resolvers.answer.columns import write_data
-from keygraph_resolvers.answer.completion import Completion
+from keygraph_resolvers.answer.completion import Completion, write_data
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.run import Arguments, Run

@@ -22,8 +22,7 @@ from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
-from keygraph_resolvers.answer.columns import write_data
-from keygraph_resolvers.answer.completion import Completion
+from keygraph_resolvers.answer.completion import Completion, write_data
 from keygraph_resolvers.errors import internal_error, public_error
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_error, refused_error

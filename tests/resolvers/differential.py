@@ -36,7 +36,7 @@ from keygraph.engines.open import open_store
 from keygraph.graph import Graph
 from keygraph.tables.interchange import Interchange
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.answer import columns
+from keygraph_resolvers.answer import completion
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.documents.samples import files_of
 from tests.documents.served import lines_of
@@ -181,7 +181,7 @@ class Served:
 @contextmanager
 def paths_made() -> Iterator[Mock]:
     """Counts the paths in answers that are made while they are written: each begins at the root."""
-    with patch.object(columns, "root_path", Mock(wraps=columns.root_path)) as made:
+    with patch.object(completion, "root_path", Mock(wraps=completion.root_path)) as made:
         yield made
 
 

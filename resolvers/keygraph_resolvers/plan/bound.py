@@ -13,7 +13,7 @@ from functools import cached_property
 
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.run import Run
-from keygraph_resolvers.plan.step import Cost, Starts, Step
+from keygraph_resolvers.plan.step import Starts, Step, StepCost
 
 MOST_PLACES = 1000
 """How many places a bound tells apart: through fragments a short document has any number of them."""
@@ -52,7 +52,7 @@ class Bound:
 
     def _total(self) -> Figures:
         """The steps in order, each with all its starts at once."""
-        cost, starts = Cost(), dict.fromkeys(self._plan.roots, _ONCE)
+        cost, starts = StepCost(), dict.fromkeys(self._plan.roots, _ONCE)
         for step in self._in_order():
             own, below = step.cost(self._run, starts[step])
             cost.add(own)
@@ -95,8 +95,8 @@ class Bound:
         return place, places[place].read_units if place else 0.0
 
     @cached_property
-    def _by_place(self) -> dict[str, Cost]:
-        places: dict[str, Cost] = {}
+    def _by_place(self) -> dict[str, StepCost]:
+        places: dict[str, StepCost] = {}
         waiting: list[tuple[Step, Starts, str]] = [(step, _ONCE, "") for step in reversed(self._plan.roots)]
         while waiting:
             step, starts, outer = waiting.pop()
@@ -105,20 +105,22 @@ class Bound:
                 continue
             own, below = step.cost(self._run, starts)
             if own.round_trips:
-                places.setdefault(place, Cost()).add(own)
+                places.setdefault(place, StepCost()).add(own)
                 for name in own.shared_with:
-                    shared = Cost(own.apart, own.keys, own.batches, own.round_trips)
-                    places.setdefault(f"{place}.{name}", Cost()).add(shared)
+                    shared = StepCost(own.apart, own.keys, own.batches, own.round_trips)
+                    places.setdefault(f"{place}.{name}", StepCost()).add(shared)
             waiting += [(each, more, place) for each, more in reversed(below)]
         return places
 
 
-def _figures(cost: Cost) -> Figures:
+def _figures(cost: StepCost) -> Figures:
     return Figures(cost.requests, cost.round_trips, cost.items, round(cost.read_units, 1))
 
 
 def _key(plan: Plan, run: Run) -> Hashable:
     """What decides the bound of a run: nothing of it is a client's text."""
+    if not plan.operation.variable_definitions:
+        return ()
     return (
         tuple(step.bound_key(run) for step in plan.lists if step.selected.variables),
         tuple(step.bound_key(run) for step in plan.named),

@@ -10,7 +10,7 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.explained import Explained, View, Where
 from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField
-from keygraph_resolvers.plan.step import Below, Cost, Starts, Step
+from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.read.objects import Object, object_of_instance
 from keygraph_resolvers.schema.field_kinds import Called
 
@@ -71,9 +71,9 @@ class Call(Step):
         owner.found[self._selected] = found
         self._nodes.start(run, [found], round_trip, self.below(place))
 
-    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         # Nobody knows when a method gives its node: it is in a batch of its own.
-        return Cost(), [] if self._nodes is None else [(self._nodes, starts)]
+        return StepCost(), [] if self._nodes is None else [(self._nodes, starts)]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         if self._nodes is not None:

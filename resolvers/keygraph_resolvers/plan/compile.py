@@ -31,11 +31,10 @@ from graphql import (
 
 from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import End as DeclaredEnd
-from keygraph.model.records import RecordType
+from keygraph.model.records import End, RecordType
 from keygraph_resolvers.plan.call import Call
-from keygraph_resolvers.plan.get import End, Get, Items, Named, Nodes
-from keygraph_resolvers.plan.lists import ListStep, Page
+from keygraph_resolvers.plan.get import EndStep, Get, Items, Named, NodesStep
+from keygraph_resolvers.plan.lists import ListStep, PageStep
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
@@ -238,7 +237,7 @@ class _Steps:
         is_type_unknown = selected.is_type_unknown
         if len(gets) == 1 and not is_type_unknown:
             return next(iter(gets.values()))
-        return Nodes(gets, is_type_unknown=is_type_unknown)
+        return NodesStep(gets, is_type_unknown=is_type_unknown)
 
     def _end(self, record: RecordType, selected: SelectedField) -> Step:
         match selected.kind:
@@ -247,13 +246,13 @@ class _Steps:
             case FarNode(path) if path.far_end is not None:
                 end = record.ends[path.far_end]
                 read = end_reader(record, end)
-                return End(selected, record, end.name, read, self._nodes(selected), name="")
+                return EndStep(selected, record, end.name, read, self._nodes(selected), name="")
             case NodeAt(end):
                 read = self._checked(record, end)
-                return End(selected, record, end.name, read, self._nodes(selected), name=selected.key)
+                return EndStep(selected, record, end.name, read, self._nodes(selected), name=selected.key)
         raise LookupError(f"{selected.name} is no end")
 
-    def _checked(self, record: RecordType, end: DeclaredEnd) -> Callable[[Object], Object | None]:
+    def _checked(self, record: RecordType, end: End) -> Callable[[Object], Object | None]:
         """What gives the node at an end, of which the key is checked."""
         graph, read = self._graph, end_reader(record, end)
 
@@ -273,7 +272,9 @@ class _Steps:
         """The step of a list, or of an only neighbour."""
         path = cast("ListOf | OnlyOf", selected.kind).path
         if path.is_one:
-            page = Page(path, (), (), self._items[selected.only], is_partial=_lacks(path, [selected.only]))
+            page = PageStep(
+                path, (), (), self._items[selected.only], is_partial=_lacks(path, [selected.only])
+            )
             step = ListStep(selected, path, page, has_total=False, looks=frozenset())
         else:
             step = self._connection(selected, path, selected.only)
@@ -290,7 +291,7 @@ class _Steps:
         looks = frozenset(look.name for info in infos for look in info.only.fields if look.kind is not None)
         page = None
         if edges or nodes or infos:
-            page = Page(
+            page = PageStep(
                 path,
                 [(each, self._items[each.only]) for each in edges],
                 [

@@ -24,7 +24,7 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.explained import Explained, View
 from keygraph_resolvers.plan.lists import BoundList, ListStep, keys_cost
 from keygraph_resolvers.plan.run import Run
-from keygraph_resolvers.plan.step import Cost, Starts, Step
+from keygraph_resolvers.plan.step import Starts, Step, StepCost
 from keygraph_resolvers.read.loaders import Arrived, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
@@ -122,12 +122,14 @@ class Gather:
         """Whether a node whose item is wanted is read with a list of it."""
         return any(group.has_node for group in self._groups(run, None, is_wanted=True))
 
-    def cost(self, run: Run, starts: Starts, *, is_wanted: bool) -> tuple[Cost, list[tuple[Step, Starts]]]:
+    def cost(
+        self, run: Run, starts: Starts, *, is_wanted: bool
+    ) -> tuple[StepCost, list[tuple[Step, Starts]]]:
         """What the lists take, and the node if its item is wanted and read with one of them.
 
         What stands behind a list may not be come to, and is read apart, one round trip later.
         """
-        cost = Cost()
+        cost = StepCost()
         below: list[tuple[Step, Starts]] = []
         gathered: set[ListStep] = set()
         for group in self._groups(run, None, is_wanted=is_wanted):
@@ -135,7 +137,7 @@ class Gather:
             size = items * self._record.item_bytes
             names = tuple(step.name for step in group.steps if step is not None)
             cost.add(
-                Cost(
+                StepCost(
                     starts.count,
                     round_trips=max(starts.round_trips),
                     items=starts.times(items).count,

@@ -19,7 +19,7 @@ from keygraph_resolvers.plan.gather import Gather
 from keygraph_resolvers.plan.lists import ListStep, keys_cost
 from keygraph_resolvers.plan.run import Arguments, Run
 from keygraph_resolvers.plan.selection import SelectedField, Selection
-from keygraph_resolvers.plan.step import AT_ONCE, Below, Cost, Starts, Step, later, union
+from keygraph_resolvers.plan.step import AT_ONCE, Below, Starts, Step, StepCost, later, union
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.field_kinds import NodeById, NodeByKey, NodesByIds
@@ -87,16 +87,16 @@ class Items(Step):
         for step in self.by_item:
             step.start(run, objects, round_trip, place)
 
-    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         cost, below = self.cost_by_key(run, starts, is_wanted=False)
         return cost, [*below, *((step, starts) for step in self.by_item)]
 
     def cost_by_key(
         self, run: Run, starts: Starts, *, is_wanted: bool
-    ) -> tuple[Cost, list[tuple[Step, Starts]]]:
+    ) -> tuple[StepCost, list[tuple[Step, Starts]]]:
         """What is taken by what the keys tell; `is_wanted`: the item is read too."""
         if self.gather is None:
-            return Cost(), [(step, starts) for step in self.by_key]
+            return StepCost(), [(step, starts) for step in self.by_key]
         cost, below = self.gather.cost(run, starts, is_wanted=is_wanted)
         return cost, [*below, *((step, starts) for step in self._key_ends)]
 
@@ -151,7 +151,7 @@ class Get(Step):
         if there:
             self.items.go_on(run, there, round_trip, place)
 
-    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         cost, below = self.items.cost_by_key(run, starts, is_wanted=self.reads)
         is_gathered = self.items.gather is not None and self.items.gather.reads_node(run)
         after = starts
@@ -181,7 +181,7 @@ class Get(Step):
         yield shown
 
 
-class Nodes(Step):
+class NodesStep(Step):
     """The nodes that a field gives, each of one of several types."""
 
     def __init__(self, gets: Mapping[str, Get], *, is_type_unknown: bool) -> None:
@@ -225,10 +225,10 @@ class Nodes(Step):
         for name, group in by_type.items():
             self._gets[name].items.start(run, group, round_trip, place)
 
-    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         gets = self._gets.values()
         if not self._is_type_unknown:
-            return Cost(), [(get, starts) for get in gets]
+            return StepCost(), [(get, starts) for get in gets]
         # Each node is read once. Of some the key tells the type, so that what hangs on them starts at once.
         after = starts.after(at_least=0)
         return keys_cost(next(iter(gets)).record, starts), [(get.items, after) for get in gets]
@@ -277,7 +277,7 @@ def _join(shown: Explained, other: Explained) -> None:
         shown.attributes = tuple(sorted({*shown.attributes, *other.attributes}))
 
 
-class End(Step):
+class EndStep(Step):
     """Goes on from objects to the nodes at one of their ends."""
 
     def __init__(
@@ -310,8 +310,8 @@ class End(Step):
                 found.append(node)
         self._nodes.start(run, found, round_trip, self.below(place))
 
-    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
-        return Cost(), [(self._nodes, starts)]
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        return StepCost(), [(self._nodes, starts)]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         place = self.below(where.place)
@@ -352,12 +352,12 @@ class Named(Step):
         _, below = self.cost(run, Starts(1, AT_ONCE))
         return tuple((step, starts.count) for step, starts in below)
 
-    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         try:
             counted = Counter(record.name for record, _ in self._nodes(run))
         except Exception:
-            return Cost(), ()  # nothing is read; the answer says why
-        return Cost(), [(self._gets[name], starts.times(count)) for name, count in counted.items()]
+            return StepCost(), ()  # nothing is read; the answer says why
+        return StepCost(), [(self._gets[name], starts.times(count)) for name, count in counted.items()]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         gets, problem, identity = [*self._gets.values()], None, None

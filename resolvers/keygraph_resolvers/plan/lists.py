@@ -24,7 +24,7 @@ from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.plan.explained import Explained, View, Where, arguments_text, page_text
 from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField
-from keygraph_resolvers.plan.step import AT_ONCE, MOST, NEVER, Below, Cost, Starts, Step, later, union
+from keygraph_resolvers.plan.step import AT_ONCE, MOST, NEVER, Below, Starts, Step, StepCost, later, union
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
 from keygraph_resolvers.read.context import Limits
 from keygraph_resolvers.read.loaders import CountOf, PageOf
@@ -61,7 +61,7 @@ class ListStep(Step):
         self,
         selected: SelectedField,
         path: AccessPath,
-        page: Page | None,
+        page: PageStep | None,
         *,
         has_total: bool,
         looks: frozenset[str],
@@ -172,7 +172,7 @@ class ListStep(Step):
 
     # --- What it costs ------------------------------------------------------------------------------------
 
-    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         cost, below = self.page_cost(run, starts)
         cost.add(self.count_cost(run, starts))
         return cost, below
@@ -198,20 +198,20 @@ class ListStep(Step):
         except Exception:
             return None  # nothing is read; the answer says why
 
-    def page_cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+    def page_cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         """What its page takes; nothing where its arguments cannot be used."""
         try:
             cost = ListCost(self, run.context.limits, self.arguments(run))
         except Exception:
-            return Cost(), ()  # nothing is read; the answer says why
+            return StepCost(), ()  # nothing is read; the answer says why
         return cost.page(starts)
 
-    def count_cost(self, run: Run, starts: Starts) -> Cost:
+    def count_cost(self, run: Run, starts: Starts) -> StepCost:
         """What its count takes."""
         try:
             cost = ListCost(self, run.context.limits, self.arguments(run))
         except Exception:
-            return Cost()
+            return StepCost()
         return cost.count(starts)
 
     # --- How it is explained --------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def _total_came(bound: BoundList, answer: int | Exception | None, round_trip: in
         bound.found.total = answer
 
 
-class Page:
+class PageStep:
     """The page of a list: how it is read, and the steps that go on from its edges and nodes."""
 
     def __init__(
@@ -400,9 +400,9 @@ class Page:
                 nodes.append(node)
         return nodes
 
-    def cost(self, starts: Starts) -> tuple[Cost, Below]:
+    def cost(self, starts: Starts) -> tuple[StepCost, Below]:
         """What goes on from so many edges takes, besides what these steps do."""
-        cost = Cost()
+        cost = StepCost()
         if self._is_partial:
             cost, starts = keys_cost(self._path.record, starts), starts.after()
         return cost, [(step, starts) for step in self._children]
@@ -461,13 +461,13 @@ def _look_all_up(
 # --- What lists cost ------------------------------------------------------------------------------------
 
 
-def keys_cost(record: RecordType, starts: Starts, keys: int = 1) -> Cost:
+def keys_cost(record: RecordType, starts: Starts, keys: int = 1) -> StepCost:
     """What it takes to look so many items up for each start."""
     shards = record.table_keys.shards or 1
     items = starts.times(keys).count
     units = items * (read_units(record.item_bytes, consistent=False) + (shards - 1) / 2)
     in_all = starts.times(keys * shards).count
-    return Cost(0, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
+    return StepCost(0, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
 
 
 class ListCost:
@@ -490,21 +490,21 @@ class ListCost:
         self._looks_on = self._is_filtered or skips or (arguments.begins_behind and self._shards > 1)
         self._wanted = arguments.size + arguments.looks_ahead
 
-    def page(self, starts: Starts) -> tuple[Cost, Below]:
+    def page(self, starts: Starts) -> tuple[StepCost, Below]:
         """The page of each owner."""
         arguments, step, page = self._arguments, self._step, self._step.page
         named = arguments.to
         if arguments.is_key_lookup:
             number = 1 if named is None else len(named)
             if not number or not (page or step.has_total):
-                return Cost(), ()
+                return StepCost(), ()
             cost, after, size = keys_cost(step.path.record, starts, number), starts.after(), number
         elif named is not None:
             between = step.path.keys_of_both_ends
             requests = len(named) * ((between.shards if between else None) or 1)
             cost, after, size = self._requests(starts, requests, 1, len(named)), starts.after(), len(named)
         elif page is None or not self._wanted:
-            return Cost(), ()
+            return StepCost(), ()
         else:
             cost, after, size = self._pages(starts)
         if page is None:
@@ -513,7 +513,7 @@ class ListCost:
         cost.add(more)
         return cost, below if arguments.size and size else ()
 
-    def _pages(self, starts: Starts) -> tuple[Cost, Starts, int]:
+    def _pages(self, starts: Starts) -> tuple[StepCost, Starts, int]:
         """What is read for the page, when it is there, and how many edges it has."""
         arguments, budget = self._arguments, self._limits.read_budget
         requests, looked_at = self._needed(self._wanted)
@@ -550,23 +550,23 @@ class ListCost:
         # A piece that nobody has looked into is begun though the budget is used up.
         return requests, budget + self._shards * self._pieces * min(LARGEST_LIMIT, self._per_page)
 
-    def count(self, starts: Starts) -> Cost:
+    def count(self, starts: Starts) -> StepCost:
         """The count of each owner's list: as many pages as it may read."""
         arguments = self._arguments
         if not self._step.has_total or arguments.to is not None or arguments.is_key_lookup:
-            return Cost()
+            return StepCost()
         at_once = self._shards * max(1, len(count_requests(self._neighbours)))
         pages = max(at_once, self._limits.count_pages)
         cost = self._requests(starts, pages, 1 + pages - at_once, pages * self._per_page)
         cost.is_open = True
         return cost
 
-    def _requests(self, starts: Starts, requests: int, chain: int, items: int) -> Cost:
+    def _requests(self, starts: Starts, requests: int, chain: int, items: int) -> StepCost:
         """So many requests for each start, of which so many are sent one after the other."""
         if not requests:
-            return Cost()
+            return StepCost()
         units = read_units(ceil(items / requests) * self._bytes, consistent=False) * requests
-        return Cost(
+        return StepCost(
             starts.times(requests).count,
             0,
             set(),

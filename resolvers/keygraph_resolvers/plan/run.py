@@ -65,15 +65,12 @@ class Run:
     ) -> None:
         """`lists` are those in whose arguments no variable stands: they are the same in every run of the plan."""
         self.context = context
+        self.graph: Graph = context.graph
         self.arguments = arguments
         self._lists = lists
         self.named: dict[SelectedField, Sequence[tuple[RecordType, tuple[str, ...]]]] = {}
         """The nodes that fields of the root name, as far as somebody has asked."""
         self._own_lists: dict[SelectedField, ListArguments | Exception] = {}
-
-    @property
-    def graph(self) -> Graph:
-        return self.context.graph
 
     @cached_property
     def scheduler(self) -> Scheduler:

@@ -62,7 +62,7 @@ class Starts:
 
 
 @dataclass(slots=True)
-class Cost:
+class StepCost:
     """What some reads take at most."""
 
     apart: int = 0
@@ -79,7 +79,7 @@ class Cost:
     shared_with: tuple[str, ...] = ()
     """What else the same requests read, by what it adds to the place in the query."""
 
-    def add(self, other: Cost) -> None:
+    def add(self, other: StepCost) -> None:
         self.apart = min(MOST, self.apart + other.apart)
         self.keys = min(MOST, self.keys + other.keys)
         self.batches |= other.batches
@@ -115,7 +115,7 @@ class Step(ABC):
         """
 
     @abstractmethod
-    def cost(self, run: Run, starts: Starts) -> tuple[Cost, Below]:
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         """What it takes at most to be started so often, and how often that starts others."""
 
     @abstractmethod
