@@ -65,7 +65,7 @@ class Edge(Object):
 
 
 @dataclass(frozen=True, slots=True)
-class PageInfo:
+class PageEnds:
     """Where a page stands. Its cursors are made when somebody asks for them."""
 
     connection: Connection
@@ -254,7 +254,7 @@ class Connection:
         here, there = self.neighbours.order_of(start), self.neighbours.order_of(end)
         return start == end or (here > there if self.request.extent.forward else here < there)
 
-    def page(self, found: Found, *, is_behind: bool = False) -> tuple[list[Edge], PageInfo]:
+    def page(self, found: Found, *, is_behind: bool = False) -> tuple[list[Edge], PageEnds]:
         """The edges in the client's order, and what is known around them."""
         edges = [Edge(self, item, identity) for item, identity in found.items]
         path, context, arguments = self.neighbours.path, self.context, self.arguments
@@ -268,10 +268,10 @@ class Connection:
             last = found.resume or (edges[-1].place if edges else None)
         if arguments.from_end:
             edges.reverse()
-            return edges, PageInfo(self, is_behind, found.more, last, first)
-        return edges, PageInfo(self, found.more, is_behind, first, last)
+            return edges, PageEnds(self, is_behind, found.more, last, first)
+        return edges, PageEnds(self, found.more, is_behind, first, last)
 
-    def page_among(self, found: Sequence[Located]) -> tuple[list[Edge], PageInfo]:
+    def page_among(self, found: Sequence[Located]) -> tuple[list[Edge], PageEnds]:
         """The page of a list of which all items were found."""
         size, extent = self.arguments.size, self.request.extent
         found = found if extent.forward else [*reversed(found)]

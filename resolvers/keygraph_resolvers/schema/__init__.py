@@ -1,1 +1,6 @@
-"""What can be asked: the GraphQL schema of a graph, its inputs and scalars, and which part of the graph answers each field."""
+"""What can be asked: the GraphQL schema of a graph, derived by rule.
+
+`types` makes it, of `definitions`, `inputs`, `scalars`, `methods` and `names`. Every field has a kind (`field_kinds`),
+which says what part of the graph answers it; the plan is made of kinds. `strawberry_internals` is the only module that
+uses what Strawberry does not document. This room knows nothing of plans and reads.
+"""
