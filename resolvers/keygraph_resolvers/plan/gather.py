@@ -16,6 +16,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import PAGE_BYTES
 from keygraph.dynamo.prices import read_units
 from keygraph.dynamo.table import Key
+from keygraph.errors import TimedOut
 from keygraph.lists.describe import described_requests
 from keygraph.lists.gather import Part, Together, list_part, node_part, read_together, side_by_side
 from keygraph.lists.placeholders import shown_key
@@ -95,26 +96,27 @@ class Gather:
         read: Read,
     ) -> None:
         READ.set(read)
-        found: Mapping[Part, Found | Item | Exception | None] = {}
+        neighbours, scheduler = run.context.neighbours, run.scheduler
+        found: Mapping[Part, Found | Item | Exception | None]
         try:
             found = await read_together(run.context.meter, key, together, run.context.attributes.projection)
         except asyncio.CancelledError:
+            for page in promised.values():
+                if page is not None:
+                    neighbours.keep_promise(page, TimedOut("the request to the store was given up"))
             raise
         except Exception as error:
             found = dict.fromkeys(together.parts, error)
-        finally:
-            for part, page in promised.items():
-                answer = found.get(part)
-                if page is not None:
-                    is_there = part in found and not isinstance(answer, Exception)
-                    arrived = Arrived(answer, read.round_trip) if is_there else None
-                    run.context.neighbours.keep_promise(
-                        page, answer if isinstance(answer, Exception) else arrived
-                    )
-                elif part in found:
-                    run.scheduler.release(key, cast("Item | Exception | None", answer), read.round_trip)
-                else:
-                    run.scheduler.look_up_held(key, read.round_trip)
+        for part, page in promised.items():
+            answer = found.get(part)
+            if page is not None and isinstance(answer, Exception):
+                neighbours.keep_promise(page, answer)
+            elif page is not None:
+                neighbours.keep_promise(page, Arrived(answer, read.round_trip) if part in found else None)
+            elif part in found:
+                scheduler.release(key, cast("Item | Exception | None", answer), read.round_trip)
+            else:
+                scheduler.look_up_held(key, read.round_trip)
 
     # --- What it costs ------------------------------------------------------------------------------------
 
