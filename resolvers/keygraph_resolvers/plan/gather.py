@@ -8,7 +8,7 @@ read as if nothing had been promised.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,10 +22,10 @@ from keygraph.lists.gather import Part, Together, list_part, node_part, read_tog
 from keygraph.lists.placeholders import shown_key
 from keygraph.lists.reading import Found
 from keygraph.model.records import RecordType
-from keygraph_resolvers.plan.explained import Explained, View
+from keygraph_resolvers.plan.explained import Explained, View, Where
 from keygraph_resolvers.plan.lists import BoundList, ListStep, keys_cost
 from keygraph_resolvers.plan.run import Run
-from keygraph_resolvers.plan.step import Starts, Step, StepCost
+from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.read.loaders import Arrived, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
@@ -44,12 +44,34 @@ class _Group:
         return None in self.steps
 
 
+class _Behind(Step):
+    """Goes on from the pages of a list that are there. Only priced: what runs goes on by itself."""
+
+    def __init__(self, step: ListStep) -> None:
+        self.name = step.name
+        self._step = step
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        """Nothing: the list goes on."""
+
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        size = self._step.arguments(run).size
+        if self._step.page is None or not size:
+            return StepCost(), ()
+        return self._step.page.cost(starts.times(size))
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        """Nothing: the list explains itself."""
+        yield from ()
+
+
 class Gather:
     """Reads nodes of one selection together with their lists."""
 
     def __init__(self, record: RecordType, lists: Sequence[ListStep]) -> None:
         self._record = record
         self._lists = lists
+        self._behind = {step: _Behind(step) for step in lists}
 
     def promise(
         self,
@@ -157,11 +179,10 @@ class Gather:
                         cost.add(keys_cost(self._record, starts.after()))
                     continue
                 gathered.add(step)
-                apart, behind = step.page_cost(run, starts)
                 if may_be_missed:
-                    apart.round_trips += 1
+                    apart, _ = step.page_cost(run, starts.after())
                     cost.add(apart)
-                below += [(each, Starts(at.count, after.round_trips)) for each, at in behind]
+                below.append((self._behind[step], after))
                 cost.add(step.count_cost(run, starts))
                 may_be_missed = True
         below += [(step, starts) for step in self._lists if step not in gathered]
