@@ -87,10 +87,10 @@ class Settings(BaseSettings):
         "and `extensions.warnings` of the answer says so. At least one page of each shard is read.",
     )
     cost_limit: float = Field(
-        default=10_000.0,
+        default=60_000.0,
         ge=0,
-        description="How many read units one operation may cost, by its estimate and while it runs; 0 means no "
-        "limit. 10,000 read units are 80 MB of eventually consistent reads.",
+        description="How many read units one operation may cost, by its bound and while it runs; 0 means no "
+        "limit. 60,000 read units are 480 MB of eventually consistent reads.",
     )
     depth_limit: int = Field(
         default=50,

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from graphql import OperationDefinitionNode, parse
 
 import keygraph_examples
-from keygraph.dynamo.store import BatchWrite, CreateTable
+from keygraph import Graph
+from keygraph.dynamo.store import BatchWrite, CreateTable, UnreadStore
 from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
+from keygraph_resolvers import Service, build_schema
 from keygraph_server.app import create_app
 from keygraph_server.http.graphql_http import COST_HEADER
+from keygraph_server.services import configured_service
 from keygraph_server.settings import Settings
+from tests.documents.pages import NAMES, graph_of
+from tests.resolvers.operations import GRAPHS, OPERATIONS
+from tests.server.command_line import run
 
 PAGE = (Path(__file__).parents[2] / "docs/cost.md").read_text("utf-8")
 TIMES = {"waitedMs", "beganMs", "endedMs"}
 
 
-def block(language: str) -> str:
-    """The first block of a language on the page."""
-    found = re.search(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+def block(language: str, number: int = 0) -> str:
+    """A block of a language on the page: the first, or the one of that number."""
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return found[number]
 
 
 def without_times(value: Any) -> Any:
@@ -81,6 +88,20 @@ async def test_the_page_shows_what_is_told(settings: Settings) -> None:
     assert told["actual"].keys() == shown["actual"].keys()
 
 
+async def test_the_page_shows_a_refusal(settings: Settings) -> None:
+    """A client would be written for an error that no server sends."""
+    [answer] = await ask(settings, (block("graphql", 1), {}))
+    assert answer == json.loads(block("json", 1))
+
+
+def test_the_page_shows_what_is_explained() -> None:
+    """Who reads the page would expect other lines than the command prints."""
+    first, _, shown = block("console").partition("\n")
+    _, *words = shlex.split(first.removeprefix("$ "))
+    printed = "".join(f"{line.rstrip()}\n" for line in run(*words).stdout.splitlines())
+    assert printed == shown
+
+
 async def test_nothing_is_told_without_the_header(settings: Settings) -> None:
     """Every answer would carry what its reader has not asked for."""
     document = block("graphql")
@@ -113,3 +134,55 @@ async def test_there_are_limits_without_settings(settings: Settings) -> None:
     document = f"{{ users(first: 100) {{ nodes {hop % (hop % '{ name }')} }} }}"
     [answer] = await ask(settings, (document, {}))
     assert [error["extensions"]["code"] for error in answer["errors"]] == ["COST_LIMIT"]
+
+
+# --- The default of the cost limit --------------------------------------------------------------------
+
+
+def default_service(graph: Graph) -> Service:
+    """A service of a server that nobody has configured. It reads nothing."""
+    return configured_service(Settings(), build_schema(graph), UnreadStore(graph.table))
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_queries_of_the_examples_are_under_the_default(name: str) -> None:
+    """A newcomer would try what the playground offers, and be refused."""
+    service = default_service(graph_of(name))
+    document = (Path(keygraph_examples.__file__).parent / f"{name}.graphql").read_text("utf-8")
+    for definition in parse(document).definitions:
+        if isinstance(definition, OperationDefinitionNode) and definition.name is not None:
+            bound = service.explain(document, operation_name=definition.name.value).bound.total
+            assert 0 < bound.read_units <= Settings().cost_limit, definition.name.value
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_ordinary_operations_are_under_the_default(name: str) -> None:
+    """An application would be refused what it asks for every day."""
+    service = default_service(GRAPHS[name])
+    for operation in OPERATIONS[name]:
+        for variables in operation.variables:
+            bound = service.explain(operation.document, variables).bound.total
+            assert 0 < bound.read_units <= Settings().cost_limit, operation.name
+
+
+async def test_the_largest_ordinary_operations_are_those_of_the_page() -> None:
+    """Who chooses a limit of their own would hold it against numbers that are not so."""
+    service = default_service(commerce.graph)
+    counts = "{ users { nodes { name orders { totalCount } } } }"
+    assert f"`{counts}`" in PAGE
+    bounds = {name: bound_of(default_service(GRAPHS[name]), name) for name in GRAPHS}
+    for units, said in (
+        (service.explain(counts).bound.total.read_units, "{:,} read units in all"),
+        (max(bounds.values()), "has a bound of {:,.0f} read units"),
+    ):
+        assert units <= Settings().cost_limit
+        assert said.format(units) in " ".join(PAGE.split())
+
+
+def bound_of(service: Service, name: str) -> float:
+    """The largest bound of the operations of a model, in read units."""
+    return max(
+        service.explain(each.document, variables).bound.total.read_units
+        for each in OPERATIONS[name]
+        for variables in each.variables
+    )

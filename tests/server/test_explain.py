@@ -48,6 +48,17 @@ def test_the_plan_of_an_operation() -> None:
     assert not list(Path().iterdir())  # nothing was read, and nothing made
 
 
+def test_places_without_a_page_size_are_named(store: str) -> None:
+    """Whoever makes the pages smaller would wonder why the bound stays as it is."""
+    query = (
+        '{ users(first: 5) { totalCount } products(first: 5, where: {price: {gt: "1"}}) { nodes { name } } }'
+    )
+    said = "Limited by the server, not by a page size: users, products"
+    assert said in run("explain", query).stdout.splitlines()
+    assert said in run("explain", query, "--run", "--store", store).stdout.splitlines()
+    assert "Limited by the server" not in run("explain", ORDERS).stdout
+
+
 def test_what_it_did_cost_stands_beside(store: str) -> None:
     """Nobody could hold the bound against what the table answers."""
     words = ("explain", ORDERS, "--variables", '{"user": "12345"}', "--run", "--store", store)

@@ -52,8 +52,9 @@ def explain(
 ) -> None:
     """Show the plan of an operation: its steps, the DynamoDB request of each step, and the cost.
 
-    Nothing is read. With --run, the operation is also run: its actual cost is shown next to the
-    estimate, and every request on a time axis. Variables without a value are shown by name.
+    Nothing is read: the cost is the bound, the most that it can be. With --run, the operation is also
+    run: its actual cost is shown next to the bound, and every request on a time axis. Variables
+    without a value are shown by name.
     """
     settings = read_settings(model=model, store=store)
     text, given = _text_of(query), _variables(variables)
@@ -155,8 +156,14 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
         console.print(f"No value was given for {taken}. Pass it with --variables.", style="dim")
     cost = answer.get("extensions", {}).get("cost") if answer else None
     if explanation.steps or cost:
+        told = cost or _bound_of(explanation)
         typer.echo()
-        console.print(cost_table(cost or _bound_of(explanation), has_run=cost is not None))
+        console.print(cost_table(told, has_run=cost is not None))
+        if told["open"]:
+            typer.echo()
+            console.print(
+                f"Limited by the server, not by a page size: {', '.join(told['open'])}", markup=False
+            )
     if cost:
         typer.echo()
         for line in waterfall(cost["requests"], console.width):
