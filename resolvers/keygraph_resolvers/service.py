@@ -31,6 +31,7 @@ from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.run import Arguments, Run
 from keygraph_resolvers.read.context import Limits, Refusal, RequestContext
+from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
 
@@ -162,7 +163,7 @@ class Service:
         try:
             if plan.foreign:
                 nodes = tuple(node for each in plan.foreign for node in each.nodes)
-                elsewhere = self._elsewhere(document, _of_fields(plan.operation, nodes), variables)
+                elsewhere = self._elsewhere(document, _of_fields(plan.operation, nodes), variables, meter=meter)
                 async with asyncio.TaskGroup() as group:
                     asked, answered = group.create_task(plan.read(run)), group.create_task(elsewhere)
                 root, answer = asked.result(), answered.result()
@@ -192,14 +193,20 @@ class Service:
         operation: OperationDefinitionNode,
         variables: Mapping[str, Any] | None,
         *,
+        meter: MeteredStore | None = None,
         with_cost: bool = False,
     ) -> dict[str, Any]:
-        """What graphql-core's own execution answers: introspection, and what somebody added to the root."""
+        """What graphql-core's own execution answers: introspection, and what somebody added to the root.
+
+        `meter` is that of the operation of which these fields are a part.
+        """
         if operation.operation == OperationType.SUBSCRIPTION:
             return _refusal("subscriptions are not supported", "BAD_USER_INPUT")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
             return _refusal("mutations are not supported", "BAD_USER_INPUT")
         context = self._context(self._no_attributes, frozenset())
+        if meter is not None:
+            context.meter = meter
         result: Any = execute(
             self._core,
             DocumentNode(definitions=(operation, *document.fragments.values())),

@@ -132,3 +132,20 @@ async def test_what_graphql_core_answers_is_said(shop: World) -> None:
     assert (cost["actual"]["requests"], cost["requests"]) == (0, [])
     with pytest.raises(BadUserInput, match="a mutation has no plan, graphql-core's own execution answers it"):
         service.explain("mutation { write(number: 1) }")
+
+
+@on_exact_engines
+async def test_what_an_added_field_reads_beside_the_plan_counts_too(shop: World) -> None:
+    @strawberry.type
+    class Query:
+        @strawberry.field
+        async def raw(self, info: strawberry.Info) -> bool:
+            nodes = info.context.nodes
+            [found] = nodes.load_batch([("USER#12345", "PROFILE")])
+            return await found is not None
+
+    schema = build_schema(shop.graph, query=Query)
+    service = Service(schema, shop.tracer, secret=SECRET)
+    answer = await service.execute('{ raw user(userId: "12345") { name } }', with_cost=True)
+    assert answer["data"]["user"]["name"], answer
+    assert answer["extensions"]["cost"]["actual"]["requests"] == len(shop.tracer.requests) == 2

@@ -79,6 +79,7 @@ def spent_by_place(sent: Iterable[Sent]) -> dict[str, Spent]:
 def cost_report(bound: Bound | None, sent: Sequence[Sent], elsewhere: Iterable[str]) -> dict[str, Any]:
     """The `cost` of an answer: bound and actual, in total and by place, and every request in its order.
 
+    At a place, round trips are counted up to the latest in which something is read there.
     `elsewhere` are the root's fields that graphql-core's own execution answers; an operation of which it answers all
     has no bound.
     """
@@ -86,7 +87,8 @@ def cost_report(bound: Bound | None, sent: Sequence[Sent], elsewhere: Iterable[s
     for place, most in bound.by_place.items() if bound else ():
         places[place] = {"bound": shown_figures(most), "actual": None}
     for place, actual in spent_by_place(sent).items():
-        places.setdefault(place, {"bound": None})["actual"] = actual.shown
+        latest = max(actual.round_trips, default=0)
+        places.setdefault(place, {"bound": None})["actual"] = {**actual.shown, "roundTrips": latest}
     return {
         "bound": shown_figures(bound.total) if bound else None,
         "actual": spent(sent).shown,

@@ -526,10 +526,10 @@ class ListCost:
         if arguments.after is not None and arguments.before is not None:
             # Of two cursors at one sort key only reading tells which one is first.
             more = ceil(budget / min(self._per_page, LARGEST_LIMIT)) + 1
-            cost.add(self._requests(starts, more, more, budget))
-            cost.round_trips += more
+            cost.add(self._requests(starts.after(chain), more, more, budget))
+            cost.is_open = True
             chain += more
-        cost.is_open = self._looks_on
+        cost.is_open = cost.is_open or self._looks_on
         is_one_read = not self._looks_on and chain == 1
         return cost, starts.after(chain, at_least=chain if is_one_read else 1), arguments.size
 

@@ -173,6 +173,9 @@
       ),
       cost && cost.requests.length ? bars(cost.requests) : null,
       cost ? table(cost) : null,
+      cost && cost.open.length
+        ? element('p', { className: 'cost-open' }, `Limited by the server, not by a page size: ${cost.open.join(', ')}`)
+        : null,
     );
   };
 
