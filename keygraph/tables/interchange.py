@@ -14,21 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from json.encoder import encode_basestring
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 import orjson
 
 from keygraph.dynamo.conditions import Path
-from keygraph.dynamo.items import (
-    Item,
-    Value,
-    from_typed,
-    known_number,
-    number,
-    number_text,
-    typed_item,
-    untyped_item,
-)
+from keygraph.dynamo.items import Item, Value, known_number, number, number_text, typed_item
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.model.records import RecordType
@@ -60,7 +51,7 @@ class Interchange:
         found = _parsed(line)
         typed = None if format_ == "plain" else self._typed_part(found)
         if typed is not None:
-            return _untyped(typed)
+            return {name: _untyped(value, (name,)) for name, value in typed.items()}
         if format_ == "typed":
             raise ValueError("it is not an item in DynamoDB's typed form")
         # Keys first: together with the type attribute they tell whose fields the rest are.
@@ -239,62 +230,29 @@ def _bytes(text: str, path: Path) -> bytes:
 
 # --- DynamoDB's typed form ----------------------------------------------------------------------------
 
-_CONTENTS: dict[str, tuple[type, ...]] = {
-    "S": (str,),
-    "N": (str, Decimal),
-    "B": (str,),
-    "BOOL": (bool,),
-    "NULL": (bool,),
-    "M": (dict,),
-    "L": (list,),
-    "SS": (list,),
-    "NS": (list,),
-    "BS": (list,),
-}
 
-
-def _untyped(typed: dict[str, Any]) -> Item:
-    for name, value in typed.items():
-        _refuse_malformed(value, (name,))
-    return untyped_item(typed)
-
-
-def _refuse_malformed(typed: object, path: Path) -> None:
-    """Raise ValueError for what only looks like a typed value: `{"BOOL": "false"}`."""
-    kind, content = _only_member(typed)
-    fits = isinstance(content, _CONTENTS.get(kind, ()))
-    if not fits:
-        raise ValueError(f'{_shown(path)} is not a value in DynamoDB\'s typed form, such as {{"S": "text"}}')
-    match kind:
-        case "N":
-            _checked_number(content, path)
-        case "B":
-            _bytes(content, path)
-        case "M":
-            for name, inner in content.items():
-                _refuse_malformed(inner, (*path, name))
-        case "L":
-            for inner in content:
-                _refuse_malformed(inner, path)
-        case "SS" | "NS" | "BS":
-            for member in content:
-                _refuse_malformed({kind[0]: member}, path)
-            _restored_set([from_typed({kind[0]: member}) for member in content], None, path)
-
-
-def _only_member(typed: object) -> tuple[str, Any]:
-    """The type and the content of a typed value; an empty type if it is none."""
-    if isinstance(typed, dict) and len(typed) == 1:
-        [(kind, content)] = typed.items()
-        return kind, content
-    return "", None
-
-
-def _checked_number(content: str | Decimal, path: Path) -> None:
-    try:
-        number(content)
-    except ValueError as error:
-        raise ValueError(f"{_shown(path)} is {error}") from None
+def _untyped(typed: object, path: Path) -> Value:
+    """The value of a typed one. Raises ValueError for what only looks like one: `{"BOOL": "false"}`."""
+    kind, content = next(iter(typed.items())) if isinstance(typed, dict) and len(typed) == 1 else ("", None)
+    match kind, content:
+        case ("S", str()) | ("BOOL", bool()):
+            return cast(Value, content)
+        case "N", str() | Decimal():
+            try:
+                return number(content)
+            except ValueError as error:
+                raise ValueError(f"{_shown(path)} is {error}") from None
+        case "B", str():
+            return _bytes(content, path)
+        case "NULL", bool():
+            return None
+        case "M", dict():
+            return {name: _untyped(inner, (*path, name)) for name, inner in content.items()}
+        case "L", list():
+            return [_untyped(inner, path) for inner in content]
+        case "SS" | "NS" | "BS", list():
+            return _restored_set([_untyped({kind[0]: member}, path) for member in content], None, path)
+    raise ValueError(f'{_shown(path)} is not a value in DynamoDB\'s typed form, such as {{"S": "text"}}')
 
 
 # --- Items to lines -----------------------------------------------------------------------------------
