@@ -15,7 +15,8 @@ from keygraph.dynamo.store import BatchGet, Count, Query
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.requests import Wire, render
 from keygraph.graph import Graph
-from keygraph.lists.placeholders import shown_key, shown_list
+from keygraph.lists.listing import ListForm
+from keygraph.lists.placeholders import shown_key
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
@@ -66,7 +67,7 @@ def key_request(
 
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
     """How the path is read where nothing narrows its range: a Query for each shard."""
-    neighbours = shown_list(graph, path)
+    neighbours = ListForm(graph, path).shown()
     filter_, index = neighbours.store_filter, path.keys.index_name
     queries = [
         Query(neighbours.partitions[0], index, piece.range, filter_) for piece in neighbours.reading.pieces
@@ -93,16 +94,6 @@ def described_requests(graph: Graph, requests: Sequence[Query | Count], times: i
         first.body.get("ScanIndexForward") is False,
         first.body.get("Select") == "COUNT",
     )
-
-
-def required_arguments(path: AccessPath) -> list[str]:
-    """What a reader of the path says besides its owner."""
-    return [argument.name for argument in path.required]
-
-
-def narrowing_arguments(path: AccessPath) -> list[str]:
-    """By what a reader can narrow the range along the sort key, from left to right."""
-    return [argument.name for argument in path.ranged]
 
 
 def _as_texts(table: Table) -> Table:

@@ -7,15 +7,16 @@ and what is decided by a filter in the store or by a condition here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 
 from keygraph.dynamo.conditions import And, Condition, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
-from keygraph.lists.ranges import Narrowing, Span, said, sort_span, undecided
+from keygraph.lists.placeholders import shown_texts
+from keygraph.lists.ranges import Narrowing, Span, beginning_with, said, sort_span, undecided
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
 from keygraph.model.paths import AccessPath
 
@@ -49,7 +50,7 @@ class ListShape:
     condition: Condition | None = None
     """What is decided here, on whole items."""
     is_shown: bool = False
-    """Whether it has placeholders where its owner's key will be (`keygraph.lists.placeholders`)."""
+    """Whether it has placeholders where its owner's key will be."""
 
     @cached_property
     def filter_with_type(self) -> Condition | None:
@@ -146,17 +147,11 @@ class NeighbourList:
     @property
     def reading(self) -> Reading:
         """What of the range is read, and which siblings with it."""
-        found = self._reading
-        if found is None:
-            found = self._reading = self._made_reading()
-        return found
-
-    def _made_reading(self) -> Reading:
-        if not self.graph.siblings(self.path):
-            return reading_alone(self.span)
-        return without_siblings(
-            self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.shape.is_shown
-        )
+        if self._reading is None:
+            self._reading = without_siblings(
+                self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.shape.is_shown
+            )
+        return self._reading
 
     @property
     def texts(self) -> dict[str, str | None]:
@@ -167,11 +162,6 @@ class NeighbourList:
     def store_filter(self) -> Condition | None:
         """All that the store filters by: the type too, where any number of siblings may be read."""
         return self.shape.filter_with_type if self.reading.others else self.shape.filter
-
-    @property
-    def count_filter(self) -> Condition | None:
-        """What a count is filtered by: the type too, of which items that no type accepts have none."""
-        return self.shape.filter_with_type
 
     @property
     def counted(self) -> tuple[Span, ...] | None:
@@ -205,10 +195,6 @@ class NeighbourList:
         if (self.narrowed or path.reads_others) and not self._fixes(item):
             return False
         return self.condition is None or holds(self.condition, path.record.completed(item))
-
-    def includes(self, item: Item) -> bool:
-        """Whether an item that was read in the list's range is in the list."""
-        return self.identified(item) is not None
 
     def included(self, items: Iterable[Item]) -> list[Located]:
         """Those of the items, which were read in the list's range, that are in the list."""
@@ -308,6 +294,8 @@ class ListForm:
     ) -> None:
         """`required` are the texts of the arguments by name."""
         self._path = path
+        self._is_told = required is not None
+        self._is_bare = not required and not ranged and where is None
         self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
         self._ranged = ranged or {}
         filter_, condition = split_condition(where, path, graph)
@@ -346,9 +334,47 @@ class ListForm:
             known[1],
         )
 
+    def shown(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
+        """The list of an owner that may not be known: with placeholders for its identity, and for required arguments
+        where nobody has given any.
+
+        What it reads is what any owner's does, so that its requests can be shown, and counted, before anything is
+        read. Raises BadUserInput as `of` does.
+        """
+        return (
+            _any_shown(self._shape.graph, self._path)
+            if owner is None and self._is_bare
+            else self._shown(owner)
+        )
+
+    def _shown(self, owner: tuple[str, ...] | None) -> NeighbourList:
+        path = self._path
+        texts = shown_texts(path)
+        texts |= {} if owner is None else path.texts_of_owner(owner)
+        texts |= self._texts if self._is_told else {}
+        fixed = {slot.name: texts[slot.name] for slot in (*path.keys.partition.slots, *path.prefix.slots)}
+        prefix = path.prefix.render(texts) or ""
+        try:
+            span = sort_span(path, prefix, fixed, self._ranged)
+        except (ValueError, ArithmeticError):
+            span = beginning_with(prefix)  # a placeholder is no number
+        return NeighbourList(
+            replace(self._shape, is_shown=True),
+            (path.keys.partition.render(texts) or "",),
+            prefix,
+            span,
+            tuple(sorted(fixed.items())),
+        )
+
     def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
         keys = self._path.keys
         return keys.attributes[0].value(self._shape.graph.render(self._path.record, keys, 0, texts))
+
+
+@lru_cache(maxsize=1024)
+def _any_shown(graph: Graph, path: AccessPath) -> NeighbourList:
+    """A path's list without arguments, which most are, kept with what it reads."""
+    return ListForm(graph, path)._shown(None)
 
 
 def bind(
