@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from keygraph.draft.fields import Guess, enum_doubts, guess, number_annotation, text_annotation
+from keygraph.draft.fields import DraftField, enum_doubts, guess, number_annotation, text_annotation
 from keygraph.draft.names import field_name, is_id, type_name, without_id
-from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Texts
-from keygraph.dynamo.items import Value, number_text
+from keygraph.draft.parts import DraftEnd, DraftType, Texts
+from keygraph.dynamo.items import Item, Value, number_text
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.names import snake
 
@@ -23,7 +23,7 @@ def same_attribute(type_: DraftType, texts: Texts) -> tuple[str | None, str]:
     """The attribute whose value is this part of a key in every item, and its format there."""
     if type_.source is None:
         return None, ""
-    rows = [(item, text) for item, text in zip(type_.source.items, texts, strict=True) if text is not None]
+    rows = [(item, text) for item, text in zip(type_.items, texts, strict=True) if text is not None]
     if not rows:
         return None, ""
     found: list[tuple[bool, int, str, str]] = []
@@ -62,39 +62,39 @@ def _is_integer(value: Value) -> bool:
 def field_for(
     type_: DraftType,
     texts: Texts,
-    names: Sequence[str],
+    name: str,
     key: KeyAttribute,
     attribute: str | None,
     format_: str = "",
     *,
     identifies: bool = False,
 ) -> str:
-    """The name of a new field for part of a key: that of the attribute with the same value, else one of `names`."""
+    """The name of a new field for part of a key: that of the attribute with the same value, else this one."""
     given = [text for text in texts if text is not None]
     made: DraftField | None = None
     if attribute is not None and type_.source is not None:
-        guessed = guess([item.get(attribute) for item in type_.source.items], len(type_.source.items))
+        guessed = guess(attribute, type_.items)
         if guessed.annotation in _KEY_ANNOTATIONS:
             is_text = guessed.annotation == "str" and key.type == "S"
             annotation = "ID" if is_text and (identifies or is_id(attribute)) else guessed.annotation
-            made = DraftField(Guess(annotation, guessed.optional), attribute)
+            made = DraftField(annotation, guessed.optional, attribute=attribute)
             type_.used.add(attribute)
     if made is None:
-        annotation = _key_annotation(given, key, names[0])
+        annotation = _key_annotation(given, key, name)
         doubts = enum_doubts(given) if annotation == "str" else ()
-        made = DraftField(Guess(annotation, len(given) < len(texts), doubts))
+        made = DraftField(annotation, len(given) < len(texts), doubts)
     own = type_.name or "item"
-    wanted = field_name(made.attribute or names[0], own)
+    wanted = field_name(made.attribute or name, own)
     attributes = {snake(each) for each in _attributes(type_) if each not in type_.used}
     if made.attribute is None and wanted in attributes:
         # An attribute of that name has another value.
         wanted = f"key_{wanted}"
-    name = type_.names.take(wanted)
-    type_.fields[name] = made
-    type_.texts[name,] = texts
+    taken = type_.names.take(wanted)
+    type_.fields[taken] = made
+    type_.texts[taken,] = texts
     if format_ and made.attribute is not None:
-        type_.formats[name,] = format_
-    return name
+        type_.formats[taken,] = format_
+    return taken
 
 
 def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
@@ -114,7 +114,7 @@ def end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) 
         attribute, format_ = same_attribute(type_, column)
         if attribute is None or format_ or attribute in found.values() or type_.source is None:
             return {}
-        given = [value for item in type_.source.items if (value := item.get(attribute)) is not None]
+        given = [value for item in type_.items if (value := item.get(attribute)) is not None]
         if not _can_hold(node, path, given):
             return {}
         found[path] = attribute
@@ -168,17 +168,14 @@ def _common_word(texts: Sequence[str]) -> str:
 
 def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
     """Make an end of each attribute whose values are ids of a node, or that is named after a node."""
-    if type_.source is None:
-        return
-    items = type_.source.items
+    items = type_.items
     for name in _attributes(type_):
         if name in type_.used or not is_id(name) or not without_id(name):
             continue
-        values = [item.get(name) for item in items]
-        given = [value for value in values if value is not None]
+        given = [value for item in items if (value := item.get(name)) is not None]
         if not given or not all(isinstance(value, str | Decimal) for value in given):
             continue
-        texts = tuple(None if value is None else _text(value) for value in values)
+        texts = _texts(name, items)
         target, doubt = _target(name, {text for text in texts if text is not None}, nodes)
         if target is None or not _can_hold(target, target.key_paths[0], given) or (target is type_ and doubt):
             continue
@@ -214,14 +211,16 @@ def may_coincide(texts: Iterable[str]) -> bool:
 
 def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:
     """Whether the values can be those of the node's key field."""
-    annotation = target.fields[path].guess.annotation
+    annotation = target.fields[path].annotation
     if annotation in ("int", "Long"):
         return all(_is_integer(value) for value in values)
     return all(isinstance(value, str) for value in values)
 
 
-def _text(value: Value) -> str:
-    return number_text(value) if isinstance(value, Decimal) else str(value)
+def _texts(name: str, items: Iterable[Item]) -> Texts:
+    """The values of an attribute as texts."""
+    values = [item.get(name) for item in items]
+    return tuple(number_text(v) if isinstance(v, Decimal) else None if v is None else str(v) for v in values)
 
 
 def add_fields(type_: DraftType) -> None:
@@ -233,19 +232,14 @@ def add_fields(type_: DraftType) -> None:
 
 def add_field(type_: DraftType, name: str) -> str:
     """Make a field of the attribute, and return its name."""
-    items = type_.source.items if type_.source else []
-    values = [item[name] for item in items if name in item]
     made = type_.names.take(field_name(name, type_.name))
-    guessed = guess(values, len(items))
-    type_.fields[made] = DraftField(guessed, name)
+    type_.fields[made] = guess(name, type_.items)
     type_.used.add(name)
-    if guessed.annotation in _KEY_ANNOTATIONS:
-        given = (item.get(name) for item in items)
-        type_.texts[made,] = tuple(None if value is None else _text(value) for value in given)
+    if type_.fields[made].annotation in _KEY_ANNOTATIONS:
+        type_.texts[made,] = _texts(name, type_.items)
     return made
 
 
 def _attributes(type_: DraftType) -> list[str]:
     """The names of the attributes of a type's items, in the order of their first appearance."""
-    items = type_.source.items if type_.source else []
-    return list(dict.fromkeys(name for item in items for name in item))
+    return list(dict.fromkeys(name for item in type_.items for name in item))

@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from keygraph.draft.fields import Guess
+from keygraph.draft.fields import DraftField
 from keygraph.draft.kinds import Kinds
 from keygraph.draft.lists import add_lists, name_root_lists
-from keygraph.draft.parts import DraftField, DraftType, Placeholder
+from keygraph.draft.parts import DraftType, Placeholder
 from keygraph.draft.text import Draft, model_text, quoted
 from keygraph.draft.trial import imported_graph, mistakes_of, why_not_read
 from keygraph.draft.types import Drafter
@@ -50,7 +50,7 @@ def _unknown(table: Table) -> DraftType:
     type_ = DraftType("Item", "node", None, doubts=["the sample is empty: describe your items here"])
     parts = []
     for key, name in zip(table.keys, ("item_id", "sort_key"), strict=False):
-        type_.fields[name] = DraftField(Guess(_ANNOTATIONS[key.type]))
+        type_.fields[name] = DraftField(_ANNOTATIONS[key.type])
         parts.append((Placeholder((name,)),))
     type_.partition = parts[0]
     type_.sort = parts[-1] if len(parts) > 1 else ()
@@ -83,9 +83,9 @@ def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
         del types[owner].lists[member]
         return
     if mistake.kind == "not-told-apart" and len(concerned) > 1:
-        _drop(drafted, min(concerned[:2], key=_size), mistake)
+        _drop(drafted, min(concerned[:2], key=lambda type_: len(type_.items)), mistake)
         return
-    type_ = concerned[0] if concerned else min(drafted.types, key=_size)
+    type_ = concerned[0] if concerned else min(drafted.types, key=lambda type_: len(type_.items))
     tries[type_.name] += 1
     if tries[type_.name] == 1:
         type_.calls.clear()
@@ -95,10 +95,6 @@ def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
         type_.kind = "record"
     else:
         _drop(drafted, type_, mistake)
-
-
-def _size(type_: DraftType) -> int:
-    return len(type_.source.items) if type_.source else 0
 
 
 def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from keygraph.dynamo.items import Value
+from keygraph.dynamo.items import Item, Value
 from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
 
 _FLOAT_DIGITS = 13
@@ -19,25 +19,26 @@ _ENUM_ITEMS = 5
 
 
 @dataclass(frozen=True)
-class Guess:
-    """An annotation, and the doubts about it."""
+class DraftField:
+    """A field: its annotation, and the doubts about it. Without an attribute, only a key holds it."""
 
     annotation: str
     optional: bool = False
     doubts: tuple[str, ...] = ()
+    attribute: str | None = None
 
     def __str__(self) -> str:
         return f"{self.annotation} | None" if self.optional else self.annotation
 
 
-def guess(values: Sequence[Value], count: int) -> Guess:
-    """The type of an attribute that has these values in `count` items."""
+def guess(attribute: str, items: Sequence[Item]) -> DraftField:
+    """The field of an attribute, by its values in the items."""
+    values = [item.get(attribute) for item in items]
     given = [value for value in values if value is not None]
-    optional = len(given) < count
     annotation, doubts = _annotation(given)
     if annotation == "str":
         doubts += enum_doubts([str(value) for value in given])
-    return Guess(annotation, optional, tuple(doubts))
+    return DraftField(annotation, len(given) < len(items), tuple(doubts), attribute)
 
 
 def text_annotation(texts: Iterable[str]) -> str:
@@ -52,8 +53,19 @@ def number_annotation(numbers: Sequence[Decimal]) -> str:
     return "int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"
 
 
+_KINDS: dict[type, str] = {
+    str: "text",
+    Decimal: "number",
+    bool: "bool",
+    bytes: "bytes",
+    list: "list",
+    frozenset: "set",
+    dict: "map",
+}
+
+
 def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
-    kinds = Counter(_kind(value) for value in values)
+    kinds = Counter(_KINDS[type(value)] for value in values)
     if not kinds:
         return "JSON", ["it is always null"]
     if len(kinds) > 1:
@@ -70,23 +82,6 @@ def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
             return "JSON", []
         case other:
             return other, []
-
-
-def _kind(value: Value) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "text"
-        case Decimal():
-            return "number"
-        case bytes():
-            return "bytes"
-        case list():
-            return "list"
-        case frozenset():
-            return "set"
-    return "map"
 
 
 def _text(texts: Sequence[str]) -> str:

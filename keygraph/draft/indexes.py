@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from keygraph.draft.attributes import (
     add_end,
@@ -21,7 +22,6 @@ from keygraph.draft.parts import (
     Placeholder,
     TemplatePart,
     Texts,
-    joined,
 )
 from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.names import snake
@@ -33,121 +33,85 @@ def add_index_keys(table: Table, reader: KeyReader, type_: DraftType, nodes: Seq
     """Give the type its keys in each index that holds items of it."""
     done = {key.name for key in table.keys}
     for index in table.indexes:
-        _IndexKeys(table, index, reader, type_, nodes, done).add()
+        _IndexKeys(index, reader, type_, nodes, done).add()
 
 
+@dataclass
 class _IndexKeys:
     """The keys of one type in one index."""
 
-    def __init__(
-        self,
-        table: Table,
-        index: Index,
-        reader: KeyReader,
-        type_: DraftType,
-        nodes: Sequence[DraftType],
-        done: set[str],
-    ) -> None:
-        self._table = table
-        self._index = index
-        self._reader = reader
-        self._type = type_
-        self._nodes = nodes
-        self._done = done
-        """The key attributes that already have a template or are a field."""
-        self._items = type_.source.items if type_.source else []
-        self._rows = [
-            number
-            for number, item in enumerate(self._items)
-            if all(key.holds(item.get(key.name)) for key in index.keys)
-        ]
+    _index: Index
+    _reader: KeyReader
+    _type: DraftType
+    _nodes: Sequence[DraftType]
+    _done: set[str]
+    """The key attributes that already have a template or are a field."""
 
     def add(self) -> None:
-        if not self._rows:
+        type_, name = self._type, self._index.name
+        rows = [all(key.holds(item.get(key.name)) for key in self._index.keys) for item in type_.items]
+        if not any(rows):
             return
-        unknown = [key for key in self._index.keys if key.name not in self._done]
         call = IndexCall(self._index)
-        for key in unknown:
-            template = self._template(key, call)
+        for key in self._index.keys:
+            template = self._template(key, call) if key.name not in self._done else None
             self._done.add(key.name)
             if template is not None:
                 call.templates.append(template)
-                self._type.used.add(key.name)
         if call.templates:
-            self._type.calls[self._index.name] = call
-        if len(self._rows) < len(self._items):
-            self._type.doubts.append(
-                f"{len(self._rows)} of {len(self._items)} are in the index {self._index.name}"
-            )
+            type_.calls[name] = call
+        if not all(rows):
+            type_.doubts.append(f"{sum(rows)} of {len(rows)} are in the index {name}")
         if call.shards is not None:
-            self._type.doubts.append(
-                f"{call.shards} shards in {self._index.name}, if the sample has the last one"
-            )
+            type_.doubts.append(f"{call.shards} shards in {name}, if the sample has the last one")
 
     # --- One key --------------------------------------------------------------------------------------
 
     def _template(self, key: KeyAttribute, call: IndexCall) -> tuple[TemplatePart, ...] | None:
-        """The template of the key attribute; None if the attribute itself is a field."""
+        """The template of the key attribute; None if the attribute itself is a field, which needs none."""
         if key.name in self._type.used and not says_nothing(key.name):
             return None
-        found = self._patterned(key)
-        if found is None:
-            self._as_field(key)
-            return None
-        pattern, columns = found
-        if all(isinstance(part, str) for part in pattern):
-            return joined([str(part) for part in pattern])
+        readings = [self._reader.read(key, item) for item in self._type.items]
+        patterns = {reading.pattern for reading in readings if reading is not None}
+        pattern = next(iter(patterns))
+        nothing = (None,) * sum(isinstance(part, VaryingPart) for part in pattern)
+        template = None
+        if len(patterns) == 1:
+            columns = list(zip(*(reading.texts if reading else nothing for reading in readings), strict=True))
+            template = self._written(key, call, pattern, columns)
+        if template is None:
+            add_field(self._type, key.name)
+        return template
+
+    def _written(
+        self, key: KeyAttribute, call: IndexCall, pattern: Pattern, columns: Sequence[Texts]
+    ) -> tuple[TemplatePart, ...] | None:
+        """The template for keys of one pattern, whose varying parts have these texts; None if it is just a value."""
         is_whole = pattern == (VARYING,)
         if is_whole and not says_nothing(key.name) and not self._looks_sharded(key, columns[0]):
-            self._as_field(key)
             return None
         self._type.used.add(key.name)
         made: list[TemplatePart] = []
         word, at, column = "", 0, 0
         while at < len(pattern):
             part = pattern[at]
+            node = self._node_at(pattern, at, columns[column:]) if isinstance(part, str) else None
+            if node is not None:
+                width = len(node.key_paths)
+                made += self._end(node, columns[column : column + width])
+                at, column = at + len(node.signature), column + width
+                continue
             if isinstance(part, str):
-                node = self._node_at(pattern, at, columns[column:])
-                if node is not None:
-                    width = len(node.key_paths)
-                    made += self._end(node, columns[column : column + width])
-                    at, column = at + len(node.signature), column + width
-                    continue
                 word = part if is_word(part) else word
                 made.append(part)
             else:
                 placed = self._placeholder(key, part, columns[column], word, call, is_whole=is_whole)
                 if placed is None:
-                    self._as_field(key)
                     return None
                 made.append(placed)
                 column, word = column + 1, ""
             at += 1
-        return joined(made)
-
-    def _as_field(self, key: KeyAttribute) -> None:
-        """Make the attribute itself a field, which needs no template."""
-        add_field(self._type, key.name)
-
-    def _patterned(self, key: KeyAttribute) -> tuple[Pattern, list[Texts]] | None:
-        """The one pattern of the attribute, with its columns; None if there are several."""
-        readings = [
-            (number, self._reader.read(key.name, value) if isinstance(value, str) else None, key.text(value))
-            for number, item in enumerate(self._items)
-            if key.holds(value := item.get(key.name))
-        ]
-        read = [(number, reading or _whole(text or "")) for number, reading, text in readings]
-        patterns = {reading[0] for _, reading in read}
-        if len(patterns) != 1:
-            return None
-        [pattern] = patterns
-        texts = {number: reading[1] for number, reading in read}
-        width = len(read[0][1][1])
-        columns = [
-            tuple(texts[number][place] if number in texts else None for number in range(len(self._items)))
-            for place in range(width)
-        ]
-        return pattern, columns
+        return tuple(made)
 
     def _looks_sharded(self, key: KeyAttribute, column: Texts) -> bool:
         given = [text for text in column if text is not None]
@@ -159,28 +123,28 @@ class _IndexKeys:
     def _placeholder(
         self,
         key: KeyAttribute,
-        hole: VaryingPart,
+        part: VaryingPart,
         column: Texts,
         word: str,
         call: IndexCall,
         *,
         is_whole: bool,
     ) -> Placeholder | None:
-        if hole.shard:
+        if part.shard:
             return self._shard(column, call)
         known = self._known(column)
         if known is not None:
             return Placeholder(known, self._type.formats.get(known, ""))
         attribute, format_ = same_attribute(self._type, column)
         if attribute is not None:
-            name = field_for(self._type, column, [attribute], key, attribute, format_)
+            name = field_for(self._type, column, attribute, key, attribute, format_)
             return Placeholder((name,), self._type.formats.get((name,), ""))
         if self._looks_sharded(key, column):
             return self._shard(column, call)
         if is_whole:
             return None
         wanted = without_id(word) if word else f"{snake(key.name)}_part"
-        name = field_for(self._type, column, [f"{wanted}_value" if word else wanted], key, None)
+        name = field_for(self._type, column, f"{wanted}_value" if word else wanted, key, None)
         return Placeholder((name,))
 
     def _shard(self, column: Texts, call: IndexCall) -> Placeholder:
@@ -238,9 +202,5 @@ class _IndexKeys:
         attributes = end_attributes(self._type, node, columns)
         if not all(map(is_id, attributes.values())):
             attributes = {}
-        optional = len(rows) < len(self._items)
+        optional = len(rows) < len(self._type.items)
         return (Placeholder((add_end(self._type, node, columns, attributes, optional=optional),)),)
-
-
-def _whole(text: str) -> tuple[Pattern, tuple[str, ...]]:
-    return (VARYING,), (text,)

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.types import ISO_DATETIME
 
 
@@ -74,11 +76,15 @@ class KeyReader:
         self._words = self._words_inside(split)
         self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
 
-    def read(self, attribute: str, text: str) -> KeyReading:
-        """The pattern and the varying texts of a key attribute's text."""
-        known = self._known.get((attribute, text))
+    def read(self, key: KeyAttribute, item: Item) -> KeyReading | None:
+        """The pattern and the varying texts of an item's key; None if it has no such key."""
+        value = item.get(key.name)
+        text = key.text(value)
+        if text is None or not isinstance(value, str):
+            return None if text is None else KeyReading((VARYING,), (text,))
+        known = self._known.get((key.name, text))
         if known is None:
-            known = self._known[attribute, text] = self._found(attribute, text)
+            known = self._known[key.name, text] = self._found(key.name, text)
         return known
 
     def _found(self, attribute: str, text: str) -> KeyReading:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from keygraph.draft.keys import VARYING, KeyReader, KeyReading, Pattern, VaryingPart, is_word
+from keygraph.draft.keys import KeyReader, KeyReading, Pattern, VaryingPart, is_word
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.names import words
@@ -139,10 +139,7 @@ class Kinds:
     # --- Kinds ----------------------------------------------------------------------------------------
 
     def _read(self, item: Item, key: KeyAttribute) -> KeyReading:
-        value = item[key.name]
-        if isinstance(value, str):
-            return self.reader.read(key.name, value)
-        return KeyReading((VARYING,), (key.text(value) or "",))
+        return self.reader.read(key, item) or KeyReading((), ())
 
     def _shape(self, item: Item) -> tuple[tuple[Pattern, ...], bool]:
         """The patterns of the item's keys, and whether they are equal."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from keygraph.draft.fields import Guess
+from keygraph.draft.fields import DraftField
 from keygraph.draft.kinds import ItemKind
 from keygraph.draft.names import Names
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index
 
 
@@ -28,14 +29,6 @@ SHARD_PLACEHOLDER = Placeholder(("shard",))
 TemplatePart: TypeAlias = "str | Placeholder"
 Texts: TypeAlias = "tuple[str | None, ...]"
 """The value of a field, as text, in each item of a type."""
-
-
-@dataclass
-class DraftField:
-    """A field. Without an attribute, only a key holds it."""
-
-    guess: Guess
-    attribute: str | None = None
 
 
 @dataclass
@@ -92,14 +85,22 @@ class DraftType:
     used: set[str] = field(default_factory=set)
     """The attributes that are already a field or an end."""
     names: Names = field(default_factory=Names)
-    signature: tuple[str | None, ...] = ()
-    """Of a node: its partition key, with None for each key field."""
     ids: frozenset[tuple[str, ...]] = frozenset()
     """Of a node: the texts of its partition's key fields in the sample."""
 
     @property
     def is_virtual(self) -> bool:
         return self.source is None
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """Its items in the sample."""
+        return self.source.items if self.source else ()
+
+    @property
+    def signature(self) -> tuple[str | None, ...]:
+        """Of a node: its partition key, with None for each key field."""
+        return tuple(part if isinstance(part, str) else None for part in self.partition)
 
     @property
     def key_paths(self) -> list[str]:
@@ -139,14 +140,3 @@ class DraftType:
     def single_ids(self) -> frozenset[str]:
         """Of a node with one key field: its values in the sample."""
         return frozenset(id_[0] for id_ in self.ids) if len(self.key_paths) == 1 else frozenset()
-
-
-def joined(parts: Sequence[TemplatePart]) -> tuple[TemplatePart, ...]:
-    """The parts, with adjacent literal texts joined."""
-    found: list[TemplatePart] = []
-    for part in parts:
-        if isinstance(part, str) and found and isinstance(found[-1], str):
-            found[-1] += part
-        else:
-            found.append(part)
-    return tuple(found)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from keygraph.draft.fields import DraftField
 from keygraph.draft.names import Names, variable_name
-from keygraph.draft.parts import DraftEnd, DraftField, DraftList, DraftType, Placeholder, TemplatePart
+from keygraph.draft.parts import DraftEnd, DraftList, DraftType, Placeholder, TemplatePart
 from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.names import CASES, cased
 
@@ -203,12 +204,9 @@ def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str)
 
 def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Call:
     arguments: list[_Call | str] = [_template(type_.partition)]
-    if (
-        draft.table.sort is not None
-        and type_.sort
-        and (type_.kind != "node" or type_.sort != type_.partition)
-    ):
-        arguments.append(_template(type_.sort))
+    sort = _template(type_.sort)
+    if draft.table.sort is not None and type_.sort and (type_.kind != "node" or sort != arguments[0]):
+        arguments.append(sort)
     for index in draft.table.indexes:
         call, named = type_.calls.get(index.name), type_.root_lists.get(index.name)
         inner = [_template(parts) for parts in call.templates] if call else []
@@ -232,8 +230,8 @@ def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Ca
 
 
 def _field(name: str, field: DraftField, case: str) -> list[str]:
-    doubts = [f"    {comment(f'doubt: {doubt}')}" for doubt in field.guess.doubts]
-    line = f"{name}: {field.guess}"
+    doubts = [f"    {comment(f'doubt: {doubt}')}" for doubt in field.doubts]
+    line = f"{name}: {field}"
     if field.attribute is None or field.attribute == cased(name, case):
         return [*doubts, f"    {line}"]
     return [*doubts, *_prefixed(f"{line} = ", _Call("stored", [quoted(field.attribute)]), 4)]

@@ -25,7 +25,6 @@ from keygraph.draft.parts import (
     DraftType,
     Placeholder,
     TemplatePart,
-    joined,
 )
 from keygraph.names import words
 
@@ -75,7 +74,6 @@ class Drafter:
         node.names.take("id")
         node.partition = self._written(node, kind.partition, 0)
         node.sort = () if kind.has_equal_keys else self._written(node, kind.sort, 1)
-        node.signature = signature_of(kind.partition)
         node.ids = rows_of(kind.partition_columns)
         node.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in node.partition else None
         self.nodes.append(node)
@@ -115,7 +113,7 @@ class Drafter:
                 return node
         named = [part for part in parts if isinstance(part, str) and is_word(part)]
         name = self._names.take(type_name((named or [self._plain_word(number)])[-1]))
-        node = DraftType(name, "node", None, signature=signature, ids=ids)
+        node = DraftType(name, "node", None, ids=ids)
         node.names.take("id")
         made: list[TemplatePart] = []
         word = ""
@@ -124,9 +122,9 @@ class Drafter:
                 word = part if is_word(part) else word
                 made.append(part)
                 continue
-            field = field_for(node, part.texts, [f"{word or name}_id"], self.table.keys[number], None)
+            field = field_for(node, part.texts, f"{word or name}_id", self.table.keys[number], None)
             made.append(Placeholder((field,)))
-        node.partition = joined(made)
+        node.partition = tuple(made)
         node.doubts.append("the sample has no item for it")
         self.nodes.append(node)
         return node
@@ -199,7 +197,7 @@ class Drafter:
                 made.append(self._placeholder(type_, part, word, number, is_whole=len(parts) == 1))
                 known = {texts: path for path, texts in type_.texts.items()}
                 word = ""
-        return joined(made)
+        return tuple(made)
 
     def _placeholder(
         self, type_: DraftType, column: Column, word: str, number: int, *, is_whole: bool
@@ -221,7 +219,7 @@ class Drafter:
         else:
             wanted = "label" if all(map(is_word, column.texts)) else f"{'sort' if number else 'key'}_part"
         name = field_for(
-            type_, column.texts, [wanted], key, attribute, format_, identifies=type_.kind == "node"
+            type_, column.texts, wanted, key, attribute, format_, identifies=type_.kind == "node"
         )
         return Placeholder((name,), type_.formats.get((name,), ""))
 
