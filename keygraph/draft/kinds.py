@@ -14,17 +14,9 @@ from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.names import words
 
 _TYPE_WORDS = frozenset(["type", "kind", "entity", "typename", "discriminator", "et", "edb"])
-_BESIDE_TYPE_WORDS = _TYPE_WORDS | {
-    "item",
-    "record",
-    "object",
-    "name",
-    "document",
-    "row",
-    "class",
-    "model",
-    "e",
-}
+_BESIDE_TYPE_WORDS = _TYPE_WORDS.union(
+    ["item", "record", "object", "name", "document", "row", "class", "model", "e"]
+)
 _MOST_TYPES = 60
 _CERTAIN_PARTITIONS = 3
 """With so many partitions, one common sort key is no coincidence."""

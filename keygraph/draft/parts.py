@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from keygraph.draft.fields import DraftField
 from keygraph.draft.kinds import ItemKind
 from keygraph.draft.names import Names
 from keygraph.dynamo.items import Item
@@ -29,6 +28,19 @@ SHARD_PLACEHOLDER = Placeholder(("shard",))
 TemplatePart: TypeAlias = "str | Placeholder"
 Texts: TypeAlias = "tuple[str | None, ...]"
 """The value of a field, as text, in each item of a type."""
+
+
+@dataclass(frozen=True)
+class DraftField:
+    """A field: its annotation, and the doubts about it. Without an attribute, only a key holds it."""
+
+    annotation: str
+    optional: bool = False
+    doubts: tuple[str, ...] = ()
+    attribute: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.annotation} | None" if self.optional else self.annotation
 
 
 @dataclass

@@ -7,7 +7,6 @@ and what is decided by a filter in the store or by a condition here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -35,48 +34,24 @@ class Located(NamedTuple):
     identity: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ListShape:
-    """What is the same for a list's owners: an access path, and what a reader says of it."""
-
-    graph: Graph
-    path: AccessPath
-    filter: Condition | None = None
-    """What the store decides."""
-    narrowed: tuple[tuple[str, Narrowing], ...] = ()
-    """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
-    said: tuple[tuple[str, str], ...] = ()
-    """The texts of the sort key's slots that a reader has said, by slot."""
-    condition: Condition | None = None
-    """What is decided here, on whole items."""
-    is_shown: bool = False
-    """Whether it has placeholders where its owner's key will be."""
-
-    @cached_property
-    def filter_with_type(self) -> Condition | None:
-        """What the store decides where it decides the type too, by which the items of no type are left out."""
-        type_condition = self.graph.type_condition(self.path)
-        return _joined([part for part in (type_condition, self.filter) if part is not None])
-
-
 class NeighbourList:
     """A list with its values. Equal ones are the same list."""
 
     __slots__ = (
         "_hash",
         "_reading",
+        "form",
         "graph",
         "partitions",
         "path",
         "prefix",
-        "shape",
         "span",
         "values",
     )
 
     def __init__(
         self,
-        shape: ListShape,
+        form: ListForm,
         partitions: tuple[KeyValue, ...],
         prefix: str,
         span: Span,
@@ -87,16 +62,16 @@ class NeighbourList:
         `values` is what the list itself fixes: the texts of the owner's key and of the required arguments, by slot.
         `reading` is what is read, where somebody knows it.
         """
-        self.shape = shape
-        self.graph = shape.graph
-        self.path = shape.path
+        self.form = form
+        self.graph = form.graph
+        self.path = form.path
         self.partitions = partitions
         self.prefix = prefix
         self.span = span
         self.values = values
         self._reading = reading
         # What tells most lists of one operation apart. They are asked for it often.
-        self._hash = hash((shape.path, partitions, span.low))
+        self._hash = hash((form.path, partitions, span.low))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -112,7 +87,7 @@ class NeighbourList:
 
     @property
     def _compared(self) -> tuple[object, ...]:
-        return self.shape, self.partitions, self.prefix, self.span, self.values
+        return self.form.told, self.partitions, self.prefix, self.span, self.values
 
     @property
     def index_name(self) -> str | None:
@@ -125,22 +100,22 @@ class NeighbourList:
     @property
     def filter(self) -> Condition | None:
         """What the store decides."""
-        return self.shape.filter
+        return self.form.filter
 
     @property
     def condition(self) -> Condition | None:
         """What is decided here, on whole items."""
-        return self.shape.condition
+        return self.form.condition
 
     @property
     def narrowed(self) -> tuple[tuple[str, Narrowing], ...]:
         """What is said of the sort key that the order of the keys does not decide alone."""
-        return self.shape.narrowed
+        return self.form.narrowed
 
     @property
     def is_searched(self) -> bool:
         """Whether a client says a condition on its items."""
-        return self.shape.filter is not None or self.shape.condition is not None
+        return self.form.filter is not None or self.form.condition is not None
 
     # --- Siblings -------------------------------------------------------------------------------------
 
@@ -148,20 +123,18 @@ class NeighbourList:
     def reading(self) -> Reading:
         """What of the range is read, and which siblings with it."""
         if self._reading is None:
-            self._reading = without_siblings(
-                self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.shape.is_shown
-            )
+            self._reading = without_siblings(self.graph, self.path, self.partitions[0], self.span, self.texts)
         return self._reading
 
     @property
     def texts(self) -> dict[str, str | None]:
         """The texts that every key of the list has, by slot."""
-        return {**dict(self.values), **dict(self.shape.said)}
+        return {**dict(self.values), **dict(self.form.said)}
 
     @property
     def store_filter(self) -> Condition | None:
         """All that the store filters by: the type too, where any number of siblings may be read."""
-        return self.shape.filter_with_type if self.reading.others else self.shape.filter
+        return self.form.filter_with_type if self.reading.others else self.form.filter
 
     @property
     def counted(self) -> tuple[Span, ...] | None:
@@ -293,14 +266,20 @@ class ListForm:
         where: Condition | None = None,
     ) -> None:
         """`required` are the texts of the arguments by name."""
-        self._path = path
+        self.graph = graph
+        self.path = path
         self._is_told = required is not None
         self._is_bare = not required and not ranged and where is None
         self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
         self._ranged = ranged or {}
-        filter_, condition = split_condition(where, path, graph)
-        narrowed = undecided(path, self._ranged)
-        self._shape = ListShape(graph, path, filter_, narrowed, said(path, self._ranged), condition)
+        self.filter, self.condition = _split_condition(where, path, graph)
+        """What the store decides, and what is decided here, on whole items."""
+        self.narrowed = undecided(path, self._ranged)
+        """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
+        self.said = said(path, self._ranged)
+        """The texts of the sort key's slots that a reader has said, by slot."""
+        self.told = (path, self.filter, self.condition, self.narrowed, self.said)
+        """What lists of two forms are told apart by."""
         shards = [slot for slot in path.keys.partition.slots if slot.is_shard]
         self._shards = [
             {slot.name: slot.text.render(shard) for slot in shards} for shard in range(path.keys.shards or 1)
@@ -310,12 +289,18 @@ class ListForm:
         self._spans: dict[tuple[str | None, ...], tuple[Span, Reading | None]] = {}
         self._is_alone = not graph.siblings(path)
 
+    @cached_property
+    def filter_with_type(self) -> Condition | None:
+        """What the store decides where it decides the type too, by which the items of no type are left out."""
+        type_condition = self.graph.type_condition(self.path)
+        return _joined([part for part in (type_condition, self.filter) if part is not None])
+
     def of(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner (its identity).
 
         Raises BadUserInput where the arguments make no key, or where those of the sort key leave a gap.
         """
-        path = self._path
+        path = self.path
         texts = self._texts if owner is None else {**path.texts_of_owner(owner), **self._texts}
         prefix = path.prefix.render(texts) or ""
         place = (prefix, *[texts.get(name) for name in self._in_range])
@@ -326,7 +311,7 @@ class ListForm:
             if len(self._spans) < _SPANS_KEPT:
                 self._spans[place] = known
         return NeighbourList(
-            self._shape,
+            self,
             tuple([self._partition({**texts, **shard} if shard else texts) for shard in self._shards]),
             prefix,
             known[0],
@@ -341,14 +326,10 @@ class ListForm:
         What it reads is what any owner's does, so that its requests can be shown, and counted, before anything is
         read. Raises BadUserInput as `of` does.
         """
-        return (
-            _any_shown(self._shape.graph, self._path)
-            if owner is None and self._is_bare
-            else self._shown(owner)
-        )
+        return _any_shown(self.graph, self.path) if owner is None and self._is_bare else self._shown(owner)
 
     def _shown(self, owner: tuple[str, ...] | None) -> NeighbourList:
-        path = self._path
+        path = self.path
         texts = shown_texts(path)
         texts |= {} if owner is None else path.texts_of_owner(owner)
         texts |= self._texts if self._is_told else {}
@@ -358,17 +339,14 @@ class ListForm:
             span = sort_span(path, prefix, fixed, self._ranged)
         except (ValueError, ArithmeticError):
             span = beginning_with(prefix)  # a placeholder is no number
-        return NeighbourList(
-            replace(self._shape, is_shown=True),
-            (path.keys.partition.render(texts) or "",),
-            prefix,
-            span,
-            tuple(sorted(fixed.items())),
-        )
+        partition = path.keys.partition.render(texts) or ""
+        said_too = {**fixed, **dict(self.said)}
+        reading = without_siblings(self.graph, path, partition, span, said_too, is_shown=True)
+        return NeighbourList(self, (partition,), prefix, span, tuple(sorted(fixed.items())), reading)
 
     def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
-        keys = self._path.keys
-        return keys.attributes[0].value(self._shape.graph.render(self._path.record, keys, 0, texts))
+        keys = self.path.keys
+        return keys.attributes[0].value(self.graph.render(self.path.record, keys, 0, texts))
 
 
 @lru_cache(maxsize=1024)
@@ -395,7 +373,7 @@ def bind(
 # --- Conditions ---------------------------------------------------------------------------------------
 
 
-def split_condition(
+def _split_condition(
     where: Condition | None, path: AccessPath, graph: Graph
 ) -> tuple[Condition | None, Condition | None]:
     """What of a condition the store can decide, and what is decided here.

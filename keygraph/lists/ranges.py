@@ -131,7 +131,7 @@ def sort_span(
         narrowing = Narrowing(eq=text) if text is not None else given.pop(token.name, None)
         if narrowing is None:
             break
-        _refuse_unusable(arguments.get(token.name), token, narrowing)
+        _refuse_unusable(arguments.get(token.name), narrowing)
         if narrowing.eq is None:
             _refuse_later(given, arguments, token.name)
             return _checked(_ranged_span(exact, narrowing.fitted(token), tokens[number + 1 :]))
@@ -186,7 +186,7 @@ def _value_span(
         narrowing = Narrowing(eq=text) if text is not None else given.get(slot.name)
         if narrowing is None:
             continue
-        _refuse_unusable(arguments.get(slot.name), slot, narrowing)
+        _refuse_unusable(arguments.get(slot.name), narrowing)
         value = path.keys.attributes[1].value
         low, high = narrowing.eq or narrowing.low, narrowing.eq or narrowing.high
         return Span(None if low is None else value(low), None if high is None else value(high))
@@ -220,7 +220,7 @@ def _ranged_span(exact: str, narrowing: Narrowing, following: tuple[Token, ...])
     return Span(low, exact + max(end + literal + LAST for end in ends))
 
 
-def _refuse_unusable(argument: Argument | None, slot: Slot, narrowing: Narrowing) -> None:
+def _refuse_unusable(argument: Argument | None, narrowing: Narrowing) -> None:
     if argument is None:
         return
     name = FieldName(argument.name)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import TypeAlias
 
 from keygraph.dynamo.order import EXTENSIBLE_BYTES
@@ -189,12 +190,8 @@ def filled(
 
 def _common_beginning(span: Span) -> str:
     """What every text of the range begins with."""
-    low, high = span.low or "", span.high or ""
-    length = next(
-        (at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other),
-        min(len(low), len(high)),
-    )
-    return low[:length]
+    pairs = zip(span.low or "", span.high or "", strict=False)
+    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _cut(

@@ -35,12 +35,14 @@ class ItemKeys:
         places = [(slot, attribute_of(record, slot.path)) for slot in slots.values()]
         # A field that is stored in a key cannot differ from it.
         self._stored = [(slot, path) for slot, path in places if path is not None and path[0] not in names]
-        self._of_table = [slot for slot in record.identity if not slot.lossy]
-        self._alike = {
-            slot.name: [source for source in self._of_table if source.path == slot.path]
+        of_table = [slot for slot in record.identity if not slot.lossy]
+        self._alike = [
+            (source, slot)
             for slot in slots.values()
-            if not slot.computed
-        }
+            for source in of_table
+            if source.path == slot.path and not slot.computed
+        ]
+        """The slots of the table's key with those of other keys that stand for the same value."""
 
     def problems(self, item: Item) -> Iterator[str]:
         """What is wrong with the keys of an item of the type, in texts without its values."""
@@ -96,14 +98,11 @@ class ItemKeys:
 
     def _rewritten(self, texts: Mapping[str, str]) -> dict[str, str]:
         """The values in the table's key, in the formats that they have in other keys."""
-        found: dict[str, str] = {}
-        record = self._record
-        for keys in record.keys.values():
-            for slot in keys.slots:
-                for source in self._alike.get(slot.name, ()):
-                    if source.name in texts and slot.name not in texts:
-                        found[slot.name] = source.rewritten(texts[source.name], slot)
-        return found
+        return {
+            slot.name: source.rewritten(texts[source.name], slot)
+            for source, slot in self._alike
+            if source.name in texts and slot.name not in texts
+        }
 
     # --- Comparing ------------------------------------------------------------------------------------
 
