@@ -9,7 +9,7 @@ from datetime import date
 from decimal import Decimal
 
 from keygraph.draft.names import field_name, is_id, type_name, without_id
-from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Texts
+from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Placeholder, Texts
 from keygraph.dynamo.items import Item, Value, number_text
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
@@ -172,12 +172,12 @@ def field_for(
     texts: Texts,
     name: str,
     key: KeyAttribute,
-    attribute: str | None,
+    attribute: str | None = None,
     format_: str = "",
     *,
     identifies: bool = False,
-) -> str:
-    """The name of a new field for part of a key: that of the attribute with the same value, else this one."""
+) -> Placeholder:
+    """The placeholder of a new field for part of a key: that of the attribute with the same value, else this one."""
     given = [text for text in texts if text is not None]
     made: DraftField | None = None
     if attribute is not None and type_.source is not None:
@@ -202,7 +202,7 @@ def field_for(
     type_.texts[taken,] = texts
     if format_ and made.attribute is not None:
         type_.formats[taken,] = format_
-    return taken
+    return type_.placeholder((taken,))
 
 
 def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:

@@ -139,6 +139,10 @@ class DraftType:
             and all(part.path in inside for part in self.sort if isinstance(part, Placeholder))
         )
 
+    def placeholder(self, path: tuple[str, ...]) -> Placeholder:
+        """The placeholder of a field, in its format."""
+        return Placeholder(path, self.formats.get(path, ""))
+
     def stands_at(self, signature: Sequence[str | None], at: int = 0) -> bool:
         """Of a node that can be an end: whether its whole partition key stands there, before a word or the end."""
         end = at + len(self.signature)

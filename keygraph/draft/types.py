@@ -28,7 +28,7 @@ from keygraph.draft.parts import (
     TemplatePart,
     Texts,
 )
-from keygraph.dynamo.table import Index, KeyAttribute, Table
+from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.names import snake, words
 
 _MAIN = frozenset(
@@ -126,8 +126,7 @@ class Drafter:
                 word = part if is_word(part) else word
                 made.append(part)
                 continue
-            field = field_for(node, part.texts, f"{word or name}_id", self.table.keys[number], None)
-            made.append(Placeholder((field,)))
+            made.append(field_for(node, part.texts, f"{word or name}_id", self.table.keys[number]))
         node.partition = tuple(made)
         node.doubts.append("the sample has no item for it")
         self.nodes.append(node)
@@ -161,13 +160,13 @@ class Drafter:
 
     def _owner(self, parts: Sequence[Part]) -> DraftType | None:
         """The node to whose partition the items belong; if several fit, the one with these ids."""
-        fitting: list[tuple[int, int, bool, int, DraftType]] = []
+        fitting: dict[tuple[int, int, bool], DraftType] = {}
         for node in self.nodes:
             if node.stands_at(signature_of(parts)):
                 size = len(node.signature)
                 common = len(node.ids & rows_of(parts[:size]))
-                fitting.append((size, common, not node.is_virtual, -len(fitting), node))
-        return max(fitting, key=lambda each: each[:4])[4] if fitting else None
+                fitting.setdefault((size, common, not node.is_virtual), node)
+        return fitting[max(fitting)] if fitting else None
 
     # --- Templates ------------------------------------------------------------------------------------
 
@@ -196,7 +195,7 @@ class Drafter:
             elif part.shard:
                 made.append(SHARD_PLACEHOLDER)
             elif number == 1 and part.texts in known:
-                made.append(Placeholder(known[part.texts], type_.formats.get(known[part.texts], "")))
+                made.append(type_.placeholder(known[part.texts]))
             else:
                 made.append(self._placeholder(type_, part, word, number, is_whole=len(parts) == 1))
                 known = {texts: path for path, texts in type_.texts.items()}
@@ -222,10 +221,9 @@ class Drafter:
             wanted = key.name if is_whole and says and is_id(key.name) else f"{type_.name}_id"
         else:
             wanted = "label" if all(map(is_word, column.texts)) else f"{'sort' if number else 'key'}_part"
-        name = field_for(
+        return field_for(
             type_, column.texts, wanted, key, attribute, format_, identifies=type_.kind == "node"
         )
-        return Placeholder((name,), type_.formats.get((name,), ""))
 
     def _end(
         self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str, number: int
@@ -281,7 +279,7 @@ class Drafter:
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
         """The node with all or most of these values as its ids."""
         given = set(column.texts)
-        best: list[tuple[bool, float, DraftType]] = []
+        best: dict[tuple[bool, float], DraftType] = {}
         attribute = same_attribute(type_, column.texts)[0]
         for node in self.nodes:
             share = len(given & node.single_ids) / len(given)
@@ -290,9 +288,8 @@ class Drafter:
             )
             is_certain = is_named or not may_coincide(given)
             if node.is_known_by_partition and is_certain and share > 0.5:
-                best.append((is_named, share, node))
-        found = max(best, key=lambda each: each[:2], default=None)
-        return found[2] if found else None
+                best.setdefault((is_named, share), node)
+        return best[max(best)] if best else None
 
 
 def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
@@ -354,14 +351,14 @@ def _add_index_keys(table: Table, reader: KeyReader, type_: DraftType, nodes: Se
     """Give the type its keys in each index that holds items of it."""
     done = {key.name for key in table.keys}
     for index in table.indexes:
-        _IndexKeys(index, reader, type_, nodes, done).add()
+        _IndexKeys(IndexCall(index), reader, type_, nodes, done).add()
 
 
 @dataclass
 class _IndexKeys:
     """The keys of one type in one index."""
 
-    _index: Index
+    _call: IndexCall
     _reader: KeyReader
     _type: DraftType
     _nodes: Sequence[DraftType]
@@ -369,26 +366,25 @@ class _IndexKeys:
     """The key attributes that already have a template or are a field."""
 
     def add(self) -> None:
-        type_, name = self._type, self._index.name
-        rows = [all(key.holds(item.get(key.name)) for key in self._index.keys) for item in type_.items]
+        type_, call, index = self._type, self._call, self._call.index
+        rows = [all(key.holds(item.get(key.name)) for key in index.keys) for item in type_.items]
         if not any(rows):
             return
-        call = IndexCall(self._index)
-        for key in self._index.keys:
-            template = self._template(key, call) if key.name not in self._done else None
+        for key in index.keys:
+            template = self._template(key) if key.name not in self._done else None
             self._done.add(key.name)
             if template is not None:
                 call.templates.append(template)
         if call.templates:
-            type_.calls[name] = call
+            type_.calls[index.name] = call
         if not all(rows):
-            type_.doubts.append(f"{sum(rows)} of {len(rows)} are in the index {name}")
+            type_.doubts.append(f"{sum(rows)} of {len(rows)} are in the index {index.name}")
         if call.shards is not None:
-            type_.doubts.append(f"{call.shards} shards in {name}, if the sample has the last one")
+            type_.doubts.append(f"{call.shards} shards in {index.name}, if the sample has the last one")
 
     # --- One key --------------------------------------------------------------------------------------
 
-    def _template(self, key: KeyAttribute, call: IndexCall) -> tuple[TemplatePart, ...] | None:
+    def _template(self, key: KeyAttribute) -> tuple[TemplatePart, ...] | None:
         """The template of the key attribute; None if the attribute itself is a field, which needs none."""
         if key.name in self._type.used and not says_nothing(key.name):
             return None
@@ -399,13 +395,13 @@ class _IndexKeys:
         template = None
         if len(patterns) == 1:
             columns = list(zip(*(reading.texts if reading else nothing for reading in readings), strict=True))
-            template = self._written(key, call, pattern, columns)
+            template = self._written(key, pattern, columns)
         if template is None:
             add_field(self._type, key.name)
         return template
 
     def _written(
-        self, key: KeyAttribute, call: IndexCall, pattern: Pattern, columns: Sequence[Texts]
+        self, key: KeyAttribute, pattern: Pattern, columns: Sequence[Texts]
     ) -> tuple[TemplatePart, ...] | None:
         """The template for keys of one pattern, whose varying parts have these texts; None if it is just a value."""
         is_whole = pattern == (VARYING,)
@@ -426,7 +422,7 @@ class _IndexKeys:
                 word = part if is_word(part) else word
                 made.append(part)
             else:
-                placed = self._placeholder(key, part, columns[column], word, call, is_whole=is_whole)
+                placed = self._placeholder(key, part, columns[column], word, is_whole=is_whole)
                 if placed is None:
                     return None
                 made.append(placed)
@@ -439,38 +435,25 @@ class _IndexKeys:
         is_small = all(
             text.isdigit() and (text == "0" or text[0] != "0") and int(text) < _MOST_SHARDS for text in given
         )
-        return key.type == "S" and key == self._index.partition and is_small
+        return key.type == "S" and key == self._call.index.partition and is_small
 
     def _placeholder(
-        self,
-        key: KeyAttribute,
-        part: VaryingPart,
-        column: Texts,
-        word: str,
-        call: IndexCall,
-        *,
-        is_whole: bool,
+        self, key: KeyAttribute, part: VaryingPart, column: Texts, word: str, *, is_whole: bool
     ) -> Placeholder | None:
-        if part.shard:
-            return self._shard(column, call)
-        known = self._known(column)
+        known = None if part.shard else self._known(column)
         if known is not None:
-            return Placeholder(known, self._type.formats.get(known, ""))
-        attribute, format_ = same_attribute(self._type, column)
+            return self._type.placeholder(known)
+        attribute, format_ = (None, "") if part.shard else same_attribute(self._type, column)
         if attribute is not None:
-            name = field_for(self._type, column, attribute, key, attribute, format_)
-            return Placeholder((name,), self._type.formats.get((name,), ""))
-        if self._looks_sharded(key, column):
-            return self._shard(column, call)
+            return field_for(self._type, column, attribute, key, attribute, format_)
+        if part.shard or self._looks_sharded(key, column):
+            numbers = [int(text) for text in column if text is not None]
+            self._call.shards = max(self._call.shards or 1, *(number + 1 for number in numbers))
+            return SHARD_PLACEHOLDER
         if is_whole:
             return None
-        wanted = without_id(word) if word else f"{snake(key.name)}_part"
-        name = field_for(self._type, column, f"{wanted}_value" if word else wanted, key, None)
-        return Placeholder((name,))
-
-    def _shard(self, column: Texts, call: IndexCall) -> Placeholder:
-        call.shards = max(call.shards or 1, *(int(text) + 1 for text in column if text is not None))
-        return SHARD_PLACEHOLDER
+        wanted = f"{without_id(word)}_value" if word else f"{snake(key.name)}_part"
+        return field_for(self._type, column, wanted, key)
 
     def _known(self, column: Texts) -> tuple[str, ...] | None:
         """The field, or the key field of an end, with the same value in all items that have the key."""
@@ -486,22 +469,19 @@ class _IndexKeys:
 
     def _node_at(self, pattern: Pattern, at: int, columns: Sequence[Texts]) -> DraftType | None:
         """The node whose whole partition key is there; if several fit, the one with these ids."""
-        fitting: list[tuple[int, int, DraftType]] = []
+        fitting: dict[tuple[int, int], DraftType] = {}
         signature = [None if isinstance(part, VaryingPart) else part for part in pattern]
         for node in self._nodes:
             if node.stands_at(signature, at):
                 width = len(node.key_paths)
                 rows = {row for row in zip(*columns[:width], strict=True) if None not in row}
                 common = len(rows & node.ids)
-                is_other = common * 2 <= len(rows) and self._is_field(columns[0])
+                is_other = (
+                    common * 2 <= len(rows) and (self._known(columns[0]) or ("",))[0] in self._type.fields
+                )
                 if not is_other and can_be_end(self._type, node, columns[:width]):
-                    fitting.append((len(node.signature), common, node))
-        found = max(fitting, key=lambda each: each[:2], default=None)
-        return found[2] if found else None
-
-    def _is_field(self, column: Texts) -> bool:
-        known = self._known(column)
-        return known is not None and known[0] in self._type.fields
+                    fitting.setdefault((len(node.signature), common), node)
+        return fitting[max(fitting)] if fitting else None
 
     def _end(self, node: DraftType, columns: Sequence[Texts]) -> tuple[TemplatePart, ...]:
         """The placeholder of a node: of an end that is the same, of the type itself, or of a new end."""
@@ -511,13 +491,10 @@ class _IndexKeys:
             texts = self._type.texts.get(path)
             return texts is not None and all(texts[number] == column[number] for number in rows)
 
-        fields = node.key_paths
+        pairs = list(zip(node.key_paths, columns, strict=True))
         for name, end in self._type.ends.items():
-            pairs = zip(fields, columns, strict=True)
             if end.target is node and all(is_same((name, field), column) for field, column in pairs):
                 return (Placeholder((name,)),)
-        if node is self._type and all(
-            is_same((field,), column) for field, column in zip(fields, columns, strict=True)
-        ):
+        if node is self._type and all(is_same((field,), column) for field, column in pairs):
             return node.partition
         return (Placeholder((add_end(self._type, node, columns, ids_only=True),)),)
