@@ -71,7 +71,12 @@ class ItemKind:
     @property
     def literals(self) -> list[str]:
         """The words of the sort key."""
-        return [part for part in self.sort if isinstance(part, str) and is_word(part)]
+        return words_of(self.sort)
+
+
+def words_of(parts: Iterable[Part]) -> list[str]:
+    """The words of a key."""
+    return [part for part in parts if isinstance(part, str) and is_word(part)]
 
 
 def signature_of(parts: Iterable[Part]) -> tuple[str | None, ...]:

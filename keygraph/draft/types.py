@@ -18,7 +18,7 @@ from keygraph.draft.fields import (
     text_annotation,
 )
 from keygraph.draft.keys import VARYING, KeyReader, Pattern, VaryingPart, is_word
-from keygraph.draft.kinds import Column, ItemKind, Kinds, Part, rows_of, signature_of
+from keygraph.draft.kinds import Column, ItemKind, Kinds, Part, rows_of, signature_of, words_of
 from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
 from keygraph.draft.parts import (
     SHARD_PLACEHOLDER,
@@ -85,7 +85,7 @@ class Drafter:
     def _node_word(self, kind: ItemKind) -> str:
         if kind.type_value:
             return kind.type_value
-        named = [part for part in kind.partition if isinstance(part, str) and is_word(part)]
+        named = words_of(kind.partition)
         own = [word for word in kind.literals if word.lower() not in _MAIN]
         return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
 
@@ -115,8 +115,7 @@ class Drafter:
             if node.is_virtual and node.signature == signature:
                 node.ids |= ids
                 return node
-        named = [part for part in parts if isinstance(part, str) and is_word(part)]
-        name = self._names.take(type_name((named or [self._plain_word(number)])[-1]))
+        name = self._names.take(type_name((words_of(parts) or [self._plain_word(number)])[-1]))
         node = DraftType(name, "node", None, ids=ids)
         node.names.take("id")
         made: list[TemplatePart] = []
@@ -125,8 +124,8 @@ class Drafter:
             if isinstance(part, str):
                 word = part if is_word(part) else word
                 made.append(part)
-                continue
-            made.append(field_for(node, part.texts, f"{word or name}_id", self.table.keys[number]))
+            else:
+                made.append(field_for(node, part.texts, f"{word or name}_id", self.table.keys[number]))
         node.partition = tuple(made)
         node.doubts.append("the sample has no item for it")
         self.nodes.append(node)
@@ -138,7 +137,7 @@ class Drafter:
         owner = self._owner(kind.partition)
         type_ = DraftType("", "record", kind, type_value=kind.type_value, used=set(self._not_fields))
         type_.partition = self._written(type_, kind.partition, 0, owner)
-        type_.sort = self._written(type_, kind.sort, 1, owner)
+        type_.sort = self._written(type_, kind.sort, 1)
         type_.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in type_.partition else None
         targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Placeholder)}
         in_key = [name for name in type_.ends if name in targets]
@@ -173,19 +172,18 @@ class Drafter:
     def _written(
         self, type_: DraftType, parts: Sequence[Part], number: int, owner: DraftType | None = None
     ) -> tuple[TemplatePart, ...]:
-        """The template of a key. Adds the fields and ends that it needs to the type."""
+        """The template of a key, which may begin with its owner. Adds the fields and ends that it needs to the type."""
         made: list[TemplatePart] = []
-        known = {texts: path for path, texts in type_.texts.items()}
         word, at = "", 0
-        if number == 0 and owner is not None:
-            made.append(self._end(type_, owner, parts[: len(owner.signature)], "", number))
-            at = len(owner.signature)
         while at < len(parts):
             part = parts[at]
-            node = self._node_at(type_, parts, at) if number == 1 and type_.kind != "node" else None
+            known = {texts: path for path, texts in type_.texts.items()}
+            node = owner if at == 0 else None
+            if number == 1 and type_.kind != "node":
+                node = self._node_at(type_, parts, at)
             if node is not None:
                 size = len(node.signature)
-                made.append(self._end(type_, node, parts[at : at + size], word, number))
+                made.append(self._end(type_, node, parts[at : at + size], word))
                 at, word = at + size, ""
                 continue
             at += 1
@@ -198,7 +196,6 @@ class Drafter:
                 made.append(type_.placeholder(known[part.texts]))
             else:
                 made.append(self._placeholder(type_, part, word, number, is_whole=len(parts) == 1))
-                known = {texts: path for path, texts in type_.texts.items()}
                 word = ""
         return tuple(made)
 
@@ -208,7 +205,7 @@ class Drafter:
         """The placeholder of one column: the id of a node with these values, else a field."""
         target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
         if target is not None:
-            made = self._end(type_, target, (column,), word, number)
+            made = self._end(type_, target, (column,), word)
             return Placeholder((made.path[0], target.key_paths[0]))
         attribute, format_ = same_attribute(type_, column.texts)
         key = self.table.keys[number]
@@ -225,9 +222,7 @@ class Drafter:
             type_, column.texts, wanted, key, attribute, format_, identifies=type_.kind == "node"
         )
 
-    def _end(
-        self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str, number: int
-    ) -> Placeholder:
+    def _end(self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str) -> Placeholder:
         """The placeholder of a whole node. Adds the end to the type."""
         columns = [part.texts for part in parts if isinstance(part, Column)]
         is_verb = len(parts) == 1 and type_name(word) != node.name
@@ -255,26 +250,19 @@ class Drafter:
     def _is_nodes(self, type_: DraftType, parts: Sequence[Part], at: int, column: Column) -> bool:
         """Whether a word and a value are the key of a node without an item: an index has them as its partition, or
         another word precedes them."""
-        kind = type_.source
-        if kind is None or text_annotation(column.texts) != "str":
-            return False
         attribute = same_attribute(type_, column.texts)[0]
-        if attribute is not None and not isinstance(kind.items[0].get(attribute), str):
+        is_text = attribute is None or isinstance(type_.items[0].get(attribute), str)
+        if not is_text or text_annotation(column.texts) != "str":
             return False
-        word = parts[at]
-        if self._node_of_values(type_, column, str(word)) is not None:
+        if self._node_of_values(type_, column, str(parts[at])) is not None:
             return False
-        if any(isinstance(part, str) and is_word(part) for part in parts[:at]):
-            return True
-        sort = self.table.sort
-        for index in self.table.indexes:
-            if index.partition == self.table.partition or index.partition == sort:
-                continue
-            values = [item.get(index.partition.name) for item in kind.items]
-            wholes = [item.get(sort.name) if sort else None for item in kind.items]
-            if values == wholes:
-                return True
-        return False
+        sort = self.table.keys[1].name
+        partitions = [
+            index.partition.name for index in self.table.indexes if index.partition not in self.table.keys
+        ]
+        return bool(words_of(parts[:at])) or any(
+            all(item.get(name) == item.get(sort) for item in type_.items) for name in partitions
+        )
 
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
         """The node with all or most of these values as its ids."""
@@ -310,9 +298,7 @@ def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
         taken: set[tuple[str, ...]] = set()
         for kind in ranked:
             ids = rows_of(kind.partition)
-            is_small = len(kind.items) < 3 and any(
-                isinstance(part, str) and is_word(part) for part in kind.partition
-            )
+            is_small = len(kind.items) < 3 and bool(words_of(kind.partition))
             if not taken or (not ids & taken and not is_small):
                 chosen.append(kind)
                 taken |= ids or {("",)}
