@@ -58,11 +58,10 @@ def key_request(
     [wire] = render(BatchGet((shown_key(record, identity),), projection), _as_texts(graph.table))
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
     shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
-    asked = _expression(wire, "ProjectionExpression")
     if keys.shards:
         shown = f"{shown}, shard 0 to {keys.shards - 1}"
-        return DescribedRequest("BatchGetItem", None, shown, projection=asked)
-    return DescribedRequest(wire.operation, None, shown, projection=asked)
+    operation = "BatchGetItem" if keys.shards else wire.operation
+    return DescribedRequest(operation, None, shown, projection=_expression(wire, "ProjectionExpression"))
 
 
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:

@@ -71,7 +71,7 @@ def test_a_failed_export_leaves_the_old_file() -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         "keygraph: the item with PK USER#1, SK USER#1 cannot be written as plain JSON: roles is a set, which the model does not "
-        "declare: a plain line would be read back as a list. Use --format typed.\n",
+        "declare: a plain line would read it back as a list. Use --format typed.\n",
     )
     assert Path("shop.jsonl").read_text("utf-8") == "the old one"
     assert sorted(path.name for path in Path().iterdir() if "jsonl" in path.name) == ["shop.jsonl"]
