@@ -96,9 +96,9 @@ def _is(read: Callable[[str], object], text: str) -> bool:
 
 def _number(numbers: Sequence[Decimal]) -> tuple[str, list[str]]:
     annotation = number_annotation(numbers)
-    exponents = [number.as_tuple().exponent for number in numbers]
-    if annotation == "Decimal" and any(
-        isinstance(exponent, int) and exponent <= -_FLOAT_DIGITS for exponent in exponents
+    if (
+        annotation == "Decimal"
+        and min(int(number.as_tuple().exponent) for number in numbers) <= -_FLOAT_DIGITS
     ):
         return "float", ["Decimal, if all digits matter?"]
     return annotation, []
@@ -129,9 +129,7 @@ def enum_doubts(values: Sequence[str]) -> tuple[str, ...]:
 
 def same_attribute(type_: DraftType, texts: Texts) -> tuple[str | None, str]:
     """The attribute whose value is this part of a key in every item, and its format there."""
-    if type_.source is None:
-        return None, ""
-    rows = [(item, text) for item, text in zip(type_.items, texts, strict=True) if text is not None]
+    rows = [(item, text) for item, text in zip(type_.items, texts, strict=False) if text is not None]
     if not rows:
         return None, ""
     found: list[tuple[bool, int, str, str]] = []
@@ -298,18 +296,16 @@ def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
 def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[DraftType | None, list[str]]:
     """The node whose ids an attribute holds, and the doubts about that."""
     usable = [node for node in nodes if len(node.key_paths) == 1 and node.is_known_by_partition]
-    named = next((node for node in usable if node.name == type_name(without_id(name))), None)
-    if named is not None:
-        known = texts & named.single_ids
-        return named, [] if known else [f"the sample has no {named.name} with these ids"]
-    if may_coincide(texts):
-        return None, []
+    named = [node for node in usable if node.name == type_name(without_id(name))][:1]
     holding = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
-    if len(holding) != 1:
+    found = named or ([] if may_coincide(texts) else holding)
+    if len(found) != 1:
         return None, []
-    [found] = holding
-    return found, [] if texts <= found.single_ids else [
-        f"the sample has no {found.name} with some of these ids"
+    [node] = found
+    known = texts & node.single_ids
+    missing = "these ids" if named else "some of these ids"
+    return node, [] if known == texts or (named and known) else [
+        f"the sample has no {node.name} with {missing}"
     ]
 
 
