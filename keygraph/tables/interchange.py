@@ -11,7 +11,6 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Literal, NoReturn, TypeAlias, cast
@@ -34,7 +33,7 @@ class Interchange:
         self._graph = graph
         keys = graph.table.key_attributes()
         names = {key.name for key in keys}
-        self._key_forms = {key.name: _Form("bytes") for key in keys if key.type == "B"}
+        self._key_forms = {key.name: FieldType("bytes") for key in keys if key.type == "B"}
         self._forms = {
             name: {attribute: form for attribute, form in _forms(record).items() if attribute not in names}
             for name, record in graph.types.items()
@@ -97,13 +96,8 @@ class Interchange:
 # --- Forms --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """How a value that JSON does not have is written: bytes and sets, and the lists and maps that hold them."""
-
-    kind: Literal["bytes", "set", "list", "map"]
-    of: _Form | None = None
-    members: dict[str, _Form] = field(default_factory=dict)
+_Form: TypeAlias = "FieldType | dict[str, _Form]"
+"""How a value that JSON does not have is written: the type of bytes, of a set or of a list; for a map, its members."""
 
 
 def _forms(record: RecordType) -> dict[str, _Form]:
@@ -115,34 +109,25 @@ def _forms(record: RecordType) -> dict[str, _Form]:
     return forms
 
 
-def _form(type_: FieldType) -> _Form | None:
+def _form(type_: FieldType | None) -> _Form | None:
     """The form of a type; None if JSON holds its values as they are."""
-    match type_.kind:
-        case "bytes":
-            return _Form("bytes")
-        case "set" if type_.of is not None:
-            return _Form("set", _form(type_.of))
-        case "list" if type_.of is not None and (of := _form(type_.of)) is not None:
-            return _Form("list", of)
-        case "object":
-            members = {member.attribute: _form(member.type) for member in type_.members}
-            known = {name: form for name, form in members.items() if form is not None}
-            return _Form("map", members=known) if known else None
-    return None
+    if type_ is None or type_.kind in ("bytes", "set"):
+        return type_
+    if type_.kind == "list" and _form(type_.of) is not None:
+        return type_
+    members = {member.attribute: _form(member.type) for member in type_.members}
+    return {name: form for name, form in members.items() if form is not None} or None
 
 
 def _place(forms: dict[str, _Form], path: Path, form: _Form) -> None:
     """Put the form at its path. Fields may share the maps in which they are stored."""
     name, *inner = path
-    there = forms.get(name)
-    if inner:
-        there = forms.setdefault(name, _Form("map"))
-        _place(there.members, tuple(inner), form)
-    elif there is None:
-        forms[name] = form
-    else:
-        for member, its_form in form.members.items():
-            _place(there.members, (member,), its_form)
+    there = forms.setdefault(name, {} if inner else form)
+    if isinstance(there, dict) and inner:
+        _place(there, tuple(inner), form)
+    elif isinstance(there, dict) and isinstance(form, dict):
+        for member, its_form in form.items():
+            _place(there, (member,), its_form)
 
 
 # --- Lines to items -----------------------------------------------------------------------------------
@@ -196,17 +181,17 @@ def _restored_members(content: Mapping[str, Any], forms: Mapping[str, _Form], pa
 
 
 def _restored(value: Any, form: _Form, path: Path) -> Value:
-    match form.kind, value:
+    of = None if isinstance(form, dict) else _form(form.of)
+    match form if isinstance(form, dict) else form.kind, value:
         case "bytes", str():
             return _bytes(value, path)
         case "set", list() if value:
-            return _restored_set(value, form.of, path)
-        case "list", list() if form.of is not None:
-            return [_restored(member, form.of, path) for member in value]
-        case "map", dict():
-            return _restored_members(value, form.members, path)
-    restored: Value = value
-    return restored
+            return _restored_set(value, of, path)
+        case "list", list() if of is not None:
+            return [_restored(member, of, path) for member in value]
+        case dict() as members, dict():
+            return _restored_members(value, members, path)
+    return cast(Value, value)
 
 
 def _restored_set(members: list[Any], of: _Form | None, path: Path) -> Value:
@@ -283,8 +268,7 @@ def _plain_members(content: Mapping[str, Value], forms: Mapping[str, _Form], pat
 
 
 def _plain(value: Value, form: _Form | None, path: Path) -> str:
-    kind = form.kind if form is not None else None
-    of = form.of if form is not None else None
+    kind, of = (form.kind, _form(form.of)) if isinstance(form, FieldType) else (None, None)
     match value:
         case None:
             return "null"
@@ -301,7 +285,7 @@ def _plain(value: Value, form: _Form | None, path: Path) -> str:
                 _refuse(path, "bytes", "text")
             return f'"{_base64(value)}"'
         case dict():
-            return _plain_members(value, form.members if form is not None else {}, path)
+            return _plain_members(value, form if isinstance(form, dict) else {}, path)
         case list():
             if kind == "set" and value:
                 _refuse(path, "a list", "a set")
