@@ -1,26 +1,28 @@
 """A first model file for an unknown table, from its description and a sample of its items.
 
-Items are grouped by their keys (`keys`, `kinds`). The groups become record types (`types`, `attributes`, `indexes`),
+Items are grouped by their keys (`keys`, `kinds`). The groups become record types (`types`, `fields`),
 which get the lists that their keys allow (`lists`) and are written as Python (`text`). The text is tried before it is
-returned (`trial`): it imports, has no mistakes, and reads the whole sample except for the items that it names.
+returned: it imports, has no mistakes, and reads the whole sample except for the items that it names.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
 
-from keygraph.draft.fields import Guess
 from keygraph.draft.kinds import Kinds
 from keygraph.draft.lists import add_lists, name_root_lists
 from keygraph.draft.parts import DraftField, DraftType, Placeholder
 from keygraph.draft.text import Draft, model_text, quoted
-from keygraph.draft.trial import imported_graph, mistakes_of, why_not_read
 from keygraph.draft.types import Drafter
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyAttribute, Table
-from keygraph.errors import Mistake
+from keygraph.errors import CorruptItem, Mistake, ModelError
 from keygraph.graph import Graph
 
 _EXAMPLES = 10
@@ -50,7 +52,7 @@ def _unknown(table: Table) -> DraftType:
     type_ = DraftType("Item", "node", None, doubts=["the sample is empty: describe your items here"])
     parts = []
     for key, name in zip(table.keys, ("item_id", "sort_key"), strict=False):
-        type_.fields[name] = DraftField(Guess(_ANNOTATIONS[key.type]))
+        type_.fields[name] = DraftField(_ANNOTATIONS[key.type])
         parts.append((Placeholder((name,)),))
     type_.partition = parts[0]
     type_.sort = parts[-1] if len(parts) > 1 else ()
@@ -83,9 +85,9 @@ def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
         del types[owner].lists[member]
         return
     if mistake.kind == "not-told-apart" and len(concerned) > 1:
-        _drop(drafted, min(concerned[:2], key=_size), mistake)
+        _drop(drafted, min(concerned[:2], key=lambda type_: len(type_.items)), mistake)
         return
-    type_ = concerned[0] if concerned else min(drafted.types, key=_size)
+    type_ = concerned[0] if concerned else min(drafted.types, key=lambda type_: len(type_.items))
     tries[type_.name] += 1
     if tries[type_.name] == 1:
         type_.calls.clear()
@@ -95,10 +97,6 @@ def _take_back(drafted: Draft, mistake: Mistake, tries: Counter[str]) -> None:
         type_.kind = "record"
     else:
         _drop(drafted, type_, mistake)
-
-
-def _size(type_: DraftType) -> int:
-    return len(type_.source.items) if type_.source else 0
 
 
 def _drop(drafted: Draft, type_: DraftType, mistake: Mistake) -> None:
@@ -136,3 +134,50 @@ def _notes(table: Table, refused: Sequence[tuple[Item, str]]) -> list[str]:
 def _shown(key: KeyAttribute, item: Item) -> str:
     value = item.get(key.name)
     return quoted(value) if isinstance(value, str) else str(value)
+
+
+# --- Trying a draft -----------------------------------------------------------------------------------
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def imported_graph(text: str) -> Iterator[Graph]:
+    """The graph that the text declares. It works only inside the context, since types are resolved when they are used."""
+    name = f"_keygraph_draft_{next(_numbers)}"
+    module = ModuleType(name)
+    sys.modules[name] = module
+    try:
+        # Safe to run: all names in it are ours, and every text from the table is quoted.
+        exec(compile(text, f"<{name}>", "exec"), vars(module))
+        graph = vars(module)["graph"]
+        if not isinstance(graph, Graph):
+            raise TypeError("a draft declares no graph")
+        yield graph
+    finally:
+        del sys.modules[name]
+
+
+def mistakes_of(graph: Graph, check: Callable[[Graph], object]) -> Sequence[Mistake]:
+    """Everything that the check says of it."""
+    try:
+        check(graph)
+    except ModelError as error:
+        return error.mistakes
+    return ()
+
+
+def why_not_read(graph: Graph, item: Item) -> str | None:
+    """Why the graph cannot read an item; None if it can."""
+    record = graph.recognise(item)
+    if record is None:
+        return "no type has such a key"
+    try:
+        for field in record.fields.values():
+            record.reader(field)(item)
+        for end in record.ends.values():
+            if record.end_identity(item, end) is None and not end.optional:
+                return f"{record.name}.{end.name} is missing"
+    except (CorruptItem, ValueError) as error:
+        return str(error)
+    return None

@@ -1,43 +1,41 @@
-"""Guess the types of attributes from their values."""
+"""The attributes of a drafted type: which repeat part of a key, which are ends, which are fields, and of what type."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from keygraph.dynamo.items import Value
+from keygraph.draft.names import field_name, is_id, type_name, without_id
+from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Placeholder, Texts
+from keygraph.dynamo.items import Item, Value, number_text
+from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
+from keygraph.names import snake
 
 _FLOAT_DIGITS = 13
 """A number with so many decimals is no amount of money: somebody stored a binary fraction."""
 _ENUM_VALUES = 6
 _ENUM_ITEMS = 5
+_KEY_ANNOTATIONS = ("str", "int", "Long", "date", "datetime")
+_DIGITS = 4
+"""Equal numbers with fewer digits may be a coincidence."""
+_EXACT_DIGITS = 18
 
 
-@dataclass(frozen=True)
-class Guess:
-    """An annotation, and the doubts about it."""
-
-    annotation: str
-    optional: bool = False
-    doubts: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.annotation} | None" if self.optional else self.annotation
+# --- Types of attributes ------------------------------------------------------------------------------
 
 
-def guess(values: Sequence[Value], count: int) -> Guess:
-    """The type of an attribute that has these values in `count` items."""
+def guess(attribute: str, items: Sequence[Item]) -> DraftField:
+    """The field of an attribute, by its values in the items."""
+    values = [item.get(attribute) for item in items]
     given = [value for value in values if value is not None]
-    optional = len(given) < count
     annotation, doubts = _annotation(given)
     if annotation == "str":
         doubts += enum_doubts([str(value) for value in given])
-    return Guess(annotation, optional, tuple(doubts))
+    return DraftField(annotation, len(given) < len(items), tuple(doubts), attribute)
 
 
 def text_annotation(texts: Iterable[str]) -> str:
@@ -52,8 +50,19 @@ def number_annotation(numbers: Sequence[Decimal]) -> str:
     return "int" if all(INT_MIN <= number <= INT_MAX for number in numbers) else "Long"
 
 
+_KINDS: dict[type, str] = {
+    str: "text",
+    Decimal: "number",
+    bool: "bool",
+    bytes: "bytes",
+    list: "list",
+    frozenset: "set",
+    dict: "map",
+}
+
+
 def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
-    kinds = Counter(_kind(value) for value in values)
+    kinds = Counter(_KINDS[type(value)] for value in values)
     if not kinds:
         return "JSON", ["it is always null"]
     if len(kinds) > 1:
@@ -61,7 +70,7 @@ def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
         return "JSON", [f"its values have several types ({shown})"]
     match next(iter(kinds)):
         case "text":
-            return _text([str(value) for value in values]), []
+            return _text_annotation([str(value) for value in values]), []
         case "number":
             return _number([value for value in values if isinstance(value, Decimal)])
         case "list" | "set" as kind:
@@ -72,24 +81,7 @@ def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
             return other, []
 
 
-def _kind(value: Value) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "text"
-        case Decimal():
-            return "number"
-        case bytes():
-            return "bytes"
-        case list():
-            return "list"
-        case frozenset():
-            return "set"
-    return "map"
-
-
-def _text(texts: Sequence[str]) -> str:
+def _text_annotation(texts: Sequence[str]) -> str:
     if all(re.fullmatch(ISO_DATE, text, re.ASCII) and _is(date.fromisoformat, text) for text in texts):
         return "date"
     return "datetime" if all("T" in text and _is(Moment.of_text, text) for text in texts) else "str"
@@ -104,9 +96,9 @@ def _is(read: Callable[[str], object], text: str) -> bool:
 
 def _number(numbers: Sequence[Decimal]) -> tuple[str, list[str]]:
     annotation = number_annotation(numbers)
-    exponents = [number.as_tuple().exponent for number in numbers]
-    if annotation == "Decimal" and any(
-        isinstance(exponent, int) and exponent <= -_FLOAT_DIGITS for exponent in exponents
+    if (
+        annotation == "Decimal"
+        and min(int(number.as_tuple().exponent) for number in numbers) <= -_FLOAT_DIGITS
     ):
         return "float", ["Decimal, if all digits matter?"]
     return annotation, []
@@ -130,3 +122,229 @@ def enum_doubts(values: Sequence[str]) -> tuple[str, ...]:
     if len(values) < _ENUM_ITEMS or not is_few or not is_short:
         return ()
     return (f"an enum? Its values are {', '.join(sorted(found))}",)
+
+
+# --- Parts of keys ------------------------------------------------------------------------------------
+
+
+def same_attribute(type_: DraftType, texts: Texts) -> tuple[str | None, str]:
+    """The attribute whose value is this part of a key in every item, and its format there."""
+    rows = [(item, text) for item, text in zip(type_.items, texts, strict=False) if text is not None]
+    if not rows:
+        return None, ""
+    found: list[tuple[bool, int, str, str]] = []
+    for place, (name, value) in enumerate(rows[0][0].items()):
+        if name in type_.used or not isinstance(value, str | Decimal):
+            continue
+        format_ = _common_format([(item.get(name), text) for item, text in rows])
+        if format_ is not None:
+            found.append((not is_id(name), place, name, format_))
+    return (min(found)[2], min(found)[3]) if found else (None, "")
+
+
+def _common_format(rows: Sequence[tuple[Value, str]]) -> str | None:
+    """The format in which a key holds all the values; None if it holds others."""
+    if all(value == text for value, text in rows):
+        return ""
+    integers = [
+        (int(value), text) for value, text in rows if isinstance(value, Decimal) and _is_integer(value)
+    ]
+    if len(integers) < len(rows):
+        return None
+    if all(str(value) == text for value, text in integers):
+        return ""
+    widths = {len(text) for _, text in integers}
+    width = min(widths)
+    padded = all(value >= 0 and f"{value:0{width}d}" == text for value, text in integers)
+    return f"0{width}d" if padded and width < 40 else None
+
+
+def _is_integer(value: Value) -> bool:
+    return (
+        isinstance(value, Decimal) and value == value.to_integral_value() and abs(value) < 10**_EXACT_DIGITS
+    )
+
+
+def field_for(
+    type_: DraftType,
+    texts: Texts,
+    name: str,
+    key: KeyAttribute,
+    attribute: str | None = None,
+    format_: str = "",
+    *,
+    identifies: bool = False,
+) -> Placeholder:
+    """The placeholder of a new field for part of a key: that of the attribute with the same value, else this one."""
+    given = [text for text in texts if text is not None]
+    made: DraftField | None = None
+    if attribute is not None and type_.source is not None:
+        guessed = guess(attribute, type_.items)
+        if guessed.annotation in _KEY_ANNOTATIONS:
+            is_text = guessed.annotation == "str" and key.type == "S"
+            annotation = "ID" if is_text and (identifies or is_id(attribute)) else guessed.annotation
+            made = DraftField(annotation, guessed.optional, attribute=attribute)
+            type_.used.add(attribute)
+    if made is None:
+        annotation = _key_annotation(given, key, name)
+        doubts = enum_doubts(given) if annotation == "str" else ()
+        made = DraftField(annotation, len(given) < len(texts), doubts)
+    own = type_.name or "item"
+    wanted = field_name(made.attribute or name, own)
+    attributes = {snake(each) for each in _attributes(type_) if each not in type_.used}
+    if made.attribute is None and wanted in attributes:
+        # An attribute of that name has another value.
+        wanted = f"key_{wanted}"
+    taken = type_.names.take(wanted)
+    type_.fields[taken] = made
+    type_.texts[taken,] = texts
+    if format_ and made.attribute is not None:
+        type_.formats[taken,] = format_
+    return type_.placeholder((taken,))
+
+
+def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
+    """The type of a field that only a key holds."""
+    if key.type == "B":
+        return "bytes"
+    if key.type == "N":
+        return number_annotation([Decimal(text) for text in texts])
+    found = text_annotation(texts)
+    return "ID" if found == "str" and is_id(name) else found
+
+
+def add_end(
+    type_: DraftType, node: DraftType, columns: Sequence[Texts], *words: str, ids_only: bool = False
+) -> str:
+    """A new end of the type: its name is that of its attribute, else one of the words, else that of the node.
+
+    `ids_only`: only attributes that are called ids are taken to hold it.
+    """
+    attributes = _end_attributes(type_, node, columns)
+    if ids_only and not all(map(is_id, attributes.values())):
+        attributes = {}
+    attribute = next(iter(attributes.values())) if len(attributes) == 1 else ""
+    wanted = [without_id(attribute) if is_id(attribute) else "", *words]
+    own = field_name(snake(node.name), node.name)
+    named = [field_name(word, node.name) for word in wanted if word]
+    name = type_.names.take(*named, own, f"to_{own.rstrip('_')}", beside=node.endings)
+    type_.ends[name] = DraftEnd(node, attributes, optional=None in columns[0])
+    type_.used.update(attributes.values())
+    for path, column in zip(node.key_paths, columns, strict=True):
+        type_.texts[name, path] = column
+    return name
+
+
+def _end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> dict[str, str]:
+    """The attributes that hold an end in a key too, by the node's key fields; empty unless there is one for each."""
+    found: dict[str, str] = {}
+    for path, column in zip(node.key_paths, columns, strict=True):
+        attribute, format_ = same_attribute(type_, column)
+        if attribute is None or format_ or attribute in found.values():
+            return {}
+        given = [value for item in type_.items if (value := item.get(attribute)) is not None]
+        if not _can_hold(node, path, given):
+            return {}
+        found[path] = attribute
+    return found
+
+
+def can_be_end(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> bool:
+    """Whether these texts can be ids of the node: ids that the sample has, or similar ones."""
+    rows = {row for row in zip(*columns, strict=True) if None not in row}
+    if len(rows & node.ids) * 2 > len(rows):
+        return True
+    first = [text for text in columns[0] if text is not None]
+    if text_annotation(first) != text_annotation(id_[0] for id_ in node.ids):
+        return False
+    prefix = _common_word([id_[0] for id_ in node.ids])
+    if not all(text.startswith(prefix) for text in first):
+        return False
+    attribute = same_attribute(type_, columns[0])[0]
+    return attribute is None or is_id(attribute) or type_name(attribute).startswith(node.name)
+
+
+def _common_word(texts: Sequence[str]) -> str:
+    """The common beginning of several ids, up to a separator: `cus_` for `cus_17` and `cus_18`."""
+    found = re.match("[A-Za-z]+[_-]", texts[0]) if len(texts) > 1 else None
+    return found[0] if found and all(text.startswith(found[0]) for text in texts) else ""
+
+
+# --- Ends and fields outside the table's key ----------------------------------------------------------
+
+
+def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
+    """Make an end of each attribute whose values are ids of a node, or that is named after a node."""
+    items = type_.items
+    for name in _attributes(type_):
+        if name in type_.used or not is_id(name) or not without_id(name):
+            continue
+        given = [value for item in items if (value := item.get(name)) is not None]
+        if not given or not all(isinstance(value, str | Decimal) for value in given):
+            continue
+        texts = _texts(name, items)
+        target, doubt = _target(name, {text for text in texts if text is not None}, nodes)
+        if target is None or not _can_hold(target, target.key_paths[0], given) or (target is type_ and doubt):
+            continue
+        wanted = field_name(without_id(name), type_.name)
+        end = type_.names.take(wanted, f"{wanted.rstrip('_')}_{snake(target.name)}", beside=target.endings)
+        type_.ends[end] = DraftEnd(target, {target.key_paths[0]: name}, len(given) < len(items), doubt)
+        type_.used.add(name)
+        type_.texts[end, target.key_paths[0]] = texts
+
+
+def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[DraftType | None, list[str]]:
+    """The node whose ids an attribute holds, and the doubts about that."""
+    usable = [node for node in nodes if len(node.key_paths) == 1 and node.is_known_by_partition]
+    named = [node for node in usable if node.name == type_name(without_id(name))][:1]
+    holding = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
+    found = named or ([] if may_coincide(texts) else holding)
+    if len(found) != 1:
+        return None, []
+    [node] = found
+    known = texts & node.single_ids
+    missing = "these ids" if named else "some of these ids"
+    return node, [] if known == texts or (named and known) else [
+        f"the sample has no {node.name} with {missing}"
+    ]
+
+
+def may_coincide(texts: Iterable[str]) -> bool:
+    """Whether equal texts elsewhere may be a coincidence: all of them are small numbers."""
+    return all(text.isdigit() and len(text) < _DIGITS for text in texts)
+
+
+def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:
+    """Whether the values can be those of the node's key field."""
+    annotation = target.fields[path].annotation
+    if annotation in ("int", "Long"):
+        return all(_is_integer(value) for value in values)
+    return all(isinstance(value, str) for value in values)
+
+
+def _texts(name: str, items: Iterable[Item]) -> Texts:
+    """The values of an attribute as texts."""
+    values = [item.get(name) for item in items]
+    return tuple(number_text(v) if isinstance(v, Decimal) else None if v is None else str(v) for v in values)
+
+
+def add_fields(type_: DraftType) -> None:
+    """Make a field of each attribute that is not used yet."""
+    for name in _attributes(type_):
+        if name and name not in type_.used:
+            add_field(type_, name)
+
+
+def add_field(type_: DraftType, name: str) -> str:
+    """Make a field of the attribute, and return its name."""
+    made = type_.names.take(field_name(name, type_.name))
+    type_.fields[made] = guess(name, type_.items)
+    type_.used.add(name)
+    if type_.fields[made].annotation in _KEY_ANNOTATIONS:
+        type_.texts[made,] = _texts(name, type_.items)
+    return made
+
+
+def _attributes(type_: DraftType) -> list[str]:
+    """The names of the attributes of a type's items, in the order of their first appearance."""
+    return list(dict.fromkeys(name for item in type_.items for name in item))

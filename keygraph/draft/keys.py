@@ -10,8 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from itertools import takewhile
+from typing import NamedTuple, TypeAlias, cast
 
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.types import ISO_DATETIME
 
 
@@ -65,7 +68,7 @@ class KeyReader:
         self._known: dict[tuple[str, str], KeyReading] = {}
         texts = [text for column in columns.values() for text in column]
         strong = _strong_separators(texts)
-        self._weak = {} if strong else _weak_heads(texts)
+        self._weak = None if strong else _weak_heads(texts)
         inside = "".join(map(re.escape, sorted(strong))) or _NOTHING
         self._separators = re.compile(rf"{_WHOLE.pattern}|(?P<separator>[{inside}]+)", re.ASCII)
         split = {name: [self._split(text) for text in column] for name, column in columns.items()}
@@ -74,11 +77,15 @@ class KeyReader:
         self._words = self._words_inside(split)
         self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
 
-    def read(self, attribute: str, text: str) -> KeyReading:
-        """The pattern and the varying texts of a key attribute's text."""
-        known = self._known.get((attribute, text))
+    def read(self, key: KeyAttribute, item: Item) -> KeyReading | None:
+        """The pattern and the varying texts of an item's key; None if it has no such key."""
+        value = item.get(key.name)
+        text = key.text(value)
+        if text is None or not isinstance(value, str):
+            return None if text is None else KeyReading((VARYING,), (text,))
+        known = self._known.get((key.name, text))
         if known is None:
-            known = self._known[attribute, text] = self._found(attribute, text)
+            known = self._known[key.name, text] = self._found(key.name, text)
         return known
 
     def _found(self, attribute: str, text: str) -> KeyReading:
@@ -131,7 +138,9 @@ class KeyReader:
     def _split(self, text: str) -> list[str]:
         """Values and separators in turn; the first and the last are values, which may be empty."""
         if self._weak:
-            return self._split_at_heads(text)
+            separator, heads = self._weak
+            head, _, rest = text.partition(separator)
+            return [head, separator, rest] if rest and head in heads else [text]
         parts: list[str] = []
         start = 0
         for found in self._separators.finditer(text):
@@ -139,16 +148,6 @@ class KeyReader:
                 parts += [text[start : found.start()], found["separator"]]
                 start = found.end()
         return [*parts, text[start:]]
-
-    def _split_at_heads(self, text: str) -> list[str]:
-        parts: list[str] = []
-        rest = text
-        for separator, heads in self._weak.items():
-            head, found, after = rest.partition(separator)
-            if found and after and head in heads:
-                parts += [head, separator]
-                rest = after
-        return [*parts, rest]
 
     # --- Fixed words ------------------------------------------------------------------------------------
 
@@ -198,12 +197,7 @@ class KeyReader:
 
 def _beginning(pattern: Pattern) -> tuple[str, ...]:
     """The parts before the first varying one."""
-    head: list[str] = []
-    for part in pattern:
-        if isinstance(part, VaryingPart):
-            break
-        head.append(part)
-    return tuple(head)
+    return tuple(cast(str, part) for part in takewhile(lambda part: isinstance(part, str), pattern))
 
 
 def _head_of(values: Sequence[str], heads: Collection[str]) -> str:
@@ -227,8 +221,8 @@ def _strong_separators(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(separator for separator, count in found.items() if count >= least)
 
 
-def _weak_heads(texts: Sequence[str]) -> dict[str, set[str]]:
-    """The separator behind a first word, with these words; empty if there is none."""
+def _weak_heads(texts: Sequence[str]) -> tuple[str, set[str]] | None:
+    """The separator behind a first word, with these words; None if there is none."""
     best: tuple[int, str, set[str]] = (0, "", set())
     for separator in _WEAK:
         rests: dict[str, set[str]] = {}
@@ -243,16 +237,14 @@ def _weak_heads(texts: Sequence[str]) -> dict[str, set[str]]:
         if heads and len(heads) <= _MOST_WORDS and len(heads) * 2 <= covered and covered > best[0]:
             best = (covered, separator, heads)
     covered, separator, heads = best
-    return {separator: heads} if covered * 4 >= len(texts) else {}
+    return (separator, heads) if heads and covered * 4 >= len(texts) else None
 
 
-def _heads(column: Iterable[Sequence[str]]) -> frozenset[str]:
+def _heads(column: Collection[Sequence[str]]) -> frozenset[str]:
     """The words that begin keys."""
     counted: Counter[str] = Counter()
-    total = 0
     for parts in column:
         values = parts[::2]
-        total += 1
         first = next((number for number, value in enumerate(values) if value), None)
         if first is not None and first < len(values) - 1 and is_word(values[first]):
             counted[values[first]] += 1
@@ -260,5 +252,5 @@ def _heads(column: Iterable[Sequence[str]]) -> frozenset[str]:
     others = counted.keys() - upper
     if len(upper) > _MOST_WORDS * 3:
         upper = set()
-    repeated = sum(counted[word] for word in others) >= 2 * len(others) or total <= _FEW_TEXTS
+    repeated = sum(counted[word] for word in others) >= 2 * len(others) or len(column) <= _FEW_TEXTS
     return frozenset(upper | (set(others) if repeated and len(others) <= _MOST_WORDS else set()))

@@ -8,23 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from keygraph.draft.keys import VARYING, KeyReader, KeyReading, Pattern, VaryingPart, is_word
+from keygraph.draft.keys import KeyReader, KeyReading, Pattern, VaryingPart, is_word
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.names import words
 
 _TYPE_WORDS = frozenset(["type", "kind", "entity", "typename", "discriminator", "et", "edb"])
-_BESIDE_TYPE_WORDS = _TYPE_WORDS | {
-    "item",
-    "record",
-    "object",
-    "name",
-    "document",
-    "row",
-    "class",
-    "model",
-    "e",
-}
+_BESIDE_TYPE_WORDS = _TYPE_WORDS.union(
+    ["item", "record", "object", "name", "document", "row", "class", "model", "e"]
+)
 _MOST_TYPES = 60
 _CERTAIN_PARTITIONS = 3
 """With so many partitions, one common sort key is no coincidence."""
@@ -79,7 +71,12 @@ class ItemKind:
     @property
     def literals(self) -> list[str]:
         """The words of the sort key."""
-        return [part for part in self.sort if isinstance(part, str) and is_word(part)]
+        return words_of(self.sort)
+
+
+def words_of(parts: Iterable[Part]) -> list[str]:
+    """The words of a key."""
+    return [part for part in parts if isinstance(part, str) and is_word(part)]
 
 
 def signature_of(parts: Iterable[Part]) -> tuple[str | None, ...]:
@@ -106,11 +103,8 @@ class Kinds:
 
     def _find_type_attribute(self) -> str | None:
         keys = {key.name for key in self.table.key_attributes()}
-        counted: Counter[str] = Counter()
-        for item in self.items:
-            counted.update(
-                name for name, value in item.items() if name not in keys and isinstance(value, str)
-            )
+        texts = (name for item in self.items for name, value in item.items() if isinstance(value, str))
+        counted = Counter(name for name in texts if name not in keys)
         usable = [name for name, count in counted.items() if count * 2 >= len(self.items)]
         named = [name for name in usable if _is_named_as_type(name)]
         for name in sorted(named, key=lambda name: (-counted[name], name)):
@@ -123,26 +117,14 @@ class Kinds:
 
     def _tells_shapes(self, name: str) -> bool:
         """Whether each value of the attribute has one shape of keys, and each shape one value."""
-        values: dict[object, set[object]] = {}
-        shapes: dict[object, set[object]] = {}
-        for item in self.items:
-            value, shape = item[name], self._shape(item)
-            values.setdefault(value, set()).add(shape)
-            shapes.setdefault(shape, set()).add(value)
-        is_type = all(_says_a_type(str(value)) for value in values)
-        return (
-            is_type
-            and len(values) > 2
-            and all(len(each) == 1 for each in (*values.values(), *shapes.values()))
-        )
+        pairs = {(str(item[name]), self._shape(item)) for item in self.items}
+        values, shapes = ({pair[side] for pair in pairs} for side in (0, 1))
+        return len(pairs) == len(values) == len(shapes) > 2 and all(map(_says_a_type, map(str, values)))
 
     # --- Kinds ----------------------------------------------------------------------------------------
 
     def _read(self, item: Item, key: KeyAttribute) -> KeyReading:
-        value = item[key.name]
-        if isinstance(value, str):
-            return self.reader.read(key.name, value)
-        return KeyReading((VARYING,), (key.text(value) or "",))
+        return self.reader.read(key, item) or KeyReading((), ())
 
     def _shape(self, item: Item) -> tuple[tuple[Pattern, ...], bool]:
         """The patterns of the item's keys, and whether they are equal."""
@@ -175,38 +157,32 @@ class Kinds:
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
         sort = _without_prefixes(_parts(patterns[1], texts, _repeatable(partition, len(items))), items)
         kind = ItemKind(items, value, partition, _without_constants(sort, partition))
-        return self._told_by_words(kind, texts) or [kind]
+        return self._told_by_words(kind) or [kind]
 
-    def _told_by_words(self, kind: ItemKind, texts: list[tuple[str, ...]]) -> list[ItemKind]:
+    def _told_by_words(self, kind: ItemKind) -> list[ItemKind]:
         """The kinds that a last word of the sort key tells apart: `NAME|1|PERSON`."""
         own, last = kind.own_columns, kind.sort[-1] if kind.sort else ""
         if len(own) != 1 or last != own[0] or not any(part in kind.partition for part in kind.sort):
             return []
         column = own[0]
         chosen = dict.fromkeys(column.texts)
-        if (
-            not all(is_word(word) and word.isupper() for word in chosen)
-            or len(chosen) * 2 > len(kind.items) + 1
-        ):
+        is_few = len(chosen) * 2 <= len(kind.items) + 1
+        if not is_few or not all(is_word(word) and word.isupper() for word in chosen):
             return []
-        found = []
-        for word in chosen:
+
+        def of_word(word: str) -> ItemKind:
             rows = [number for number, text in enumerate(column.texts) if text == word]
 
-            def within(part: Part, word: str = word, rows: list[int] = rows) -> Part:
+            def within(part: Part) -> Part:
                 if isinstance(part, str):
                     return part
                 return word if part == column else replace(part, texts=tuple(part.texts[row] for row in rows))
 
-            found.append(
-                ItemKind(
-                    [kind.items[row] for row in rows],
-                    kind.type_value,
-                    tuple(within(part) for part in kind.partition),
-                    tuple(within(part) for part in kind.sort),
-                )
-            )
-        return found
+            items = [kind.items[row] for row in rows]
+            partition, sort = (tuple(map(within, parts)) for parts in (kind.partition, kind.sort))
+            return ItemKind(items, kind.type_value, partition, sort)
+
+        return list(map(of_word, chosen))
 
 
 def _reader(table: Table, items: Sequence[Item]) -> KeyReader:

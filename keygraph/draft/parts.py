@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from keygraph.draft.fields import Guess
 from keygraph.draft.kinds import ItemKind
 from keygraph.draft.names import Names
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index
 
 
@@ -30,12 +30,17 @@ Texts: TypeAlias = "tuple[str | None, ...]"
 """The value of a field, as text, in each item of a type."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class DraftField:
-    """A field. Without an attribute, only a key holds it."""
+    """A field: its annotation, and the doubts about it. Without an attribute, only a key holds it."""
 
-    guess: Guess
+    annotation: str
+    optional: bool = False
+    doubts: tuple[str, ...] = ()
     attribute: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.annotation} | None" if self.optional else self.annotation
 
 
 @dataclass
@@ -92,14 +97,22 @@ class DraftType:
     used: set[str] = field(default_factory=set)
     """The attributes that are already a field or an end."""
     names: Names = field(default_factory=Names)
-    signature: tuple[str | None, ...] = ()
-    """Of a node: its partition key, with None for each key field."""
     ids: frozenset[tuple[str, ...]] = frozenset()
     """Of a node: the texts of its partition's key fields in the sample."""
 
     @property
     def is_virtual(self) -> bool:
         return self.source is None
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """Its items in the sample."""
+        return self.source.items if self.source else ()
+
+    @property
+    def signature(self) -> tuple[str | None, ...]:
+        """Of a node: its partition key, with None for each key field."""
+        return tuple(part if isinstance(part, str) else None for part in self.partition)
 
     @property
     def key_paths(self) -> list[str]:
@@ -126,6 +139,10 @@ class DraftType:
             and all(part.path in inside for part in self.sort if isinstance(part, Placeholder))
         )
 
+    def placeholder(self, path: tuple[str, ...]) -> Placeholder:
+        """The placeholder of a field, in its format."""
+        return Placeholder(path, self.formats.get(path, ""))
+
     def stands_at(self, signature: Sequence[str | None], at: int = 0) -> bool:
         """Of a node that can be an end: whether its whole partition key stands there, before a word or the end."""
         end = at + len(self.signature)
@@ -139,14 +156,3 @@ class DraftType:
     def single_ids(self) -> frozenset[str]:
         """Of a node with one key field: its values in the sample."""
         return frozenset(id_[0] for id_ in self.ids) if len(self.key_paths) == 1 else frozenset()
-
-
-def joined(parts: Sequence[TemplatePart]) -> tuple[TemplatePart, ...]:
-    """The parts, with adjacent literal texts joined."""
-    found: list[TemplatePart] = []
-    for part in parts:
-        if isinstance(part, str) and found and isinstance(found[-1], str):
-            found[-1] += part
-        else:
-            found.append(part)
-    return tuple(found)

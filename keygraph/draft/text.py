@@ -12,8 +12,15 @@ from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.names import CASES, cased
 
 _LINE = 88
-_MODULES = {"date": "datetime", "datetime": "datetime", "Decimal": "decimal"}
-_TYPES = ("ID", "JSON", "Long")
+_IMPORTED = {
+    "datetime": ("date", "datetime"),
+    "decimal": ("Decimal",),
+    "keygraph": (
+        *("ID", "JSON", "Graph", "Index", "Long", "Many", "One", "Table"),
+        *("edge", "many", "node", "one", "record", "stored"),
+    ),
+}
+"""What a model file may import, by module, in ruff's order."""
 
 
 @dataclass
@@ -108,7 +115,13 @@ def model_text(draft: Draft, notes: Iterable[str] = ()) -> str:
     blocks = [_class(draft, type_, variables, case) for type_ in draft.types]
     body = "\n\n\n".join("\n".join(lines) for lines in (*blocks, _graph(draft, variables, case)))
     indexes = [line for index in draft.table.indexes for line in _index(index, variables[index.name])]
-    head = [_docstring(draft), "", "from __future__ import annotations", "", *_imports(body, indexes)]
+    head = [
+        _docstring(draft),
+        "",
+        "from __future__ import annotations",
+        "",
+        *_imports("\n".join([*indexes, body])),
+    ]
     if indexes:
         head += ["", *indexes]
     tail = [comment(note) for note in notes]
@@ -125,23 +138,14 @@ def _docstring(draft: Draft) -> str:
     )
 
 
-def _imports(body: str, indexes: Sequence[str]) -> list[str]:
-    used = set(re.findall(r"\w+", re.sub(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*', "", body)))
-    lines = []
-    for module in ("datetime", "decimal"):
-        names = [name for name in sorted(_MODULES) if _MODULES[name] == module and name in used]
-        if names:
-            lines.append(f"from {module} import {', '.join(names)}")
-    names = [name for name in _TYPES if name in used and name != "Long"]
-    names += ["Graph", *(["Index"] if indexes else [])]
-    names += [name for name in ("Long", "Many", "One") if name in used]
-    names += ["Table"]
-    called = set(re.findall(r"(?:^@|= )(\w+)\(", body, re.MULTILINE))
-    names += [name for name in ("edge", "many", "node", "one", "record", "stored") if name in called]
-    line = f"from keygraph import {', '.join(names)}"
-    if len(line) > _LINE:
-        line = "\n".join(["from keygraph import (", *(f"    {name}," for name in names), ")"])
-    return [*lines, *([""] if lines else []), line]
+def _imports(text: str) -> list[str]:
+    used = set(re.findall(r"\w+", re.sub(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*', "", text)))
+    found = {module: [name for name in names if name in used] for module, names in _IMPORTED.items()}
+    lines = [f"from {module} import {', '.join(names)}" for module, names in found.items() if names]
+    *standard, own = lines
+    if len(own) > _LINE:
+        own = "\n".join(["from keygraph import (", *(f"    {name}," for name in found["keygraph"]), ")"])
+    return [*standard, *([""] if standard else []), own]
 
 
 def _variables(indexes: Iterable[Index]) -> dict[str, str]:
@@ -185,7 +189,7 @@ def _template(parts: Iterable[TemplatePart]) -> str:
 
 
 def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str) -> list[str]:
-    lines = [f"    {comment(f'doubt: {doubt}')}" for doubt in type_.doubts]
+    lines = _doubts(type_.doubts)
     members = {name: _field(name, field, case) for name, field in type_.fields.items()}
     members |= {name: _end(name, end, case) for name, end in type_.ends.items()}
     # The fields of the table's key come first, in its order.
@@ -203,12 +207,9 @@ def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str)
 
 def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Call:
     arguments: list[_Call | str] = [_template(type_.partition)]
-    if (
-        draft.table.sort is not None
-        and type_.sort
-        and (type_.kind != "node" or type_.sort != type_.partition)
-    ):
-        arguments.append(_template(type_.sort))
+    sort = _template(type_.sort)
+    if draft.table.sort is not None and type_.sort and (type_.kind != "node" or sort != arguments[0]):
+        arguments.append(sort)
     for index in draft.table.indexes:
         call, named = type_.calls.get(index.name), type_.root_lists.get(index.name)
         inner = [_template(parts) for parts in call.templates] if call else []
@@ -232,24 +233,20 @@ def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Ca
 
 
 def _field(name: str, field: DraftField, case: str) -> list[str]:
-    doubts = [f"    {comment(f'doubt: {doubt}')}" for doubt in field.guess.doubts]
-    line = f"{name}: {field.guess}"
-    if field.attribute is None or field.attribute == cased(name, case):
-        return [*doubts, f"    {line}"]
-    return [*doubts, *_prefixed(f"{line} = ", _Call("stored", [quoted(field.attribute)]), 4)]
+    is_usual = field.attribute is None or field.attribute == cased(name, case)
+    stored = [] if is_usual else [quoted(field.attribute or "")]
+    return [*_doubts(field.doubts), *_member(f"{name}: {field}", "stored", stored)]
 
 
 def _end(name: str, end: DraftEnd, case: str) -> list[str]:
-    doubts = [f"    {comment(f'doubt: {doubt}')}" for doubt in end.doubts]
     annotation = f"{end.target.name} | None" if end.optional else end.target.name
-    line = f"{name}: {annotation}"
     if all(cased(usual, case) == attribute for usual, attribute in _named_attributes(name, end).items()):
-        return [*doubts, f"    {line}"]
-    if len(end.attributes) == 1:
-        arguments = [quoted(attribute) for attribute in end.attributes.values()]
+        stored = []
+    elif len(end.attributes) == 1:
+        stored = [quoted(attribute) for attribute in end.attributes.values()]
     else:
-        arguments = [f"{path}={quoted(attribute)}" for path, attribute in end.attributes.items()]
-    return [*doubts, *_prefixed(f"{line} = ", _Call("stored", arguments), 4)]
+        stored = [f"{path}={quoted(attribute)}" for path, attribute in end.attributes.items()]
+    return [*_doubts(end.doubts), *_member(f"{name}: {annotation}", "stored", stored)]
 
 
 def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:
@@ -257,7 +254,13 @@ def _list(name: str, list_: DraftList, variables: dict[str, str]) -> list[str]:
     if list_.index is not None:
         arguments.append(f"index={variables[list_.index.name]}")
     annotation = "One" if list_.is_one else "Many"
-    line = f"{name}: {annotation}[{list_.of.name}]"
-    if not arguments:
-        return [f"    {line}"]
-    return _prefixed(f"{line} = ", _Call(annotation.lower(), arguments), 4)
+    return _member(f"{name}: {annotation}[{list_.of.name}]", annotation.lower(), arguments)
+
+
+def _member(line: str, function: str, arguments: Sequence[str]) -> list[str]:
+    """The lines of a class's member: what a function returns, if there are arguments for it."""
+    return _prefixed(f"{line} = ", _Call(function, arguments), 4) if arguments else [f"    {line}"]
+
+
+def _doubts(doubts: Iterable[str]) -> list[str]:
+    return [f"    {comment(f'doubt: {doubt}')}" for doubt in doubts]

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from keygraph.draft.attributes import (
+from keygraph.draft.fields import (
     add_end,
     add_end_attributes,
+    add_field,
     add_fields,
     can_be_end,
-    end_attributes,
     field_for,
     may_coincide,
     same_attribute,
+    text_annotation,
 )
-from keygraph.draft.fields import text_annotation
-from keygraph.draft.indexes import add_index_keys
-from keygraph.draft.keys import is_word
-from keygraph.draft.kinds import Column, ItemKind, Kinds, Part, rows_of, signature_of
+from keygraph.draft.keys import VARYING, KeyReader, Pattern, VaryingPart, is_word
+from keygraph.draft.kinds import Column, ItemKind, Kinds, Part, rows_of, signature_of, words_of
 from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
 from keygraph.draft.parts import (
     SHARD_PLACEHOLDER,
     DraftType,
+    IndexCall,
     Placeholder,
     TemplatePart,
-    joined,
+    Texts,
 )
-from keygraph.names import words
+from keygraph.dynamo.table import KeyAttribute, Table
+from keygraph.names import snake, words
 
 _MAIN = frozenset(
     ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
@@ -35,6 +37,7 @@ _MAIN = frozenset(
 """Words in the sort key of an entity's own item, if the entity has several items."""
 _ENDINGS = {"date": "date", "datetime": "time"}
 _MOST_KINDS = 60
+_MOST_SHARDS = 200
 
 
 class Drafter:
@@ -59,7 +62,7 @@ class Drafter:
         for type_ in self.types:
             if type_.source is not None:
                 add_end_attributes(type_, self.nodes)
-                add_index_keys(self.table, kinds.reader, type_, self.nodes)
+                _add_index_keys(self.table, kinds.reader, type_, self.nodes)
                 add_fields(type_)
                 _say_doubts(type_, type_.source)
 
@@ -75,7 +78,6 @@ class Drafter:
         node.names.take("id")
         node.partition = self._written(node, kind.partition, 0)
         node.sort = () if kind.has_equal_keys else self._written(node, kind.sort, 1)
-        node.signature = signature_of(kind.partition)
         node.ids = rows_of(kind.partition_columns)
         node.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in node.partition else None
         self.nodes.append(node)
@@ -83,7 +85,7 @@ class Drafter:
     def _node_word(self, kind: ItemKind) -> str:
         if kind.type_value:
             return kind.type_value
-        named = [part for part in kind.partition if isinstance(part, str) and is_word(part)]
+        named = words_of(kind.partition)
         own = [word for word in kind.literals if word.lower() not in _MAIN]
         return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
 
@@ -113,9 +115,8 @@ class Drafter:
             if node.is_virtual and node.signature == signature:
                 node.ids |= ids
                 return node
-        named = [part for part in parts if isinstance(part, str) and is_word(part)]
-        name = self._names.take(type_name((named or [self._plain_word(number)])[-1]))
-        node = DraftType(name, "node", None, signature=signature, ids=ids)
+        name = self._names.take(type_name((words_of(parts) or [self._plain_word(number)])[-1]))
+        node = DraftType(name, "node", None, ids=ids)
         node.names.take("id")
         made: list[TemplatePart] = []
         word = ""
@@ -123,10 +124,9 @@ class Drafter:
             if isinstance(part, str):
                 word = part if is_word(part) else word
                 made.append(part)
-                continue
-            field = field_for(node, part.texts, [f"{word or name}_id"], self.table.keys[number], None)
-            made.append(Placeholder((field,)))
-        node.partition = joined(made)
+            else:
+                made.append(field_for(node, part.texts, f"{word or name}_id", self.table.keys[number]))
+        node.partition = tuple(made)
         node.doubts.append("the sample has no item for it")
         self.nodes.append(node)
         return node
@@ -137,7 +137,7 @@ class Drafter:
         owner = self._owner(kind.partition)
         type_ = DraftType("", "record", kind, type_value=kind.type_value, used=set(self._not_fields))
         type_.partition = self._written(type_, kind.partition, 0, owner)
-        type_.sort = self._written(type_, kind.sort, 1, owner)
+        type_.sort = self._written(type_, kind.sort, 1)
         type_.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in type_.partition else None
         targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Placeholder)}
         in_key = [name for name in type_.ends if name in targets]
@@ -159,32 +159,31 @@ class Drafter:
 
     def _owner(self, parts: Sequence[Part]) -> DraftType | None:
         """The node to whose partition the items belong; if several fit, the one with these ids."""
-        fitting: list[tuple[int, int, bool, int, DraftType]] = []
+        fitting: dict[tuple[int, int, bool], DraftType] = {}
         for node in self.nodes:
             if node.stands_at(signature_of(parts)):
                 size = len(node.signature)
                 common = len(node.ids & rows_of(parts[:size]))
-                fitting.append((size, common, not node.is_virtual, -len(fitting), node))
-        return max(fitting, key=lambda each: each[:4])[4] if fitting else None
+                fitting.setdefault((size, common, not node.is_virtual), node)
+        return fitting[max(fitting)] if fitting else None
 
     # --- Templates ------------------------------------------------------------------------------------
 
     def _written(
         self, type_: DraftType, parts: Sequence[Part], number: int, owner: DraftType | None = None
     ) -> tuple[TemplatePart, ...]:
-        """The template of a key. Adds the fields and ends that it needs to the type."""
+        """The template of a key, which may begin with its owner. Adds the fields and ends that it needs to the type."""
         made: list[TemplatePart] = []
-        known = {texts: path for path, texts in type_.texts.items()}
         word, at = "", 0
-        if number == 0 and owner is not None:
-            made.append(self._end(type_, owner, parts[: len(owner.signature)], "", number))
-            at = len(owner.signature)
         while at < len(parts):
             part = parts[at]
-            node = self._node_at(type_, parts, at) if number == 1 and type_.kind != "node" else None
+            known = {texts: path for path, texts in type_.texts.items()}
+            node = owner if at == 0 else None
+            if number == 1 and type_.kind != "node":
+                node = self._node_at(type_, parts, at)
             if node is not None:
                 size = len(node.signature)
-                made.append(self._end(type_, node, parts[at : at + size], word, number))
+                made.append(self._end(type_, node, parts[at : at + size], word))
                 at, word = at + size, ""
                 continue
             at += 1
@@ -194,12 +193,11 @@ class Drafter:
             elif part.shard:
                 made.append(SHARD_PLACEHOLDER)
             elif number == 1 and part.texts in known:
-                made.append(Placeholder(known[part.texts], type_.formats.get(known[part.texts], "")))
+                made.append(type_.placeholder(known[part.texts]))
             else:
                 made.append(self._placeholder(type_, part, word, number, is_whole=len(parts) == 1))
-                known = {texts: path for path, texts in type_.texts.items()}
                 word = ""
-        return joined(made)
+        return tuple(made)
 
     def _placeholder(
         self, type_: DraftType, column: Column, word: str, number: int, *, is_whole: bool
@@ -207,7 +205,7 @@ class Drafter:
         """The placeholder of one column: the id of a node with these values, else a field."""
         target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
         if target is not None:
-            made = self._end(type_, target, (column,), word, number)
+            made = self._end(type_, target, (column,), word)
             return Placeholder((made.path[0], target.key_paths[0]))
         attribute, format_ = same_attribute(type_, column.texts)
         key = self.table.keys[number]
@@ -220,19 +218,15 @@ class Drafter:
             wanted = key.name if is_whole and says and is_id(key.name) else f"{type_.name}_id"
         else:
             wanted = "label" if all(map(is_word, column.texts)) else f"{'sort' if number else 'key'}_part"
-        name = field_for(
-            type_, column.texts, [wanted], key, attribute, format_, identifies=type_.kind == "node"
+        return field_for(
+            type_, column.texts, wanted, key, attribute, format_, identifies=type_.kind == "node"
         )
-        return Placeholder((name,), type_.formats.get((name,), ""))
 
-    def _end(
-        self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str, number: int
-    ) -> Placeholder:
+    def _end(self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str) -> Placeholder:
         """The placeholder of a whole node. Adds the end to the type."""
         columns = [part.texts for part in parts if isinstance(part, Column)]
         is_verb = len(parts) == 1 and type_name(word) != node.name
-        attributes = end_attributes(type_, node, columns)
-        name = add_end(type_, node, columns, attributes, word if is_verb else "")
+        name = add_end(type_, node, columns, word if is_verb else "")
         if not node.is_virtual and not node.ids & rows_of(parts):
             type_.ends[name].doubts.append(f"the sample has no {node.name} with these ids")
         return Placeholder((name,))
@@ -256,31 +250,24 @@ class Drafter:
     def _is_nodes(self, type_: DraftType, parts: Sequence[Part], at: int, column: Column) -> bool:
         """Whether a word and a value are the key of a node without an item: an index has them as its partition, or
         another word precedes them."""
-        kind = type_.source
-        if kind is None or text_annotation(column.texts) != "str":
-            return False
         attribute = same_attribute(type_, column.texts)[0]
-        if attribute is not None and not isinstance(kind.items[0].get(attribute), str):
+        is_text = attribute is None or isinstance(type_.items[0].get(attribute), str)
+        if not is_text or text_annotation(column.texts) != "str":
             return False
-        word = parts[at]
-        if self._node_of_values(type_, column, str(word)) is not None:
+        if self._node_of_values(type_, column, str(parts[at])) is not None:
             return False
-        if any(isinstance(part, str) and is_word(part) for part in parts[:at]):
-            return True
-        sort = self.table.sort
-        for index in self.table.indexes:
-            if index.partition == self.table.partition or index.partition == sort:
-                continue
-            values = [item.get(index.partition.name) for item in kind.items]
-            wholes = [item.get(sort.name) if sort else None for item in kind.items]
-            if values == wholes:
-                return True
-        return False
+        sort = self.table.keys[1].name
+        partitions = [
+            index.partition.name for index in self.table.indexes if index.partition not in self.table.keys
+        ]
+        return bool(words_of(parts[:at])) or any(
+            all(item.get(name) == item.get(sort) for item in type_.items) for name in partitions
+        )
 
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
         """The node with all or most of these values as its ids."""
         given = set(column.texts)
-        best: list[tuple[bool, float, DraftType]] = []
+        best: dict[tuple[bool, float], DraftType] = {}
         attribute = same_attribute(type_, column.texts)[0]
         for node in self.nodes:
             share = len(given & node.single_ids) / len(given)
@@ -289,9 +276,8 @@ class Drafter:
             )
             is_certain = is_named or not may_coincide(given)
             if node.is_known_by_partition and is_certain and share > 0.5:
-                best.append((is_named, share, node))
-        found = max(best, key=lambda each: each[:2], default=None)
-        return found[2] if found else None
+                best.setdefault((is_named, share), node)
+        return best[max(best)] if best else None
 
 
 def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
@@ -312,9 +298,7 @@ def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
         taken: set[tuple[str, ...]] = set()
         for kind in ranked:
             ids = rows_of(kind.partition)
-            is_small = len(kind.items) < 3 and any(
-                isinstance(part, str) and is_word(part) for part in kind.partition
-            )
+            is_small = len(kind.items) < 3 and bool(words_of(kind.partition))
             if not taken or (not ids & taken and not is_small):
                 chosen.append(kind)
                 taken |= ids or {("",)}
@@ -344,3 +328,159 @@ def _say_doubts(type_: DraftType, kind: ItemKind) -> None:
         type_.doubts.append("the sample has only one item of it")
     if type_.shards is not None:
         type_.doubts.append(f"{type_.shards} shards, if the sample has the last one")
+
+
+# --- Keys in indexes ----------------------------------------------------------------------------------
+
+
+def _add_index_keys(table: Table, reader: KeyReader, type_: DraftType, nodes: Sequence[DraftType]) -> None:
+    """Give the type its keys in each index that holds items of it."""
+    done = {key.name for key in table.keys}
+    for index in table.indexes:
+        _IndexKeys(IndexCall(index), reader, type_, nodes, done).add()
+
+
+@dataclass
+class _IndexKeys:
+    """The keys of one type in one index."""
+
+    _call: IndexCall
+    _reader: KeyReader
+    _type: DraftType
+    _nodes: Sequence[DraftType]
+    _done: set[str]
+    """The key attributes that already have a template or are a field."""
+
+    def add(self) -> None:
+        type_, call, index = self._type, self._call, self._call.index
+        rows = [all(key.holds(item.get(key.name)) for key in index.keys) for item in type_.items]
+        if not any(rows):
+            return
+        for key in index.keys:
+            template = self._template(key) if key.name not in self._done else None
+            self._done.add(key.name)
+            if template is not None:
+                call.templates.append(template)
+        if call.templates:
+            type_.calls[index.name] = call
+        if not all(rows):
+            type_.doubts.append(f"{sum(rows)} of {len(rows)} are in the index {index.name}")
+        if call.shards is not None:
+            type_.doubts.append(f"{call.shards} shards in {index.name}, if the sample has the last one")
+
+    # --- One key --------------------------------------------------------------------------------------
+
+    def _template(self, key: KeyAttribute) -> tuple[TemplatePart, ...] | None:
+        """The template of the key attribute; None if the attribute itself is a field, which needs none."""
+        if key.name in self._type.used and not says_nothing(key.name):
+            return None
+        readings = [self._reader.read(key, item) for item in self._type.items]
+        patterns = {reading.pattern for reading in readings if reading is not None}
+        pattern = next(iter(patterns))
+        nothing = (None,) * sum(isinstance(part, VaryingPart) for part in pattern)
+        template = None
+        if len(patterns) == 1:
+            columns = list(zip(*(reading.texts if reading else nothing for reading in readings), strict=True))
+            template = self._written(key, pattern, columns)
+        if template is None:
+            add_field(self._type, key.name)
+        return template
+
+    def _written(
+        self, key: KeyAttribute, pattern: Pattern, columns: Sequence[Texts]
+    ) -> tuple[TemplatePart, ...] | None:
+        """The template for keys of one pattern, whose varying parts have these texts; None if it is just a value."""
+        is_whole = pattern == (VARYING,)
+        if is_whole and not says_nothing(key.name) and not self._looks_sharded(key, columns[0]):
+            return None
+        self._type.used.add(key.name)
+        made: list[TemplatePart] = []
+        word, at, column = "", 0, 0
+        while at < len(pattern):
+            part = pattern[at]
+            node = self._node_at(pattern, at, columns[column:]) if isinstance(part, str) else None
+            if node is not None:
+                width = len(node.key_paths)
+                made += self._end(node, columns[column : column + width])
+                at, column = at + len(node.signature), column + width
+                continue
+            if isinstance(part, str):
+                word = part if is_word(part) else word
+                made.append(part)
+            else:
+                placed = self._placeholder(key, part, columns[column], word, is_whole=is_whole)
+                if placed is None:
+                    return None
+                made.append(placed)
+                column, word = column + 1, ""
+            at += 1
+        return tuple(made)
+
+    def _looks_sharded(self, key: KeyAttribute, column: Texts) -> bool:
+        given = [text for text in column if text is not None]
+        is_small = all(
+            text.isdigit() and (text == "0" or text[0] != "0") and int(text) < _MOST_SHARDS for text in given
+        )
+        return key.type == "S" and key == self._call.index.partition and is_small
+
+    def _placeholder(
+        self, key: KeyAttribute, part: VaryingPart, column: Texts, word: str, *, is_whole: bool
+    ) -> Placeholder | None:
+        known = None if part.shard else self._known(column)
+        if known is not None:
+            return self._type.placeholder(known)
+        attribute, format_ = (None, "") if part.shard else same_attribute(self._type, column)
+        if attribute is not None:
+            return field_for(self._type, column, attribute, key, attribute, format_)
+        if part.shard or self._looks_sharded(key, column):
+            numbers = [int(text) for text in column if text is not None]
+            self._call.shards = max(self._call.shards or 1, *(number + 1 for number in numbers))
+            return SHARD_PLACEHOLDER
+        if is_whole:
+            return None
+        wanted = f"{without_id(word)}_value" if word else f"{snake(key.name)}_part"
+        return field_for(self._type, column, wanted, key)
+
+    def _known(self, column: Texts) -> tuple[str, ...] | None:
+        """The field, or the key field of an end, with the same value in all items that have the key."""
+        rows = [number for number, text in enumerate(column) if text is not None]
+        fitting = [
+            path
+            for path, texts in self._type.texts.items()
+            if all(texts[number] == column[number] for number in rows)
+        ]
+        return min(fitting, key=len, default=None)
+
+    # --- Ends -----------------------------------------------------------------------------------------
+
+    def _node_at(self, pattern: Pattern, at: int, columns: Sequence[Texts]) -> DraftType | None:
+        """The node whose whole partition key is there; if several fit, the one with these ids."""
+        fitting: dict[tuple[int, int], DraftType] = {}
+        signature = [None if isinstance(part, VaryingPart) else part for part in pattern]
+        for node in self._nodes:
+            if node.stands_at(signature, at):
+                width = len(node.key_paths)
+                rows = {row for row in zip(*columns[:width], strict=True) if None not in row}
+                common = len(rows & node.ids)
+                is_other = (
+                    common * 2 <= len(rows) and (self._known(columns[0]) or ("",))[0] in self._type.fields
+                )
+                if not is_other and can_be_end(self._type, node, columns[:width]):
+                    fitting.setdefault((len(node.signature), common), node)
+        return fitting[max(fitting)] if fitting else None
+
+    def _end(self, node: DraftType, columns: Sequence[Texts]) -> tuple[TemplatePart, ...]:
+        """The placeholder of a node: of an end that is the same, of the type itself, or of a new end."""
+        rows = [number for number, text in enumerate(columns[0]) if text is not None]
+
+        def is_same(path: tuple[str, ...], column: Texts) -> bool:
+            texts = self._type.texts.get(path)
+            return texts is not None and all(texts[number] == column[number] for number in rows)
+
+        pairs = list(zip(node.key_paths, columns, strict=True))
+        for name, end in self._type.ends.items():
+            if end.target is node and all(is_same((name, field), column) for field, column in pairs):
+                return (Placeholder((name,)),)
+        if node is self._type and all(is_same((field,), column) for field, column in pairs):
+            return node.partition
+        return (Placeholder((add_end(self._type, node, columns, ids_only=True),)),)

@@ -11,8 +11,8 @@ itself under a key that is none of the type's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from keygraph.dynamo.store import Count, Query, Store
 from keygraph.lists.listing import NeighbourList
@@ -24,7 +24,7 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
 
     Counts, where the store's own is the list's; else Queries for keys that are recognised here.
     """
-    index, filter_, by_store = neighbours.index_name, neighbours.count_filter, neighbours.counted
+    index, filter_, by_store = neighbours.index_name, neighbours.form.filter_with_type, neighbours.counted
     spans = [
         span for span in (neighbours.reading.pieces if by_store is None else by_store) if not span.is_empty
     ]
@@ -35,42 +35,30 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
     return [Query(partition, index, range_, filter_, projection=projection) for partition, range_ in parts]
 
 
-@dataclass(slots=True)
-class _Pages:
-    """How many more pages may be read."""
-
-    left: int
-
-    def take(self) -> bool:
-        """Whether one more may be; it counts as read."""
-        self.left -= 1
-        return self.left >= 0
-
-
 async def count(store: Store, neighbours: NeighbourList, most_pages: int) -> int | None:
     """How many items the list has; None where it takes more pages to know it. Raises a StoreError.
 
     One page of each shard, and of each piece of the range, is read at least, all of them at once.
     """
     requests = count_requests(neighbours)
-    pages = _Pages(max(most_pages, len(requests)))
+    pages = iter(range(max(most_pages, len(requests))))
     counts = await asyncio.gather(*(_counted(store, neighbours, request, pages) for request in requests))
     known = [number for number in counts if number is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
 async def _counted(
-    store: Store, neighbours: NeighbourList, request: Count | Query, pages: _Pages
+    store: Store, neighbours: NeighbourList, request: Count | Query, pages: Iterator[int]
 ) -> int | None:
-    """What a request finds, and those that go on after it."""
+    """What a request finds, and those that go on after it. `pages` has one for each that may still be read."""
     total = 0
-    while pages.take():
+    for _ in pages:
         if isinstance(request, Count):
             counted = await store.send(request)
             total, last = total + counted.count, counted.last
         else:
             page = await store.send(request)
-            total, last = total + sum(neighbours.includes(item) for item in page.items), page.last
+            total, last = total + len(neighbours.included(page.items)), page.last
         if last is None:
             return total
         request = replace(request, start=last)

@@ -15,7 +15,8 @@ from keygraph.dynamo.store import BatchGet, Count, Query
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.requests import Wire, render
 from keygraph.graph import Graph
-from keygraph.lists.placeholders import shown_key, shown_list
+from keygraph.lists.listing import ListForm
+from keygraph.lists.placeholders import shown_key
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
@@ -57,16 +58,15 @@ def key_request(
     [wire] = render(BatchGet((shown_key(record, identity),), projection), _as_texts(graph.table))
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
     shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
-    asked = _expression(wire, "ProjectionExpression")
     if keys.shards:
         shown = f"{shown}, shard 0 to {keys.shards - 1}"
-        return DescribedRequest("BatchGetItem", None, shown, projection=asked)
-    return DescribedRequest(wire.operation, None, shown, projection=asked)
+    operation = "BatchGetItem" if keys.shards else wire.operation
+    return DescribedRequest(operation, None, shown, projection=_expression(wire, "ProjectionExpression"))
 
 
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
     """How the path is read where nothing narrows its range: a Query for each shard."""
-    neighbours = shown_list(graph, path)
+    neighbours = ListForm(graph, path).shown()
     filter_, index = neighbours.store_filter, path.keys.index_name
     queries = [
         Query(neighbours.partitions[0], index, piece.range, filter_) for piece in neighbours.reading.pieces
@@ -93,16 +93,6 @@ def described_requests(graph: Graph, requests: Sequence[Query | Count], times: i
         first.body.get("ScanIndexForward") is False,
         first.body.get("Select") == "COUNT",
     )
-
-
-def required_arguments(path: AccessPath) -> list[str]:
-    """What a reader of the path says besides its owner."""
-    return [argument.name for argument in path.required]
-
-
-def narrowing_arguments(path: AccessPath) -> list[str]:
-    """By what a reader can narrow the range along the sort key, from left to right."""
-    return [argument.name for argument in path.ranged]
 
 
 def _as_texts(table: Table) -> Table:

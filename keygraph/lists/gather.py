@@ -10,7 +10,7 @@ it does not come to is read apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from keygraph.dynamo.conditions import Path
@@ -42,16 +42,13 @@ class Part:
 class Together:
     """What one Query reads."""
 
-    parts: list[Part] = field(default_factory=list)
-
-    @property
-    def span(self) -> Span:
-        return self.parts[0].span.hull(self.parts[-1].span)
+    parts: list[Part]
 
     def request(self, key: Key, projection: tuple[Path, ...] | None) -> Query:
         """The Query that reads them, in the partition of a node."""
+        span = self.parts[0].span.hull(self.parts[-1].span)
         most = sum(part.most for part in self.parts)
-        return Query(key[0], range=self.span.range, projection=projection, limit=most)
+        return Query(key[0], range=span.range, projection=projection, limit=most)
 
 
 def node_part(key: Key) -> Part:
@@ -124,7 +121,8 @@ async def read_together(
     found: dict[Part, Found | Item | None] = {}
     for part in together.parts:
         items = [item for item in page.items if part.span.contains(cast(KeyValue, item[sort_key]))]
-        is_whole = page.last is None or _is_behind(part.span, page.last[1])
+        # Whether it was read to its end, which is at the last place that was looked at, or before it.
+        is_whole = page.last is None or (part.span.high is not None and bool(page.last[1] >= part.span.high))
         if part.neighbours is None or part.extent is None:
             if items or is_whole:
                 found[part] = items[0] if items else None
@@ -136,8 +134,3 @@ async def read_together(
         if is_whole or (part.extent.forward and len(own) >= count + part.extent.look_ahead):
             found[part] = Found(own[:count], part.extent.look_ahead and len(own) > count, None)
     return found
-
-
-def _is_behind(span: Span, sort: KeyValue) -> bool:
-    """Whether a place is at the end of a range or behind it."""
-    return span.high is not None and bool(sort >= span.high)

@@ -7,15 +7,15 @@ and what is decided by a filter in the store or by a condition here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 
 from keygraph.dynamo.conditions import And, Condition, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
-from keygraph.lists.ranges import Narrowing, Span, said, sort_span, undecided
+from keygraph.lists.placeholders import shown_texts
+from keygraph.lists.ranges import Narrowing, Span, beginning_with, said, sort_span, undecided
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
 from keygraph.model.paths import AccessPath
 
@@ -34,48 +34,24 @@ class Located(NamedTuple):
     identity: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ListShape:
-    """What is the same for a list's owners: an access path, and what a reader says of it."""
-
-    graph: Graph
-    path: AccessPath
-    filter: Condition | None = None
-    """What the store decides."""
-    narrowed: tuple[tuple[str, Narrowing], ...] = ()
-    """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
-    said: tuple[tuple[str, str], ...] = ()
-    """The texts of the sort key's slots that a reader has said, by slot."""
-    condition: Condition | None = None
-    """What is decided here, on whole items."""
-    is_shown: bool = False
-    """Whether it has placeholders where its owner's key will be (`keygraph.lists.placeholders`)."""
-
-    @cached_property
-    def filter_with_type(self) -> Condition | None:
-        """What the store decides where it decides the type too, by which the items of no type are left out."""
-        type_condition = self.graph.type_condition(self.path)
-        return _joined([part for part in (type_condition, self.filter) if part is not None])
-
-
 class NeighbourList:
     """A list with its values. Equal ones are the same list."""
 
     __slots__ = (
         "_hash",
         "_reading",
+        "form",
         "graph",
         "partitions",
         "path",
         "prefix",
-        "shape",
         "span",
         "values",
     )
 
     def __init__(
         self,
-        shape: ListShape,
+        form: ListForm,
         partitions: tuple[KeyValue, ...],
         prefix: str,
         span: Span,
@@ -86,16 +62,16 @@ class NeighbourList:
         `values` is what the list itself fixes: the texts of the owner's key and of the required arguments, by slot.
         `reading` is what is read, where somebody knows it.
         """
-        self.shape = shape
-        self.graph = shape.graph
-        self.path = shape.path
+        self.form = form
+        self.graph = form.graph
+        self.path = form.path
         self.partitions = partitions
         self.prefix = prefix
         self.span = span
         self.values = values
         self._reading = reading
         # What tells most lists of one operation apart. They are asked for it often.
-        self._hash = hash((shape.path, partitions, span.low))
+        self._hash = hash((form.path, partitions, span.low))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -111,7 +87,7 @@ class NeighbourList:
 
     @property
     def _compared(self) -> tuple[object, ...]:
-        return self.shape, self.partitions, self.prefix, self.span, self.values
+        return self.form.told, self.partitions, self.prefix, self.span, self.values
 
     @property
     def index_name(self) -> str | None:
@@ -124,54 +100,41 @@ class NeighbourList:
     @property
     def filter(self) -> Condition | None:
         """What the store decides."""
-        return self.shape.filter
+        return self.form.filter
 
     @property
     def condition(self) -> Condition | None:
         """What is decided here, on whole items."""
-        return self.shape.condition
+        return self.form.condition
 
     @property
     def narrowed(self) -> tuple[tuple[str, Narrowing], ...]:
         """What is said of the sort key that the order of the keys does not decide alone."""
-        return self.shape.narrowed
+        return self.form.narrowed
 
     @property
     def is_searched(self) -> bool:
         """Whether a client says a condition on its items."""
-        return self.shape.filter is not None or self.shape.condition is not None
+        return self.form.filter is not None or self.form.condition is not None
 
     # --- Siblings -------------------------------------------------------------------------------------
 
     @property
     def reading(self) -> Reading:
         """What of the range is read, and which siblings with it."""
-        found = self._reading
-        if found is None:
-            found = self._reading = self._made_reading()
-        return found
-
-    def _made_reading(self) -> Reading:
-        if not self.graph.siblings(self.path):
-            return reading_alone(self.span)
-        return without_siblings(
-            self.graph, self.path, self.partitions[0], self.span, self.texts, is_shown=self.shape.is_shown
-        )
+        if self._reading is None:
+            self._reading = without_siblings(self.graph, self.path, self.partitions[0], self.span, self.texts)
+        return self._reading
 
     @property
     def texts(self) -> dict[str, str | None]:
         """The texts that every key of the list has, by slot."""
-        return {**dict(self.values), **dict(self.shape.said)}
+        return {**dict(self.values), **dict(self.form.said)}
 
     @property
     def store_filter(self) -> Condition | None:
         """All that the store filters by: the type too, where any number of siblings may be read."""
-        return self.shape.filter_with_type if self.reading.others else self.shape.filter
-
-    @property
-    def count_filter(self) -> Condition | None:
-        """What a count is filtered by: the type too, of which items that no type accepts have none."""
-        return self.shape.filter_with_type
+        return self.form.filter_with_type if self.reading.others else self.form.filter
 
     @property
     def counted(self) -> tuple[Span, ...] | None:
@@ -205,10 +168,6 @@ class NeighbourList:
         if (self.narrowed or path.reads_others) and not self._fixes(item):
             return False
         return self.condition is None or holds(self.condition, path.record.completed(item))
-
-    def includes(self, item: Item) -> bool:
-        """Whether an item that was read in the list's range is in the list."""
-        return self.identified(item) is not None
 
     def included(self, items: Iterable[Item]) -> list[Located]:
         """Those of the items, which were read in the list's range, that are in the list."""
@@ -307,12 +266,20 @@ class ListForm:
         where: Condition | None = None,
     ) -> None:
         """`required` are the texts of the arguments by name."""
-        self._path = path
+        self.graph = graph
+        self.path = path
+        self._is_told = required is not None
+        self._is_bare = not required and not ranged and where is None
         self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
         self._ranged = ranged or {}
-        filter_, condition = split_condition(where, path, graph)
-        narrowed = undecided(path, self._ranged)
-        self._shape = ListShape(graph, path, filter_, narrowed, said(path, self._ranged), condition)
+        self.filter, self.condition = _split_condition(where, path, graph)
+        """What the store decides, and what is decided here, on whole items."""
+        self.narrowed = undecided(path, self._ranged)
+        """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
+        self.said = said(path, self._ranged)
+        """The texts of the sort key's slots that a reader has said, by slot."""
+        self.told = (path, self.filter, self.condition, self.narrowed, self.said)
+        """What lists of two forms are told apart by."""
         shards = [slot for slot in path.keys.partition.slots if slot.is_shard]
         self._shards = [
             {slot.name: slot.text.render(shard) for slot in shards} for shard in range(path.keys.shards or 1)
@@ -322,12 +289,18 @@ class ListForm:
         self._spans: dict[tuple[str | None, ...], tuple[Span, Reading | None]] = {}
         self._is_alone = not graph.siblings(path)
 
+    @cached_property
+    def filter_with_type(self) -> Condition | None:
+        """What the store decides where it decides the type too, by which the items of no type are left out."""
+        type_condition = self.graph.type_condition(self.path)
+        return _joined([part for part in (type_condition, self.filter) if part is not None])
+
     def of(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner (its identity).
 
         Raises BadUserInput where the arguments make no key, or where those of the sort key leave a gap.
         """
-        path = self._path
+        path = self.path
         texts = self._texts if owner is None else {**path.texts_of_owner(owner), **self._texts}
         prefix = path.prefix.render(texts) or ""
         place = (prefix, *[texts.get(name) for name in self._in_range])
@@ -338,7 +311,7 @@ class ListForm:
             if len(self._spans) < _SPANS_KEPT:
                 self._spans[place] = known
         return NeighbourList(
-            self._shape,
+            self,
             tuple([self._partition({**texts, **shard} if shard else texts) for shard in self._shards]),
             prefix,
             known[0],
@@ -346,9 +319,40 @@ class ListForm:
             known[1],
         )
 
+    def shown(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
+        """The list of an owner that may not be known: with placeholders for its identity, and for required arguments
+        where nobody has given any.
+
+        What it reads is what any owner's does, so that its requests can be shown, and counted, before anything is
+        read. Raises BadUserInput as `of` does.
+        """
+        return _any_shown(self.graph, self.path) if owner is None and self._is_bare else self._shown(owner)
+
+    def _shown(self, owner: tuple[str, ...] | None) -> NeighbourList:
+        path = self.path
+        texts = shown_texts(path)
+        texts |= {} if owner is None else path.texts_of_owner(owner)
+        texts |= self._texts if self._is_told else {}
+        fixed = {slot.name: texts[slot.name] for slot in (*path.keys.partition.slots, *path.prefix.slots)}
+        prefix = path.prefix.render(texts) or ""
+        try:
+            span = sort_span(path, prefix, fixed, self._ranged)
+        except (ValueError, ArithmeticError):
+            span = beginning_with(prefix)  # a placeholder is no number
+        partition = path.keys.partition.render(texts) or ""
+        said_too = {**fixed, **dict(self.said)}
+        reading = without_siblings(self.graph, path, partition, span, said_too, is_shown=True)
+        return NeighbourList(self, (partition,), prefix, span, tuple(sorted(fixed.items())), reading)
+
     def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
-        keys = self._path.keys
-        return keys.attributes[0].value(self._shape.graph.render(self._path.record, keys, 0, texts))
+        keys = self.path.keys
+        return keys.attributes[0].value(self.graph.render(self.path.record, keys, 0, texts))
+
+
+@lru_cache(maxsize=1024)
+def _any_shown(graph: Graph, path: AccessPath) -> NeighbourList:
+    """A path's list without arguments, which most are, kept with what it reads."""
+    return ListForm(graph, path)._shown(None)
 
 
 def bind(
@@ -369,7 +373,7 @@ def bind(
 # --- Conditions ---------------------------------------------------------------------------------------
 
 
-def split_condition(
+def _split_condition(
     where: Condition | None, path: AccessPath, graph: Graph
 ) -> tuple[Condition | None, Condition | None]:
     """What of a condition the store can decide, and what is decided here.

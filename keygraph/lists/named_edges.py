@@ -6,32 +6,27 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchGet, Equals, Query, Range, Store, pages
+from keygraph.dynamo.store import BatchGet, Query, Store, pages
 from keygraph.dynamo.table import Key
 from keygraph.keys.template import Template
 from keygraph.lists.listing import Located, NeighbourList
-from keygraph.lists.ranges import beginning_with
+from keygraph.lists.ranges import Span, beginning_with
 from keygraph.model.paths import AccessPath
 
 
 async def read_to(
-    store: Store, neighbours: NeighbourList, owner: tuple[str, ...], nodes: Sequence[tuple[str, ...]]
+    store: Store, neighbours: NeighbourList, owner: tuple[str, ...], node: tuple[str, ...]
 ) -> list[Located]:
-    """The edges of the list from its owner to these nodes (identities), in the order of the list.
+    """The edges of the list from its owner to a node (identities), in the order of the list.
 
-    One BatchGet where the two ends make the whole table key, else one Query for each node.
+    One BatchGet where the two ends make the whole table key, else one Query for each shard.
     """
-    path = neighbours.path
-    if path.finds_by_node:
-        keys = edge_keys(neighbours, owner, nodes)
-        items = [item for item in (await store.send(BatchGet(tuple(keys)))).items if item is not None]
-    else:
-        texts = [path.edge_texts(owner, node) for node in nodes]
-        requests = [request for each in texts for request in _requests_between(path, each)]
-        items = [
-            item for found in await asyncio.gather(*(_all(store, r) for r in requests)) for item in found
-        ]
-    return in_list(neighbours, items)
+    if neighbours.path.finds_by_node:
+        keys = tuple(edge_keys(neighbours, owner, [node]))
+        return in_list(neighbours, [item for item in (await store.send(BatchGet(keys))).items if item])
+    requests = _requests_between(neighbours.path, neighbours.path.edge_texts(owner, node))
+    found = await asyncio.gather(*(_all(store, request) for request in requests))
+    return in_list(neighbours, [item for items in found for item in items])
 
 
 def edge_keys(
@@ -64,18 +59,16 @@ def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]
         raise LookupError(f"no key of {path.record.name} tells both its ends")
     head, rest = (keys.sort or Template(())).head(texts)
     prefix = head.render(texts) or ""
-    if not prefix:
-        range_: Range | None = None
-    elif rest.tokens:
-        range_ = beginning_with(prefix).range
-    else:
-        range_ = Equals(keys.attributes[1].value(prefix))
+    span = beginning_with(prefix)
+    if prefix and not rest.tokens:
+        value = keys.attributes[1].value(prefix)
+        span = Span(value, value)
     requests = []
     for shard in range(keys.shards or 1):
         shard_texts = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
         partition = keys.partition.render({**texts, **shard_texts})
         if partition:
-            requests.append(Query(keys.attributes[0].value(partition), keys.index_name, range_))
+            requests.append(Query(keys.attributes[0].value(partition), keys.index_name, span.range))
     return requests
 
 

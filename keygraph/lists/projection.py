@@ -51,7 +51,7 @@ def list_projection(neighbours: NeighbourList, attributes: frozenset[str] | None
     if neighbours.condition is not None:
         # What is decided here may stand in any key of the item.
         attributes |= {path[0] for path in paths_of(neighbours.condition)}
-        attributes |= _key_attributes(neighbours.path.record)
+        attributes |= {key.name for keys in neighbours.path.record.keys.values() for key in keys.attributes}
     return _in_index(neighbours.graph, neighbours.index_name, attributes)
 
 
@@ -90,23 +90,12 @@ class Attributes:
             wanted = attributes.get(path.record)
             if wanted is not None:
                 attributes[path.record] = wanted.union(path.position)
-        return cls(attributes, items_projection(model, attributes))
-
-
-def items_projection(
-    model: RecordTypes, needed: Mapping[RecordType, frozenset[str] | None]
-) -> tuple[Path, ...] | None:
-    """The projection of what is got by key, where items of these types are wanted with these attributes."""
-    wanted = {key.name for key in model.table.keys}
-    for attributes in needed.values():
-        if attributes is None:
-            return None
-        wanted |= attributes
-    return _paths(wanted)
-
-
-def _key_attributes(record: RecordType) -> set[str]:
-    return {key.name for keys in record.keys.values() for key in keys.attributes}
+        every = {key.name for key in model.table.keys}
+        for of_type in attributes.values():
+            if of_type is None:
+                return cls(attributes, None)
+            every |= of_type
+        return cls(attributes, _paths(every))
 
 
 def _paths(names: Iterable[str]) -> tuple[Path, ...] | None:

@@ -14,10 +14,9 @@ from keygraph.dynamo.limits import SORT_KEY_BYTES
 from keygraph.dynamo.order import EXTENSIBLE_BYTES, LAST, last_below
 from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Equals, Prefix, Range, Within
 from keygraph.dynamo.table import KeyValue
-from keygraph.errors import BadUserInput
+from keygraph.errors import BadUserInput, FieldName
 from keygraph.keys.template import Maybe, Slot, Token
 from keygraph.model.paths import AccessPath, Argument
-from keygraph.names import camel
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +131,15 @@ def sort_span(
         narrowing = Narrowing(eq=text) if text is not None else given.pop(token.name, None)
         if narrowing is None:
             break
-        _refuse_unusable(arguments.get(token.name), token, narrowing)
+        _refuse_unusable(arguments.get(token.name), narrowing)
         if narrowing.eq is None:
-            following = tokens[number + 1 :]
-            _refuse_later(given, arguments, token)
-            return _checked(_ranged_span(exact, narrowing.fitted(token), following))
+            _refuse_later(given, arguments, token.name)
+            return _checked(_ranged_span(exact, narrowing.fitted(token), tokens[number + 1 :]))
         exact += narrowing.eq
     else:
         if path.keys.sort is not None:
             return _checked(Span(exact, exact))
-    _refuse_gap(given, arguments)
+    _refuse_later(given, arguments)
     return _checked(beginning_with(exact))
 
 
@@ -188,7 +186,7 @@ def _value_span(
         narrowing = Narrowing(eq=text) if text is not None else given.get(slot.name)
         if narrowing is None:
             continue
-        _refuse_unusable(arguments.get(slot.name), slot, narrowing)
+        _refuse_unusable(arguments.get(slot.name), narrowing)
         value = path.keys.attributes[1].value
         low, high = narrowing.eq or narrowing.low, narrowing.eq or narrowing.high
         return Span(None if low is None else value(low), None if high is None else value(high))
@@ -222,32 +220,28 @@ def _ranged_span(exact: str, narrowing: Narrowing, following: tuple[Token, ...])
     return Span(low, exact + max(end + literal + LAST for end in ends))
 
 
-def _refuse_unusable(argument: Argument | None, slot: Slot, narrowing: Narrowing) -> None:
+def _refuse_unusable(argument: Argument | None, narrowing: Narrowing) -> None:
     if argument is None:
         return
-    name = camel(argument.name)
+    name = FieldName(argument.name)
     is_range = narrowing.low is not None or narrowing.high is not None
     said = (narrowing.eq is not None) + is_range + (narrowing.prefix is not None)
     if said != 1:
-        raise BadUserInput(f"{name}: use eq, or from and to, or beginsWith")
-    for text in (narrowing.eq, narrowing.low, narrowing.high, narrowing.prefix):
-        if text == "":
-            raise BadUserInput(f"{name}: it is empty")
+        raise BadUserInput(name, ": use eq, or from and to, or beginsWith")
+    if "" in (narrowing.eq, narrowing.low, narrowing.high, narrowing.prefix):
+        raise BadUserInput(name, ": it is empty")
 
 
-def _refuse_later(given: Mapping[str, Narrowing], arguments: Mapping[str, Argument], slot: Slot) -> None:
-    for name in given:
-        before, later = camel(arguments[slot.name].name), camel(arguments[name].name)
-        raise BadUserInput(f"{later}: {before} comes before it in the key and must use eq")
-
-
-def _refuse_gap(given: Mapping[str, Narrowing], arguments: Mapping[str, Argument]) -> None:
-    for name in given:
-        before = [camel(argument.name) for argument in arguments.values()]
-        later = camel(arguments[name].name)
-        raise BadUserInput(
-            f"{later}: {before[before.index(later) - 1]} comes before it in the key: give it with eq"
-        )
+def _refuse_later(
+    given: Mapping[str, Narrowing], arguments: Mapping[str, Argument], ranged: str | None = None
+) -> None:
+    """Refuse an argument that is given after one which is not `eq`: after a range, or after one that is not given."""
+    if not given:
+        return
+    slot, names = next(iter(given)), list(arguments)
+    before = FieldName(arguments[ranged or names[names.index(slot) - 1]].name)
+    how = " and must use eq" if ranged else ": give it with eq"
+    raise BadUserInput(FieldName(arguments[slot].name), ": ", before, " comes before it in the key", how)
 
 
 def _checked(span: Span) -> Span:

@@ -179,69 +179,40 @@ def _is_filtered(neighbours: NeighbourList) -> bool:
 
 def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
     """The stream of a shard; None where nothing of it is wanted."""
-    filter_, projection = neighbours.store_filter, list_projection(neighbours, extent.attributes)
     limit = looked_at_first(
         wanted + len(neighbours.reading.singles),
         is_filtered=_is_filtered(neighbours),
         is_searched=neighbours.is_searched,
     )
-    pieces = neighbours.reading.pieces
-    if extent.after is None and extent.until is None:
-        partition, index, forward = neighbours.partitions[shard], neighbours.index_name, extent.forward
-        all_of_it = deque(
-            [
-                Query(partition, index, piece.range, filter_, projection, forward, limit)
-                for piece in (pieces if forward else pieces[::-1])
-                if not piece.is_empty
-            ]
-        )
-        return _Stream(all_of_it.popleft(), shard, all_of_it) if all_of_it else None
-    return _stream_between(neighbours, extent, shard, limit)
-
-
-def _stream_between(neighbours: NeighbourList, extent: Extent, shard: int, limit: int) -> _Stream | None:
-    """The stream of what stands in a shard between the places that are given."""
-    pieces = neighbours.reading.pieces
+    partition, index, forward = neighbours.partitions[shard], neighbours.index_name, extent.forward
     filter_, projection = neighbours.store_filter, list_projection(neighbours, extent.attributes)
-    bounds, start, skipped = Span(), None, None
-    if extent.after is not None and neighbours.has_sort_key:
-        sort = neighbours.sort_value(extent.after)
-        if extent.after.shard == shard:
-            start = extent.after.position
-        elif (shard < extent.after.shard) == extent.forward:
-            skipped = sort
-            bounds = _beyond(sort, forward=extent.forward)
-        bounds = bounds.within(Span(low=sort) if extent.forward else Span(high=sort))
-    elif extent.after is not None:
-        if (shard < extent.after.shard) == extent.forward and shard != extent.after.shard:
-            return None
+    behind, before, start, skipped = None, None, None, None
+    if extent.after is not None:
+        is_passed = shard != extent.after.shard and (shard < extent.after.shard) == forward
         start = extent.after.position if shard == extent.after.shard else None
-    until = Span()
+        if neighbours.has_sort_key:
+            sort = neighbours.sort_value(extent.after)
+            behind = Span(low=sort) if forward else Span(high=sort)
+            if is_passed:
+                skipped, behind = sort, behind.within(_beyond(sort, forward=forward))
+        elif is_passed:
+            return None
     if extent.until is not None and neighbours.has_sort_key:
         # What lies behind the end is not looked at either.
         end = neighbours.sort_value(extent.until)
-        until = Span(high=end) if extent.forward else Span(low=end)
+        before = Span(high=end) if forward else Span(low=end)
     queries: deque[Query] = deque()
-    for piece in pieces if extent.forward else pieces[::-1]:
-        wanted_part = piece if extent.until is None else piece.within(until)
-        if (wanted_part if extent.after is None else wanted_part.within(bounds)).is_empty:
+    pieces = neighbours.reading.pieces
+    for piece in pieces if forward else pieces[::-1]:
+        part = piece if before is None else piece.within(before)
+        rest = part if behind is None else part.within(behind)
+        if rest.is_empty:
             continue
         # DynamoDB refuses to start outside of the range; a start inside needs no narrower range.
-        has_start = start is not None and (not neighbours.has_sort_key or wanted_part.contains(start[1]))
-        query = Query(
-            partition=neighbours.partitions[shard],
-            index=neighbours.index_name,
-            range=(wanted_part if has_start or extent.after is None else wanted_part.within(bounds)).range,
-            filter=filter_,
-            projection=projection,
-            forward=extent.forward,
-            limit=limit,
-            start=start if has_start else None,
-        )
-        queries.append(query)
-    if not queries:
-        return None
-    return _Stream(queries.popleft(), shard, queries, skipped_sort=skipped)
+        has_start = start is not None and (not neighbours.has_sort_key or part.contains(start[1]))
+        range_, at = (part.range, start) if has_start else (rest.range, None)
+        queries.append(Query(partition, index, range_, filter_, projection, forward, limit, at))
+    return _Stream(queries.popleft(), shard, queries, skipped_sort=skipped) if queries else None
 
 
 async def _is_crossed(store: Store, neighbours: NeighbourList, extent: Extent) -> bool:

@@ -13,9 +13,10 @@ Both cost no filter, so that what is read is what is wanted. The rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import TypeAlias
 
 from keygraph.dynamo.order import EXTENSIBLE_BYTES
@@ -52,12 +53,10 @@ def reading_alone(span: Span) -> Reading:
     return Reading((span,), apart=(span,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    """A part of the range without siblings' heads, and what stands between it and the one before."""
-
-    span: Span
-    between: tuple[tuple[Stretch, RecordType], ...]
+_Cut: TypeAlias = "tuple[Stretch, RecordType]"
+"""What is left out of a range, and the sibling that stands there."""
+_Gap: TypeAlias = "tuple[Span, list[_Cut]]"
+"""A part of the range without siblings' heads, and what stands between it and the one before."""
 
 
 def without_siblings(
@@ -75,17 +74,11 @@ def without_siblings(
     """
     siblings, keys = model.siblings(path), path.keys
     if not siblings:
-        return Reading((span,), apart=(span,))
+        return reading_alone(span)
     if keys.sort is None or keys.attributes[1].type != "S":
         return Reading((span,), others=siblings)
-    text = keys.attributes[0].text(partition)
-    beside = []
-    for sibling in siblings:
-        theirs = sibling.keys[keys.index_name]
-        told = None if text is None else theirs.partition.parse(text)
-        if told is not None or is_shown:
-            beside.append((sibling, _told(theirs.sort, told or {})))
-    return _reading(model, path, span, _told(keys.sort, texts), tuple(beside))
+    beside = tuple(_standing(siblings, keys.index_name, partition, is_shown=is_shown))
+    return _reading(model, path, span, _told(keys.sort, texts), beside)
 
 
 _Texts: TypeAlias = "tuple[tuple[str, str | None], ...]"
@@ -95,6 +88,22 @@ def _told(template: Template | None, texts: Mapping[str, str | None]) -> _Texts:
     """The texts that the template takes: those of lists in other partitions are mostly the same, or none."""
     names = template.slot_names if template else ()
     return tuple((name, texts[name]) for name in sorted(names) if name in texts)
+
+
+def _standing(
+    records: Iterable[RecordType], index: str | None, partition: KeyValue, *, is_shown: bool
+) -> Iterator[tuple[RecordType, _Texts]]:
+    """The types that may stand in a partition, each with the texts that it gives their sort keys.
+
+    `is_shown`: the partition is no real one, but shows its placeholders; types that stand in any partition that begins
+    alike are taken to stand there.
+    """
+    for record in records:
+        keys = record.keys[index]
+        text = keys.attributes[0].text(partition)
+        told = None if text is None else keys.partition.parse(text)
+        if told is not None or (is_shown and _begin_alike(keys, partition)):
+            yield record, _told(keys.sort, told or {})
 
 
 @lru_cache(maxsize=1024)
@@ -108,7 +117,7 @@ def _reading(
     """What is read of the range beside these siblings."""
     begin = _common_beginning(span)
     own = _sort_shape(path.keys, texts)
-    cuts: list[tuple[Stretch, RecordType]] = []
+    cuts: list[_Cut] = []
     others: dict[RecordType, None] = {}
     for sibling, told in beside:
         for theirs in stretches(_sort_shape(sibling.keys[path.keys.index_name], told), begin):
@@ -127,7 +136,7 @@ def _reading(
         others |= dict.fromkeys(record for _, record in cuts)
         return Reading((pieces[0].hull(pieces[-1]),), others=tuple(others))
     is_apart = not others and len(gaps) <= MOST_PIECES
-    return Reading(pieces, singles, tuple(others), tuple(gap.span for gap in gaps) if is_apart else None)
+    return Reading(pieces, singles, tuple(others), tuple(part for part, _ in gaps) if is_apart else None)
 
 
 def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
@@ -139,31 +148,18 @@ def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
 def is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
     """Whether items of a declared type may stand in a part of a partition of the table.
 
-    `is_shown`: the partition is no real one, but shows its placeholders; types that stand in any partition that begins
-    alike are taken to stand there.
+    `is_shown`: the partition is no real one, but shows its placeholders.
     """
-    return _is_between_shown(model, partition, gap) if is_shown else _is_between(model, partition, gap)
+    records = [record for record in model.types.values() if not record.is_virtual]
+    standing = _standing(records, None, partition, is_shown=is_shown)
+    return any(_meets(gap, record.table_keys, told) for record, told in standing)
 
 
 @lru_cache(maxsize=1024)
-def _is_between_shown(model: RecordTypes, partition: KeyValue, gap: Span) -> bool:
-    """The same of a partition with placeholders, of which there are few."""
-    return _is_between(model, partition, gap, is_shown=True)
-
-
-def _is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_shown: bool = False) -> bool:
-    text = model.table.keys[0].text(partition)
-    for record in model.types.values():
-        keys = record.table_keys
-        told = None if text is None or record.is_virtual else keys.partition.parse(text)
-        if told is None and not (is_shown and not record.is_virtual and _begin_alike(keys, partition)):
-            continue
-        shape_here = _sort_shape(keys, _told(keys.sort, told or {}))
-        if any(
-            not gap.within(_span_of(each)).is_empty for each in stretches(shape_here, _common_beginning(gap))
-        ):
-            return True
-    return False
+def _meets(gap: Span, keys: Keys, texts: _Texts) -> bool:
+    """Whether a sort key that has these texts in it can stand in a part of the range."""
+    own = stretches(_sort_shape(keys, texts), _common_beginning(gap))
+    return any(not gap.within(_span_of(each)).is_empty for each in own)
 
 
 def _begin_alike(keys: Keys, shown: KeyValue) -> bool:
@@ -194,12 +190,8 @@ def filled(
 
 def _common_beginning(span: Span) -> str:
     """What every text of the range begins with."""
-    low, high = span.low or "", span.high or ""
-    length = next(
-        (at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other),
-        min(len(low), len(high)),
-    )
-    return low[:length]
+    pairs = zip(span.low or "", span.high or "", strict=False)
+    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _cut(
@@ -220,10 +212,10 @@ def _cut(
     return theirs if is_special_case(*shapes) and not is_special_case(*shapes[::-1]) else None
 
 
-def _gaps(span: Span, own: list[Stretch], cuts: list[tuple[Stretch, RecordType]]) -> list[_Gap]:
+def _gaps(span: Span, own: list[Stretch], cuts: list[_Cut]) -> list[_Gap]:
     """The parts of the range between the siblings' heads in which the list can have keys."""
     gaps: list[_Gap] = []
-    between: list[tuple[Stretch, RecordType]] = []
+    between: list[_Cut] = []
     low: str | None = ""
     for cut in [*cuts, None]:
         end = None if cut is None else cut[0].low
@@ -231,7 +223,7 @@ def _gaps(span: Span, own: list[Stretch], cuts: list[tuple[Stretch, RecordType]]
             gap = Stretch("", low, end, is_filled=False)
             part = span.within(_span_of(gap))
             if not part.is_empty and any(mine.meets(gap) for mine in own):
-                gaps.append(_Gap(part, tuple(between)))
+                gaps.append((part, between))
                 between = []
         if cut is not None:
             between.append(cut)
@@ -244,12 +236,12 @@ def _joined(gaps: list[_Gap]) -> tuple[tuple[Span, ...], tuple[RecordType, ...]]
     """The gaps, as one where nothing but single keys stands between them, and whose keys those are."""
     pieces: list[Span] = []
     singles: list[RecordType] = []
-    for gap in gaps:
-        if pieces and all(stretch.is_single for stretch, _ in gap.between):
-            pieces[-1] = pieces[-1].hull(gap.span)
-            singles.extend(record for _, record in gap.between)
+    for part, between in gaps:
+        if pieces and all(stretch.is_single for stretch, _ in between):
+            pieces[-1] = pieces[-1].hull(part)
+            singles.extend(record for _, record in between)
         else:
-            pieces.append(gap.span)
+            pieces.append(part)
     return tuple(pieces), tuple(singles)
 
 

@@ -11,24 +11,14 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from json.encoder import encode_basestring
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 import orjson
 
 from keygraph.dynamo.conditions import Path
-from keygraph.dynamo.items import (
-    Item,
-    Value,
-    from_typed,
-    known_number,
-    number,
-    number_text,
-    typed_item,
-    untyped_item,
-)
+from keygraph.dynamo.items import Item, Value, known_number, number, number_text, typed_item
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.model.records import RecordType
@@ -43,7 +33,7 @@ class Interchange:
         self._graph = graph
         keys = graph.table.key_attributes()
         names = {key.name for key in keys}
-        self._key_forms = {key.name: _Form("bytes") for key in keys if key.type == "B"}
+        self._key_forms = {key.name: FieldType("bytes") for key in keys if key.type == "B"}
         self._forms = {
             name: {attribute: form for attribute, form in _forms(record).items() if attribute not in names}
             for name, record in graph.types.items()
@@ -60,7 +50,7 @@ class Interchange:
         found = _parsed(line)
         typed = None if format_ == "plain" else self._typed_part(found)
         if typed is not None:
-            return _untyped(typed)
+            return {name: _untyped(value, (name,)) for name, value in typed.items()}
         if format_ == "typed":
             raise ValueError("it is not an item in DynamoDB's typed form")
         # Keys first: together with the type attribute they tell whose fields the rest are.
@@ -106,13 +96,8 @@ class Interchange:
 # --- Forms --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """How a value that JSON does not have is written: bytes and sets, and the lists and maps that hold them."""
-
-    kind: Literal["bytes", "set", "list", "map"]
-    of: _Form | None = None
-    members: dict[str, _Form] = field(default_factory=dict)
+_Form: TypeAlias = "FieldType | dict[str, _Form]"
+"""How a value that JSON does not have is written: the type of bytes, of a set or of a list; for a map, its members."""
 
 
 def _forms(record: RecordType) -> dict[str, _Form]:
@@ -124,34 +109,25 @@ def _forms(record: RecordType) -> dict[str, _Form]:
     return forms
 
 
-def _form(type_: FieldType) -> _Form | None:
+def _form(type_: FieldType | None) -> _Form | None:
     """The form of a type; None if JSON holds its values as they are."""
-    match type_.kind:
-        case "bytes":
-            return _Form("bytes")
-        case "set" if type_.of is not None:
-            return _Form("set", _form(type_.of))
-        case "list" if type_.of is not None and (of := _form(type_.of)) is not None:
-            return _Form("list", of)
-        case "object":
-            members = {member.attribute: _form(member.type) for member in type_.members}
-            known = {name: form for name, form in members.items() if form is not None}
-            return _Form("map", members=known) if known else None
-    return None
+    if type_ is None or type_.kind in ("bytes", "set"):
+        return type_
+    if type_.kind == "list" and _form(type_.of) is not None:
+        return type_
+    members = {member.attribute: _form(member.type) for member in type_.members}
+    return {name: form for name, form in members.items() if form is not None} or None
 
 
 def _place(forms: dict[str, _Form], path: Path, form: _Form) -> None:
     """Put the form at its path. Fields may share the maps in which they are stored."""
     name, *inner = path
-    there = forms.get(name)
-    if inner:
-        there = forms.setdefault(name, _Form("map"))
-        _place(there.members, tuple(inner), form)
-    elif there is None:
-        forms[name] = form
-    else:
-        for member, its_form in form.members.items():
-            _place(there.members, (member,), its_form)
+    there = forms.setdefault(name, {} if inner else form)
+    if isinstance(there, dict) and inner:
+        _place(there, tuple(inner), form)
+    elif isinstance(there, dict) and isinstance(form, dict):
+        for member, its_form in form.items():
+            _place(there, (member,), its_form)
 
 
 # --- Lines to items -----------------------------------------------------------------------------------
@@ -205,17 +181,17 @@ def _restored_members(content: Mapping[str, Any], forms: Mapping[str, _Form], pa
 
 
 def _restored(value: Any, form: _Form, path: Path) -> Value:
-    match form.kind, value:
+    of = None if isinstance(form, dict) else _form(form.of)
+    match form if isinstance(form, dict) else form.kind, value:
         case "bytes", str():
             return _bytes(value, path)
         case "set", list() if value:
-            return _restored_set(value, form.of, path)
-        case "list", list() if form.of is not None:
-            return [_restored(member, form.of, path) for member in value]
-        case "map", dict():
-            return _restored_members(value, form.members, path)
-    restored: Value = value
-    return restored
+            return _restored_set(value, of, path)
+        case "list", list() if of is not None:
+            return [_restored(member, of, path) for member in value]
+        case dict() as members, dict():
+            return _restored_members(value, members, path)
+    return cast(Value, value)
 
 
 def _restored_set(members: list[Any], of: _Form | None, path: Path) -> Value:
@@ -239,62 +215,29 @@ def _bytes(text: str, path: Path) -> bytes:
 
 # --- DynamoDB's typed form ----------------------------------------------------------------------------
 
-_CONTENTS: dict[str, tuple[type, ...]] = {
-    "S": (str,),
-    "N": (str, Decimal),
-    "B": (str,),
-    "BOOL": (bool,),
-    "NULL": (bool,),
-    "M": (dict,),
-    "L": (list,),
-    "SS": (list,),
-    "NS": (list,),
-    "BS": (list,),
-}
 
-
-def _untyped(typed: dict[str, Any]) -> Item:
-    for name, value in typed.items():
-        _refuse_malformed(value, (name,))
-    return untyped_item(typed)
-
-
-def _refuse_malformed(typed: object, path: Path) -> None:
-    """Raise ValueError for what only looks like a typed value: `{"BOOL": "false"}`."""
-    kind, content = _only_member(typed)
-    fits = isinstance(content, _CONTENTS.get(kind, ()))
-    if not fits:
-        raise ValueError(f'{_shown(path)} is not a value in DynamoDB\'s typed form, such as {{"S": "text"}}')
-    match kind:
-        case "N":
-            _checked_number(content, path)
-        case "B":
-            _bytes(content, path)
-        case "M":
-            for name, inner in content.items():
-                _refuse_malformed(inner, (*path, name))
-        case "L":
-            for inner in content:
-                _refuse_malformed(inner, path)
-        case "SS" | "NS" | "BS":
-            for member in content:
-                _refuse_malformed({kind[0]: member}, path)
-            _restored_set([from_typed({kind[0]: member}) for member in content], None, path)
-
-
-def _only_member(typed: object) -> tuple[str, Any]:
-    """The type and the content of a typed value; an empty type if it is none."""
-    if isinstance(typed, dict) and len(typed) == 1:
-        [(kind, content)] = typed.items()
-        return kind, content
-    return "", None
-
-
-def _checked_number(content: str | Decimal, path: Path) -> None:
-    try:
-        number(content)
-    except ValueError as error:
-        raise ValueError(f"{_shown(path)} is {error}") from None
+def _untyped(typed: object, path: Path) -> Value:
+    """The value of a typed one. Raises ValueError for what only looks like one: `{"BOOL": "false"}`."""
+    kind, content = next(iter(typed.items())) if isinstance(typed, dict) and len(typed) == 1 else ("", None)
+    match kind, content:
+        case ("S", str()) | ("BOOL", bool()):
+            return cast(Value, content)
+        case "N", str() | Decimal():
+            try:
+                return number(content)
+            except ValueError as error:
+                raise ValueError(f"{_shown(path)} is {error}") from None
+        case "B", str():
+            return _bytes(content, path)
+        case "NULL", bool():
+            return None
+        case "M", dict():
+            return {name: _untyped(inner, (*path, name)) for name, inner in content.items()}
+        case "L", list():
+            return [_untyped(inner, path) for inner in content]
+        case "SS" | "NS" | "BS", list():
+            return _restored_set([_untyped({kind[0]: member}, path) for member in content], None, path)
+    raise ValueError(f'{_shown(path)} is not a value in DynamoDB\'s typed form, such as {{"S": "text"}}')
 
 
 # --- Items to lines -----------------------------------------------------------------------------------
@@ -325,8 +268,7 @@ def _plain_members(content: Mapping[str, Value], forms: Mapping[str, _Form], pat
 
 
 def _plain(value: Value, form: _Form | None, path: Path) -> str:
-    kind = form.kind if form is not None else None
-    of = form.of if form is not None else None
+    kind, of = (form.kind, _form(form.of)) if isinstance(form, FieldType) else (None, None)
     match value:
         case None:
             return "null"
@@ -343,7 +285,7 @@ def _plain(value: Value, form: _Form | None, path: Path) -> str:
                 _refuse(path, "bytes", "text")
             return f'"{_base64(value)}"'
         case dict():
-            return _plain_members(value, form.members if form is not None else {}, path)
+            return _plain_members(value, form if isinstance(form, dict) else {}, path)
         case list():
             if kind == "set" and value:
                 _refuse(path, "a list", "a set")

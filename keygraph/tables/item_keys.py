@@ -7,12 +7,13 @@ that only keys hold is taken from them, from the table's key first: only what is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import cast
 
 from keygraph.dynamo.conditions import at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import KeyAttribute
-from keygraph.keys.template import Slot, Template
+from keygraph.keys.template import Template
 from keygraph.keys.types import decode
 from keygraph.model.paths import attribute_of
 from keygraph.model.record_keys import Keys
@@ -29,15 +30,19 @@ class ItemKeys:
         slots = {slot.name: slot for slot in every if not slot.is_shard}
         self._shards = {slot.name for slot in every if slot.is_shard}
         self._computed = [slot for slot in slots.values() if slot.computed and len(slot.path) == 1]
+        self.methods = list(dict.fromkeys(slot.path[0] for slot in self._computed))
+        """The methods from which the keys are rendered."""
         places = [(slot, attribute_of(record, slot.path)) for slot in slots.values()]
         # A field that is stored in a key cannot differ from it.
         self._stored = [(slot, path) for slot, path in places if path is not None and path[0] not in names]
-        self._of_table = [slot for slot in record.identity if not slot.lossy]
-        self._alike = {
-            slot.name: [source for source in self._of_table if source.path == slot.path]
+        of_table = [slot for slot in record.identity if not slot.lossy]
+        self._alike = [
+            (source, slot)
             for slot in slots.values()
-            if not slot.computed
-        }
+            for source in of_table
+            if source.path == slot.path and not slot.computed
+        ]
+        """The slots of the table's key with those of other keys that stand for the same value."""
 
     def problems(self, item: Item) -> Iterator[str]:
         """What is wrong with the keys of an item of the type, in texts without its values."""
@@ -84,30 +89,20 @@ class ItemKeys:
             except (ValueError, TypeError, OverflowError):
                 unwritable[self._record.leaf_name(slot.path)] = None
         for slot in self._computed:
-            text = self._computed_text(slot, item)
-            if text is not None:
-                said[slot.name] = text
-        return said, list(unwritable)
-
-    def _computed_text(self, slot: Slot, item: Item) -> str | None:
-        method = self._record.methods[slot.path[0]]
-        try:
-            made: object = method.function(self._record.instance(item, method.needs))
-        except Exception:
+            method = self._record.methods[slot.path[0]]
             # A method is the model's own code. Its failure is reported for the item, not for its keys.
-            return None
-        return made if isinstance(made, str) else None
+            with suppress(Exception):
+                made: object = method.function(self._record.instance(item, method.needs))
+                said |= {slot.name: made} if isinstance(made, str) else {}
+        return said, list(unwritable)
 
     def _rewritten(self, texts: Mapping[str, str]) -> dict[str, str]:
         """The values in the table's key, in the formats that they have in other keys."""
-        found: dict[str, str] = {}
-        record = self._record
-        for keys in record.keys.values():
-            for slot in keys.slots:
-                for source in self._alike.get(slot.name, ()):
-                    if source.name in texts and slot.name not in texts:
-                        found[slot.name] = source.rewritten(texts[source.name], slot)
-        return found
+        return {
+            slot.name: source.rewritten(texts[source.name], slot)
+            for source, slot in self._alike
+            if source.name in texts and slot.name not in texts
+        }
 
     # --- Comparing ------------------------------------------------------------------------------------
 
@@ -135,9 +130,8 @@ class ItemKeys:
         if texts is None:
             return f"{key.name} does not match {template}"
         for slot in template.slots:
-            is_counted = slot.is_shard and shards is not None and slot.name in texts
-            if is_counted and not 0 <= int(texts[slot.name]) < (shards or 0):
-                return f"{key.name} has a shard outside 0 to {(shards or 0) - 1}"
+            if slot.is_shard and shards and slot.name in texts and not 0 <= int(texts[slot.name]) < shards:
+                return f"{key.name} has a shard outside 0 to {shards - 1}"
         expected = template.render(
             {**texts, **{name: said[name] for name in template.slot_names & said.keys()}}
         )

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Scan, Store, pages
 from keygraph.dynamo.table import Key, Position
 from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
-from keygraph.model.records import End, RecordType
+from keygraph.model.records import RecordType
 from keygraph.tables.findings import (
     Example,
     Finding,
@@ -44,7 +44,10 @@ class Verification:
         """`examples` is the number of items that are kept for each kind of finding."""
         self.report = Report(examples)
         self._store = store
-        self._checks = ItemChecks(graph)
+        self._graph = graph
+        self._keys = {
+            record.name: ItemKeys(record) for record in graph.types.values() if not record.is_virtual
+        }
         self._reached: dict[int, Position | None] = dict.fromkeys(range(segments))
         self._ended: set[int] = set()
 
@@ -68,7 +71,7 @@ class Verification:
     async def _read(self, segment: int, advance: Callable[[int], None]) -> None:
         scan = Scan(segment, len(self._reached), _WINDOW_ITEMS, self._reached[segment], consistent=True)
         async for page in pages(self._store, scan):
-            window = Window(self._checks, page.items)
+            window = Window(self._graph, self._keys, page.items)
             findings = await window.findings(self._store)
             # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, findings)
@@ -98,27 +101,92 @@ class Verification:
         self.report = report
 
 
-# --- One item -----------------------------------------------------------------------------------------
+# --- One window ---------------------------------------------------------------------------------------
 
 
-class ItemChecks:
-    """What one item tells without reading others."""
+class Window:
+    """Some items, and the nodes and counterparts that they point to, each read once."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self._keys = {
-            record.name: ItemKeys(record) for record in graph.types.values() if not record.is_virtual
-        }
-        self._methods_in_keys = {record.name: _methods_in_keys(record) for record in graph.types.values()}
+    def __init__(self, graph: Graph, keys: Mapping[str, ItemKeys], items: Sequence[Item]) -> None:
+        """`keys` are those that items must have, by type."""
+        self._graph = graph
+        self._keys = keys
+        self._items = items
+        self.types: Counter[str | None] = Counter()
+        self._found: list[Finding] = []
+        self._doubtful: list[tuple[Item, Finding]] = []
+        """Findings that are reported only if the item has not changed since it was read."""
+        self._nodes: dict[tuple[str, tuple[str, ...]], list[tuple[Item, RecordType, str]]] = {}
+        self._counterparts: list[tuple[Item, RecordType, Counterpart]] = []
 
-    def unfit(self, record: RecordType, item: Item) -> Iterator[str]:
+    async def findings(self, store: Store) -> list[Finding]:
+        """Everything that is wrong with these items. Raises StoreError."""
+        for item in self._items:
+            self._look_at(item)
+        here = {self._key(item): item for item in self._items}
+        await self._look_for_nodes(store, here)
+        await self._look_for_counterparts(store, here)
+        return [*self._found, *await self._certain(store)]
+
+    def _key(self, item: Item) -> Key:
+        return self._graph.table.key_of(item)
+
+    def _add(self, problem: Problem, record: RecordType | None, what: str, item: Item) -> None:
+        kind = FindingKind(problem, record.name if record else None, what)
+        self._found.append(Finding(kind, Example(self._key(item), None)))
+
+    def _doubt(self, problem: Problem, record: RecordType, what: str, item: Item, other: Key) -> None:
+        kind = FindingKind(problem, record.name, what)
+        self._doubtful.append((item, Finding(kind, Example(self._key(item), other))))
+
+    # --- One item -------------------------------------------------------------------------------------
+
+    def _look_at(self, item: Item) -> None:
+        record = self._graph.recognise(item)
+        self.types[record.name if record else None] += 1
+        if record is None:
+            self._add("unknown", None, self._graph.why_refused(item), item)
+            return
+        try:
+            self._look_at_one_of(record, item)
+        except Exception as error:
+            # Formats, nested dataclasses and methods are the model's own code. One item that they fail on must not
+            # end the verification of the others.
+            self._add("unfit", record, f"it cannot be checked: {type(error).__name__}", item)
+
+    def _look_at_one_of(self, record: RecordType, item: Item) -> None:
+        for what in self._unfit(record, item):
+            self._add("unfit", record, what, item)
+        for what in self._keys[record.name].problems(item):
+            self._add("key", record, what, item)
+        for end in record.ends.values():
+            try:
+                identity = record.end_identity(item, end)
+            except CorruptItem as error:
+                self._add("unfit", record, str(error), item)
+                continue
+            if identity is not None:
+                # If the keys of several types are alike, a node of any of them will do.
+                (node, *_), own = end.nodes(identity)
+                self._nodes.setdefault((node.name, own), []).append((item, record, end.name))
+            elif not end.optional:
+                self._add("unfit", record, f"{record.name}.{end.name} is missing in an item", item)
+        try:
+            counterpart = self._counterpart(record, item)
+        except BadUserInput:
+            self._add("one-sided", record, f"its {self._noun(record)} cannot have a key", item)
+            return
+        if counterpart is not None:
+            self._counterparts.append((item, record, counterpart))
+
+    def _unfit(self, record: RecordType, item: Item) -> Iterator[str]:
         """How the item's fields differ from their declaration."""
         for declared in record.fields.values():
             try:
                 record.reader(declared)(item)
             except CorruptItem as error:
                 yield str(error)
-        for name in self._methods_in_keys[record.name]:
+        for name in self._keys[record.name].methods:
             method = record.methods[name]
             try:
                 method.function(record.instance(item, method.needs))
@@ -128,157 +196,54 @@ class ItemChecks:
                 # The model's own code may raise anything.
                 yield f"{record.name}.{name} of an item fails with {type(error).__name__}"
 
-    def key_problems(self, record: RecordType, item: Item) -> Iterator[str]:
-        """How the item's keys differ from those that its attributes make."""
-        return self._keys[record.name].problems(item)
-
-    def node(self, record: RecordType, end: End, item: Item) -> tuple[str, ...] | None:
-        """The identity of the node at an end; None if there is none. Raises CorruptItem if it is required, or malformed."""
-        identity = record.end_identity(item, end)
-        if identity is None and not end.optional:
-            raise CorruptItem(f"{record.name}.{end.name} is missing in an item")
-        return identity
-
-    def is_key(self, record: RecordType, identity: tuple[str, ...]) -> bool:
-        """Whether these texts can be the key of such a node."""
-        try:
-            self.graph.check_identity(record, identity)
-        except BadUserInput:
-            return False
-        return True
-
-    def counterpart(self, record: RecordType, item: Item) -> Counterpart | None:
+    def _counterpart(self, record: RecordType, item: Item) -> Counterpart | None:
         """The mirror or counterpart that the item must have; None if it needs none, or is corrupt itself.
 
         Raises BadUserInput if the other item cannot have a key of its type.
         """
         try:
-            made = self.graph.counterpart(record, item)
+            made = self._graph.counterpart(record, item)
         except CorruptItem:
             return None
         except Exception:
             # A method of the model, or a value without a text.
             raise BadUserInput(f"the other item of this {record.name} cannot be rendered") from None
         if made is not None:
-            self.graph.check_identity(made.record, made.identity)
+            self._graph.check_identity(made.record, made.identity)
         return made
 
+    def _noun(self, record: RecordType) -> str:
+        other = self._graph.correspondences[record.name].other
+        return "mirror" if other is record else f"counterpart {other.name}"
 
-def _methods_in_keys(record: RecordType) -> list[str]:
-    """The methods from which keys of the type are rendered."""
-    computed = (slot.path[0] for keys in record.keys.values() for slot in keys.slots if slot.computed)
-    return [name for name in dict.fromkeys(computed) if name in record.methods]
-
-
-# --- One window ---------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Window:
-    """Some items, and the nodes and counterparts that they point to, each read once."""
-
-    checks: ItemChecks
-    items: Sequence[Item]
-    types: Counter[str | None] = field(default_factory=Counter)
-    _found: list[Finding] = field(default_factory=list)
-    _doubtful: list[tuple[Item, Finding]] = field(default_factory=list)
-    """Findings that are reported only if the item has not changed since it was read."""
-    _nodes: dict[tuple[str, tuple[str, ...]], list[tuple[Item, RecordType, str]]] = field(
-        default_factory=dict
-    )
-    _counterparts: list[tuple[Item, RecordType, Counterpart]] = field(default_factory=list)
-
-    async def findings(self, store: Store) -> list[Finding]:
-        """Everything that is wrong with these items. Raises StoreError."""
-        for item in self.items:
-            self._look_at(item)
-        here = {self._key(item): item for item in self.items}
-        await self._look_for_nodes(store, here)
-        await self._look_for_counterparts(store, here)
-        return [*self._found, *await self._certain(store)]
-
-    def _key(self, item: Item) -> Key:
-        return self.checks.graph.table.key_of(item)
-
-    def _finding(
-        self, problem: Problem, record: RecordType | None, what: str, item: Item, other: Key | None = None
-    ) -> Finding:
-        return Finding(
-            FindingKind(problem, record.name if record else None, what), Example(self._key(item), other)
-        )
-
-    def _look_at(self, item: Item) -> None:
-        checks = self.checks
-        record = checks.graph.recognise(item)
-        self.types[record.name if record else None] += 1
-        if record is None:
-            self._found.append(self._finding("unknown", None, checks.graph.why_refused(item), item))
-            return
-        try:
-            self._look_at_one_of(record, item)
-        except Exception as error:
-            # Formats, nested dataclasses and methods are the model's own code. One item that they fail on must not
-            # end the verification of the others.
-            what = f"it cannot be checked: {type(error).__name__}"
-            self._found.append(self._finding("unfit", record, what, item))
-
-    def _look_at_one_of(self, record: RecordType, item: Item) -> None:
-        checks = self.checks
-        for what in checks.unfit(record, item):
-            self._found.append(self._finding("unfit", record, what, item))
-        for what in checks.key_problems(record, item):
-            self._found.append(self._finding("key", record, what, item))
-        for end in record.ends.values():
-            try:
-                identity = checks.node(record, end, item)
-            except CorruptItem as error:
-                self._found.append(self._finding("unfit", record, str(error), item))
-                continue
-            if identity is not None:
-                # If the keys of several types are alike, a node of any of them will do.
-                (node, *_), own = end.nodes(identity)
-                self._nodes.setdefault((node.name, own), []).append((item, record, end.name))
-        try:
-            counterpart = checks.counterpart(record, item)
-        except BadUserInput:
-            what = f"its {_noun(record, checks.graph)} cannot have a key"
-            self._found.append(self._finding("one-sided", record, what, item))
-            return
-        if counterpart is not None:
-            self._counterparts.append((item, record, counterpart))
+    # --- What items point to --------------------------------------------------------------------------
 
     async def _look_for_nodes(self, store: Store, here: Mapping[Key, Item]) -> None:
-        graph = self.checks.graph
+        graph = self._graph
         possible: dict[tuple[str, tuple[str, ...]], list[Key]] = {}
         for (name, identity), leading in self._nodes.items():
             node = graph.types[name]
-            if not self.checks.is_key(node, identity):
+            try:
+                graph.check_identity(node, identity)
+            except BadUserInput:
                 for item, record, end in leading:
-                    what = f"{record.name}.{end} of an item is not a key of {name}"
-                    self._found.append(self._finding("unfit", record, what, item))
-            elif not node.is_virtual:
-                keys = graph.table_keys(node, identity)
-                if not any(key in here for key in keys):
-                    possible[name, identity] = keys
-        wanted = tuple(dict.fromkeys(key for keys in possible.values() for key in keys))
-        there: set[Key] = set()
-        if wanted:
-            projection = tuple((key.name,) for key in graph.table.keys)
-            batch = await store.send(BatchGet(wanted, projection, consistent=True))
-            there = {key for key, found in zip(wanted, batch.items, strict=True) if found is not None}
+                    self._add("unfit", record, f"{record.name}.{end} of an item is not a key of {name}", item)
+                continue
+            keys = [] if node.is_virtual else graph.table_keys(node, identity)
+            if keys and here.keys().isdisjoint(keys):
+                possible[name, identity] = keys
+        projection = tuple((key.name,) for key in graph.table.keys)
+        there = await _read(store, (key for keys in possible.values() for key in keys), projection)
         for (name, identity), keys in possible.items():
-            if there.isdisjoint(keys):
+            if there.keys().isdisjoint(keys):
                 for item, record, end in self._nodes[name, identity]:
-                    what = f"{end} points to a missing {name}"
-                    self._doubtful.append((item, self._finding("dangling", record, what, item, keys[0])))
+                    self._doubt("dangling", record, f"{end} points to a missing {name}", item, keys[0])
 
     async def _look_for_counterparts(self, store: Store, here: Mapping[Key, Item]) -> None:
-        graph = self.checks.graph
         for start in range(0, len(self._counterparts), _WHOLE_ITEMS):
             some = self._counterparts[start : start + _WHOLE_ITEMS]
-            possible = [graph.table_keys(wanted.record, wanted.identity) for _, _, wanted in some]
-            missing = tuple(dict.fromkeys(key for keys in possible for key in keys if key not in here))
-            read = await _whole(store, missing)
+            possible = [self._graph.table_keys(wanted.record, wanted.identity) for _, _, wanted in some]
+            read = await _read(store, (key for keys in possible for key in keys if key not in here))
             for (item, record, wanted), keys in zip(some, possible, strict=True):
                 found = [here.get(key) or read.get(key) for key in keys]
                 self._compare(item, record, wanted, keys, [each for each in found if each is not None])
@@ -286,24 +251,20 @@ class Window:
     def _compare(
         self, item: Item, record: RecordType, wanted: Counterpart, keys: list[Key], found: list[Item]
     ) -> None:
-        graph = self.checks.graph
-        noun = _noun(record, graph)
-        own = self._key(item)
-        there = next((each for each in found if graph.recognise(each) is wanted.record), None)
+        noun = self._noun(record)
+        there = next((each for each in found if self._graph.recognise(each) is wanted.record), None)
         if there is None:
             what = f"its {noun} is {'of another type' if found else 'missing'}"
-            finding = self._finding("one-sided", record, what, item, keys[0])
-            self._doubtful.append((item, finding))
-        elif own < self._key(there):
+            self._doubt("one-sided", record, what, item, keys[0])
+        elif self._key(item) < self._key(there):
             # Both items are read, so a difference is reported for one of them.
             for name in self._differences(record, item, there):
                 what = f"{name or 'an undeclared attribute'} differs in its {noun}"
-                finding = self._finding("differing", record, what, item, self._key(there))
-                self._doubtful.append((item, finding))
+                self._doubt("differing", record, what, item, self._key(there))
 
     def _differences(self, record: RecordType, item: Item, there: Item) -> list[str]:
         try:
-            return list(self.checks.graph.correspondences[record.name].differences(item, there))
+            return list(self._graph.correspondences[record.name].differences(item, there))
         except (CorruptItem, ValueError):
             # Reported for the item itself.
             return []
@@ -313,19 +274,17 @@ class Window:
         certain: list[Finding] = []
         for start in range(0, len(self._doubtful), _WHOLE_ITEMS):
             some = self._doubtful[start : start + _WHOLE_ITEMS]
-            now = await _whole(store, tuple(dict.fromkeys(self._key(item) for item, _ in some)))
+            now = await _read(store, (self._key(item) for item, _ in some))
             certain += [finding for item, finding in some if now.get(self._key(item)) == item]
         return certain
 
 
-def _noun(record: RecordType, graph: Graph) -> str:
-    other = graph.correspondences[record.name].other
-    return "mirror" if other is record else f"counterpart {other.name}"
-
-
-async def _whole(store: Store, keys: tuple[Key, ...]) -> dict[Key, Item]:
-    """The items with these keys."""
-    if not keys:
+async def _read(
+    store: Store, keys: Iterable[Key], projection: tuple[Path, ...] | None = None
+) -> dict[Key, Item]:
+    """The items with these keys, by key."""
+    wanted = tuple(dict.fromkeys(keys))
+    if not wanted:
         return {}
-    batch = await store.send(BatchGet(keys, consistent=True))
-    return {key: item for key, item in zip(keys, batch.items, strict=True) if item is not None}
+    batch = await store.send(BatchGet(wanted, projection, consistent=True))
+    return {key: item for key, item in zip(wanted, batch.items, strict=True) if item is not None}

@@ -11,13 +11,7 @@ import pytest
 from keygraph import ID, Graph, Index, Many, Table, many, node, record, stored
 from keygraph.dynamo.store import Page, Query
 from keygraph.engines.dynamodb.requests import render
-from keygraph.lists.describe import (
-    DescribedRequest,
-    key_request,
-    narrowing_arguments,
-    path_request,
-    required_arguments,
-)
+from keygraph.lists.describe import DescribedRequest, key_request, path_request
 from keygraph.lists.listing import bind
 from keygraph.lists.reading import Extent, read
 from keygraph.model.paths import AccessPath
@@ -89,8 +83,8 @@ def test_filters_required_arguments_and_finders() -> None:
     )
     games = rooms.path(rooms.types["Room"], "games")
     assert path_request(rooms, games) == DescribedRequest("Query", "ByMap", "Map = {map}#ROOM#{room_id}")
-    assert required_arguments(games) == ["map"]
-    assert narrowing_arguments(games) == ["opened"]
+    assert [argument.name for argument in games.required] == ["map"]
+    assert [argument.name for argument in games.ranged] == ["opened"]
     assert requests(rooms, None)["game_on"].keys == "Map = {map}#ROOM#{room_id}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.draft.trial import why_not_read
+from keygraph.draft.draft import why_not_read
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index, Table
 from keygraph_resolvers import build_schema

@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keygraph.draft.draft import draft
-from keygraph.draft.trial import imported_graph, mistakes_of, why_not_read
+from keygraph.draft.draft import draft, imported_graph, mistakes_of, why_not_read
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index, Table
 from keygraph_resolvers import build_schema, check

@@ -252,7 +252,7 @@ def test_an_optional_part_after_the_value() -> None:
     assert things.covers(item("PLACE#3"))
     assert things.covers(item("PLACE#3|ROOM#1"))
     assert not things.covers(item("PLACE#30"))
-    assert not things.includes(item("PLACE#30"))
+    assert not things.included([item("PLACE#30")])
 
 
 def test_a_node_of_several_key_fields_needs_all_of_them() -> None:

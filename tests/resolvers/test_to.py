@@ -78,6 +78,14 @@ async def test_one_batch_and_no_query(lent: World) -> None:
     assert lent.operations["BatchGetItem"] == 1
 
 
+@pytest.mark.parametrize("where", [None, {"pages": {"ge": 3}}])
+async def test_no_ids_ask_for_nothing(lent: World, where: Any) -> None:
+    """An empty list of ids would send a request that is empty, which DynamoDB refuses."""
+    lent.forget()
+    assert await page(lent, where=where) == ([], False, False, 0)
+    assert lent.operations == {"GetItem": 1}  # the book
+
+
 async def test_on_the_table(lent: World) -> None:
     """The same question from the edge's other end would fail."""
     document = """query ($to: [ID!]) { member(memberId: "ann") {

@@ -16,7 +16,6 @@ from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.lists.listing import ListForm, Located, NeighbourList, Place
 from keygraph.lists.named_edges import edge_keys
-from keygraph.lists.placeholders import shown_list
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
 from keygraph_resolvers.read.context import Limits, RequestContext
@@ -123,7 +122,6 @@ class ListArguments:
             attributes=attributes,
         )
         """The part of the list that its page shows, as if no cursor were given."""
-        self._graph = graph
         self._form = ListForm(graph, path, self.required, self.ranged, self.where)
 
     @property
@@ -154,7 +152,7 @@ class ListArguments:
 
     def shown(self, identity: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner that may not be known, with placeholders. Raises BadUserInput."""
-        return shown_list(self._graph, self.path, identity, self.required, self.ranged, self.where)
+        return self._form.shown(identity)
 
     @cached_property
     def any_shown(self) -> NeighbourList:

@@ -219,7 +219,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
             case CountOf(neighbours, most_pages):
                 return await count(self._store, neighbours, most_pages)
             case EdgesTo(neighbours, owner, node):
-                return await read_to(self._store, neighbours, owner, [node])
+                return await read_to(self._store, neighbours, owner, node)
 
     # --- Pages that somebody else reads ---------------------------------------------------------------
 

@@ -16,9 +16,7 @@ from keygraph.graph import Graph
 from keygraph.lists.describe import (
     DescribedRequest,
     key_request,
-    narrowing_arguments,
     path_request,
-    required_arguments,
 )
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
@@ -93,9 +91,9 @@ def _path_row(graph: Graph, path: AccessPath) -> tuple[str, str]:
     if request.filter:
         lines.append(f"filter: {request.filter}")
     if path.required:
-        lines.append(f"needs: {', '.join(required_arguments(path))}")
+        lines.append(f"needs: {', '.join(argument.name for argument in path.required)}")
     if path.ranged:
-        lines.append(f"narrowed by: {', '.join(narrowing_arguments(path))}")
+        lines.append(f"narrowed by: {', '.join(argument.name for argument in path.ranged)}")
     return f"{path.name}\n{_found(path)}", "\n".join(lines)
 
 
