@@ -40,8 +40,14 @@ class NeighbourList:
     __slots__ = (
         "_hash",
         "_reading",
+        "condition",
+        "filter",
         "form",
         "graph",
+        "has_sort_key",
+        "index_name",
+        "is_searched",
+        "narrowed",
         "partitions",
         "path",
         "prefix",
@@ -65,6 +71,10 @@ class NeighbourList:
         self.form = form
         self.graph = form.graph
         self.path = form.path
+        self.index_name = form.index_name
+        self.has_sort_key = form.has_sort_key
+        self.filter, self.condition, self.is_searched = form.filter, form.condition, form.is_searched
+        self.narrowed = form.narrowed
         self.partitions = partitions
         self.prefix = prefix
         self.span = span
@@ -90,32 +100,9 @@ class NeighbourList:
         return self.form.told, self.partitions, self.prefix, self.span, self.values
 
     @property
-    def index_name(self) -> str | None:
-        return self.path.keys.index_name
-
-    @property
-    def has_sort_key(self) -> bool:
-        return len(self.path.keys.attributes) == 2
-
-    @property
-    def filter(self) -> Condition | None:
-        """What the store decides."""
-        return self.form.filter
-
-    @property
-    def condition(self) -> Condition | None:
-        """What is decided here, on whole items."""
-        return self.form.condition
-
-    @property
-    def narrowed(self) -> tuple[tuple[str, Narrowing], ...]:
-        """What is said of the sort key that the order of the keys does not decide alone."""
-        return self.form.narrowed
-
-    @property
-    def is_searched(self) -> bool:
-        """Whether a client says a condition on its items."""
-        return self.form.filter is not None or self.form.condition is not None
+    def is_filtered(self) -> bool:
+        """Whether more may have to be looked at than is wanted: not everything in its range is in the list."""
+        return self.is_searched or bool(self.reading.others)
 
     # --- Siblings -------------------------------------------------------------------------------------
 
@@ -268,12 +255,16 @@ class ListForm:
         """`required` are the texts of the arguments by name."""
         self.graph = graph
         self.path = path
+        self.index_name = path.keys.index_name
+        self.has_sort_key = len(path.keys.attributes) == 2
         self._is_told = required is not None
         self._is_bare = not required and not ranged and where is None
         self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
         self._ranged = ranged or {}
         self.filter, self.condition = _split_condition(where, path, graph)
         """What the store decides, and what is decided here, on whole items."""
+        self.is_searched = where is not None
+        """Whether a client says a condition on its items."""
         self.narrowed = undecided(path, self._ranged)
         """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
         self.said = said(path, self._ranged)

@@ -89,7 +89,7 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         for shard in range(len(neighbours.partitions))
         if (stream := _stream(neighbours, extent, shard, wanted)) is not None
     ]
-    least = 1 if _is_filtered(neighbours) else wanted
+    least = 1 if neighbours.is_filtered else wanted
     taken: list[Located] = []
     looked_at = 0
     if len(streams) == 1 and extent.until is None:
@@ -172,16 +172,12 @@ def page_requests(neighbours: NeighbourList, extent: Extent) -> list[Query]:
 # --- Streams ------------------------------------------------------------------------------------------
 
 
-def _is_filtered(neighbours: NeighbourList) -> bool:
-    """Whether more may have to be looked at than is wanted."""
-    return neighbours.is_searched or bool(neighbours.reading.others)
-
-
 def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) -> _Stream | None:
     """The stream of a shard; None where nothing of it is wanted."""
+    reading = neighbours.reading
     limit = looked_at_first(
-        wanted + len(neighbours.reading.singles),
-        is_filtered=_is_filtered(neighbours),
+        wanted + len(reading.singles),
+        is_filtered=neighbours.is_filtered,
         is_searched=neighbours.is_searched,
     )
     partition, index, forward = neighbours.partitions[shard], neighbours.index_name, extent.forward
@@ -202,7 +198,7 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
         end = neighbours.sort_value(extent.until)
         before = Span(high=end) if forward else Span(low=end)
     queries: deque[Query] = deque()
-    pieces = neighbours.reading.pieces
+    pieces = reading.pieces
     for piece in pieces if forward else pieces[::-1]:
         part = piece if before is None else piece.within(before)
         rest = part if behind is None else part.within(behind)
