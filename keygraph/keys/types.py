@@ -68,30 +68,16 @@ class Moment(datetime):
 
     text: str
 
-    @classmethod
-    def of_text(cls, text: str) -> Moment:
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def of_text(text: str) -> Moment:
         """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
-        return moment_of(text)
-
-
-def is_moment(text: str) -> bool:
-    """Whether the text is a moment's."""
-    try:
-        moment_of(text)
-    except ValueError:
-        return False
-    return True
-
-
-@lru_cache(maxsize=4096)
-def moment_of(text: str) -> Moment:
-    """The same as `Moment.of_text`."""
-    # The same moments are asked for again and again: whether a key is one, and then what it says.
-    if not _ISO_DATETIME.fullmatch(text):
-        raise ValueError("not an ISO 8601 date and time")
-    moment = Moment.fromisoformat(text)
-    moment.text = text
-    return moment
+        # The same moments are asked for again and again: whether a key is one, and then what it says.
+        if not _ISO_DATETIME.fullmatch(text):
+            raise ValueError("not an ISO 8601 date and time")
+        moment = Moment.fromisoformat(text)
+        moment.text = text
+        return moment
 
 
 def moment_text(value: datetime) -> str:

@@ -22,7 +22,7 @@ class Variant:
     partition: Template
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class NodeText(KeyText):
     """The partition key of a node of one of several types, as the text of a placeholder.
 
@@ -32,10 +32,9 @@ class NodeText(KeyText):
     variants: tuple[Variant, ...] = ()
     """The ways in which the key can be written; one that is a special case of another comes before it."""
 
-    @property
-    def pattern(self) -> str:
+    def __post_init__(self) -> None:
         patterns = (_pattern(variant.partition.tokens) for variant in self.variants)
-        return f"(?:{'|'.join(patterns)})"
+        self.pattern = f"(?:{'|'.join(patterns)})"
 
     def read(self, text: str) -> tuple[Variant, dict[str, str]]:
         """The variant of a key, and the texts in it by slot. Raises ValueError where it is none of a member."""
