@@ -173,7 +173,7 @@ class TemplateResolution:
             own = keys[0]
         else:
             own = self._key(site, record, reference, name)
-        return [under(token, name) for token in own]
+        return list(under(own, name))
 
     def _key_field(
         self, site: _Site, target: RecordType, reference: Reference, inner: FieldPath
