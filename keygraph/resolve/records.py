@@ -17,7 +17,7 @@ from keygraph.model.declaration import Declaration, declaration_of
 from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
-from keygraph.resolve.fields import FieldResolution
+from keygraph.resolve.fields import resolve_fields
 from keygraph.resolve.keys import KeyResolution
 from keygraph.resolve.options import refuse_wrong_options
 
@@ -35,7 +35,7 @@ class Resolution:
             self._add(cls, table)
         for cls in self._declared_in(modules, classes):
             self._add(cls, table)
-        FieldResolution(self.types, self._declarations, style, self.mistakes).resolve()
+        resolve_fields(self.types, self._declarations, style, self.mistakes)
         KeyResolution(table, self.types, self._declarations, style, self.mistakes).resolve()
 
     @property
