@@ -56,7 +56,7 @@ class Graph(RecordTypes):
             )
         found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
         found += counterpart_mistakes(self)
-        return found + graph_mistakes(self)
+        return [*found, *graph_mistakes(self)]
 
     # --- Keys -----------------------------------------------------------------------------------------
 

@@ -284,12 +284,6 @@ def _is_same(one: End, other: End) -> bool:
     return {*one.members} == {*other.members}
 
 
-def is_one_attribute(record: RecordType) -> bool:
-    """Whether the two ends of an edge are stored in the same attributes, and so are always one node."""
-    first, second = (record.ends[name].attributes for name in record.key_ends)
-    return first == second
-
-
 def _place(item: Item, path: Path, value: Value) -> None:
     """Puts a value at its path. Maps on the way are new ones: they may be another item's."""
     name, *inner = path

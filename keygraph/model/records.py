@@ -21,7 +21,7 @@ from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import ListOptions
+from keygraph.model.declaration import ListOptions, StoredAs
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import IdentityReader, Keys, Texts
 
@@ -367,6 +367,8 @@ class End:
     description: str | None
     text: NodeText | None = None
     """How the node stands in a key where the keys of the members differ."""
+    stored: StoredAs | None = None
+    """Where the node's key was declared to stand in the item."""
 
     @property
     def type_name(self) -> str:

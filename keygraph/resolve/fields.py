@@ -194,8 +194,9 @@ class _FieldsOf:
                 is_breaking=True,
             )
         if len(members) == len(parts):
-            end = End(declared.name, tuple(members), optional, {}, declared.description)
-            self.record.ends[declared.name] = end
+            own = declared.own if isinstance(declared.own, StoredAs) else None
+            end = End(declared.name, tuple(members), optional, {}, declared.description, stored=own)
+            self.record.ends[end.name] = end
 
     def _default(self, name: str) -> Any:
         for declared in dataclasses.fields(self.record.cls):

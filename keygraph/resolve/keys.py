@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Table
@@ -12,7 +12,7 @@ from keygraph.keys.template import FieldPath, Slot, Template
 from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import AttributeStyle
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import Declaration, StoredAs, declaration_of
+from keygraph.model.declaration import Declaration, StoredAs
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import End, RecordType
@@ -20,23 +20,19 @@ from keygraph.names import cased
 from keygraph.resolve.templates import BrokenTemplate, TemplateResolution
 
 
+@dataclass(frozen=True)
 class KeyResolution:
     """Gives each record type its keys in the table and the indexes, and its ends their attributes."""
 
-    def __init__(
-        self,
-        table: Table,
-        types: Mapping[str, RecordType],
-        declarations: Mapping[str, Declaration],
-        style: AttributeStyle,
-        mistakes: Mistakes,
-    ) -> None:
-        self._table = table
-        self._types = types
-        self._declarations = declarations
-        self._case = style.case
-        self._mistakes = mistakes
-        self._templates = TemplateResolution(table, declarations, style.formats, mistakes)
+    _table: Table
+    _types: Mapping[str, RecordType]
+    _declarations: Mapping[str, Declaration]
+    _style: AttributeStyle
+    _mistakes: Mistakes
+
+    @cached_property
+    def _templates(self) -> TemplateResolution:
+        return TemplateResolution(self._table, self._declarations, self._style.formats, self._mistakes)
 
     def resolve(self) -> None:
         for record in self._types.values():
@@ -149,10 +145,7 @@ class KeyResolution:
     def _make_index_keys(self, record: RecordType) -> None:
         calls: dict[str, IndexKey] = {}
         misused: set[str] = set()
-        templates = {
-            attribute.name: template
-            for attribute, template in zip(self._table.keys, record.table_keys.templates, strict=True)
-        }
+        templates = {attribute.name: template for attribute, template in record.table_keys.parts}
         for call in self._declarations[record.name].keys:
             if not isinstance(call, IndexKey):
                 continue
@@ -233,10 +226,9 @@ class KeyResolution:
             if field.attribute == (key.name,):
                 try:
                     text = key_text(field.type, declared=field.type.written, is_number=key.type == "N")
-                    slot = Slot((field.name,), text)
                 except UnusableFormat:
                     return None
-                return Template((slot,))
+                return Template((Slot((field.name,), text),))
         for end in record.ends.values():
             for slot in end.identity:
                 if end.attributes[slot.path] == (key.name,):
@@ -262,15 +254,9 @@ class KeyResolution:
             self._refuse_shard_in_sort(record, sort)
         if shards is None and partition == record.table_keys.partition:
             shards = record.table_keys.shards
-        record.keys[index.name] = Keys(
-            index,
-            index.keys,
-            partition,
-            sort,
-            self._shards(record, index, partition, shards),
-            call.lists if call else None,
-            call.finds if call else None,
-        )
+        shards = self._shards(record, index, partition, shards)
+        lists, finds = (call.lists, call.finds) if call else (None, None)
+        record.keys[index.name] = Keys(index, index.keys, partition, sort, shards, lists, finds)
 
     # --- Attributes of ends ---------------------------------------------------------------------------
 
@@ -280,26 +266,19 @@ class KeyResolution:
                 if any(map(self._mistakes.is_broken, end.members)):
                     raise BrokenTemplate
                 text = self._templates.node_text(record, end.name)
-                record.ends[end.name] = dataclasses.replace(end, text=text)
+                record.ends[end.name] = replace(end, text=text)
             except BrokenTemplate:
                 self._mistakes.break_silently(record)
 
     def _place_ends(self, record: RecordType) -> None:
-        given = {
-            name: meaning
-            for cls in reversed(record.cls.__mro__)
-            if (declaration := declaration_of(cls)) is not None
-            for name, meaning in declaration.own.items()
-        }
         for end in list(record.ends.values()):
             if any(map(self._mistakes.is_broken, end.members)):
                 self._mistakes.break_silently(record)
-                continue
-            own = given.get(end.name)
-            stored = own if isinstance(own, StoredAs) else StoredAs((), {})
-            record.ends[end.name] = dataclasses.replace(end, attributes=self._attributes(record, end, stored))
+            else:
+                record.ends[end.name] = replace(end, attributes=self._attributes(record, end))
 
-    def _attributes(self, record: RecordType, end: End, stored: StoredAs) -> dict[FieldPath, Path]:
+    def _attributes(self, record: RecordType, end: End) -> dict[FieldPath, Path]:
+        stored = end.stored or StoredAs((), {})
         if end.text is not None:
             if stored.attributes:
                 self._mistakes.add(
@@ -308,9 +287,9 @@ class KeyResolution:
                     f"one attribute holds the key of a {end.type_name}, which tells the type.",
                     'Write stored("name").',
                 )
-            name = cased(record.leaf_name((end.name,)), self._case)
+            name = cased(record.leaf_name((end.name,)), self._style.case)
             return {(): stored.path or (name,)}
-        paths = list(dict.fromkeys(slot.path for slot in end.identity))
+        paths = dict.fromkeys(slot.path for slot in end.identity)
         names = {end.members[0].leaf_name(path): path for path in paths}
         unknown = set(stored.attributes) - set(names)
         if unknown or (stored.path and len(paths) > 1):
@@ -322,12 +301,9 @@ class KeyResolution:
             )
         placed: dict[FieldPath, Path] = {}
         for name, path in names.items():
-            if name in stored.attributes:
-                placed[path] = (stored.attributes[name],)
-            elif stored.path:
-                placed[path] = stored.path
-            else:
-                placed[path] = (cased(record.leaf_name((end.name, *path)), self._case),)
+            usual = cased(record.leaf_name((end.name, *path)), self._style.case)
+            own = stored.attributes.get(name)
+            placed[path] = (own,) if own is not None else stored.path or (usual,)
         return placed
 
 

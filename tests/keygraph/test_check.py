@@ -291,7 +291,7 @@ def test_all_mistakes_are_told_together() -> None:
         ("no-path", "A.users"),
     ]
     assert str(error.value).startswith(
-        "the graph has 7 mistakes:\n  - A: it is listed twice. List it once.\n"
+        "the graph has 6 mistakes:\n  - A: it is listed twice. List it once.\n"
     )
     assert (
         "  - the graph: attribute_case='camle' is not an attribute case. Use one of snake, camel, pascal.\n"
