@@ -119,7 +119,7 @@ class Graph(RecordTypes):
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
         keys = record.table_keys
-        texts = {**_texts(record, identity), **_shard_texts(keys, 0)}
+        texts = {**record.texts(identity), **_shard_texts(keys, 0)}
         if record.is_virtual and keys.sort == keys.partition:
             # No item has its sort key.
             self.render(record, keys, 0, texts)
@@ -134,7 +134,7 @@ class Graph(RecordTypes):
         """The keys under which the item with that identity can stand: one, or one for each shard."""
         if record.write_key is not None:
             return [record.write_key(identity)]
-        texts, keys = _texts(record, identity), record.table_keys
+        texts, keys = record.texts(identity), record.table_keys
         if not keys.shards:
             return [keys.rendered(texts)]
         return [keys.rendered({**texts, **_shard_texts(keys, shard)}) for shard in range(keys.shards)]
@@ -176,12 +176,6 @@ class Graph(RecordTypes):
             if rival.parse(key) is not None:
                 return f'it would be a key of another shape, "{rival}"'
         return None
-
-
-def _texts(record: RecordType, identity: Iterable[str]) -> dict[str, str | None]:
-    """The texts of an identity by slot; an optional one that is absent is empty there, and None here."""
-    names = (slot.name for slot in record.identity)
-    return {name: text or None for name, text in zip(names, identity, strict=True)}
 
 
 def _shard_texts(keys: Keys, shard: int) -> dict[str, str]:

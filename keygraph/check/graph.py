@@ -13,7 +13,6 @@ from keygraph.model.paths import AccessPath, stands_beside
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes
 
-
 _Wrong: TypeAlias = Iterator[tuple[str, str, str]]
 """Where something is wrong, what, and what to do about it."""
 

@@ -16,7 +16,7 @@ from typing import cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyValue, Position
-from keygraph.keys.template import FieldPath, Slot, Template
+from keygraph.keys.template import FieldPath, Slot, Template, replaced, under
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
 from keygraph.model.declaration import ListOptions
@@ -117,9 +117,7 @@ class AccessPath:
 
         An argument is optional where all its slots are.
         """
-        certain = {
-            slot.name for token in self.keys.partition.tokens if isinstance(token, Slot) for slot in (token,)
-        }
+        certain = {token.name for token in self.keys.partition.tokens if isinstance(token, Slot)}
         return tuple(
             self._argument(slot, optional=slot.name not in certain)
             for slot in self.keys.partition.slots
@@ -252,8 +250,7 @@ class AccessPath:
     @property
     def tells_all(self) -> bool:
         """Whether the items read here are whole."""
-        index = self.keys.index
-        return index is None or index.projection == "ALL"
+        return self.keys.read_all
 
     @property
     def finds_by_node(self) -> bool:
@@ -282,8 +279,7 @@ class AccessPath:
             head = (keys.sort or Template(())).head(known)[0]
             is_fixed = all(slot.name in known or slot.is_shard for slot in keys.partition.slots)
             told = {slot.path for template in (keys.partition, head) for slot in template.slots}
-            is_whole = keys.index is None or keys.index.projection == "ALL"
-            if is_fixed and is_whole and wanted <= told:
+            if is_fixed and keys.read_all and wanted <= told:
                 return keys
         return None
 
@@ -370,18 +366,14 @@ def _leads(path: AccessPath) -> bool:
 
 def stands_beside(path: AccessPath) -> bool:
     """Whether what a list reads stands in the partition of the node whose list it is."""
-    if path.owner is None or path.keys.index is not None or path.keys.shards:
+    if path.owner is None or path.end is None or path.keys.index is not None or path.keys.shards:
         return False
-    known = {name: slot.under(path.end) for name, slot in path.known.items() if path.end is not None}
-    own = [
-        token.under(path.end) if isinstance(token, Slot) and path.end else token
-        for token in path.owner.table_keys.partition.tokens
-    ]
-    theirs = [
-        known.get(token.name, token) if isinstance(token, Slot) else token
-        for token in path.keys.partition.tokens
-    ]
-    return own == theirs
+    end, known = path.end, path.known
+    theirs = replaced(
+        path.keys.partition.tokens,
+        lambda slot: (known[slot.name].under(end) if slot.name in known else slot,),
+    )
+    return theirs == under(path.owner.table_keys.partition.tokens, end)
 
 
 def is_listable(record: RecordType, keys: Keys) -> bool:

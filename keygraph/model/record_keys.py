@@ -33,6 +33,11 @@ class Keys:
     def index_name(self) -> str | None:
         return self.index.name if self.index else None
 
+    @property
+    def read_all(self) -> bool:
+        """Whether the items that are read by them are whole."""
+        return self.index is None or self.index.projection == "ALL"
+
     def __str__(self) -> str:
         return " / ".join(str(template) for template in self.templates)
 

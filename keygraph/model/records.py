@@ -108,10 +108,13 @@ class RecordType:
             return f"{name}_id"
         return f"{name}_{end.members[0].leaf_name(tuple(inner))}"
 
+    def texts(self, identity: Iterable[str]) -> dict[str, str | None]:
+        """The texts of an identity by slot; an optional one that is absent is empty there, and None here."""
+        return {name: text or None for name, text in zip(self._identity_names, identity, strict=True)}
+
     def partition_text(self, identity: Iterable[str]) -> str:
         """The partition key of a node that it identifies."""
-        texts = zip((slot.name for slot in self.identity), identity, strict=True)
-        return self.table_keys.partition.render({name: text or None for name, text in texts}) or ""
+        return self.table_keys.partition.render(self.texts(identity)) or ""
 
     # --- Identities -----------------------------------------------------------------------------------
 
@@ -129,15 +132,12 @@ class RecordType:
         """What makes the table key of an identity; None where that takes more than to put its texts in place."""
         return self.table_keys.writer(self._identity_names)
 
-    def place_in_identity(self, field: str) -> tuple[int, Callable[[str], Any]]:
-        """Which text of an identity tells a key field, and what makes its value of that.
-
-        The value is None for an optional field that is absent. Raises KeyError for a field that the key does not tell.
-        """
-        return self._places_in_identity[field]
-
     @cached_property
-    def _places_in_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
+    def places_in_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
+        """For each field that the key tells, which text of an identity it is, and what makes its value of that.
+
+        The value is None for an optional field that is absent.
+        """
         found: dict[str, tuple[int, Callable[[str], Any]]] = {}
         for number, slot in enumerate(self.identity):
             [name, *inner] = slot.path
@@ -149,27 +149,20 @@ class RecordType:
                 found[name] = number, partial(_optional, slot.text.value)
         return found
 
-    def end_reader(self, end: End) -> Callable[[Texts], Texts | None]:
-        """What gives the identity of the node at an end that is in the key, of an identity's texts; None for none."""
-        return self._end_readers[end.name]
-
     @cached_property
-    def _end_readers(self) -> dict[str, Callable[[Texts], Texts | None]]:
+    def end_readers(self) -> dict[str, Callable[[Texts], Texts | None]]:
+        """For each end in the key, what gives the identity of the node there, of an identity's texts; None for none."""
         numbers = {slot: number for number, slot in enumerate(self.identity)}
         by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
         found = {}
         for name in self.key_fields & self.ends.keys():
             wanted = [slot.under(name) for slot in self.ends[name].identity]
             sources = [own if own in numbers else by_path[own.path] for own in wanted]
-            found[name] = _end_reader(
-                [
-                    (
-                        numbers[source],
-                        None if source.text == own.text else partial(source.rewritten, wanted=own),
-                    )
-                    for source, own in zip(sources, wanted, strict=True)
-                ]
-            )
+            rewriting = [
+                None if source.text == own.text else partial(source.rewritten, wanted=own)
+                for source, own in zip(sources, wanted, strict=True)
+            ]
+            found[name] = _end_reader([*zip(map(numbers.__getitem__, sources), rewriting, strict=True)])
         return found
 
     # --- Fields of items ------------------------------------------------------------------------------
@@ -186,7 +179,7 @@ class RecordType:
             found = self._readers[field] = field_reader(
                 field,
                 self.name,
-                self._key_readers.get(field.name, ()),
+                self._key_readers.get(field.name, lambda item: None),
                 is_key=field.name in self._read_from_keys,
                 plain=plain and plain[1],
             )
@@ -200,14 +193,14 @@ class RecordType:
         return None if field.name in self._read_from_keys else (field.attribute[0], expected)
 
     @cached_property
-    def _key_readers(self) -> dict[str, list[ValueReader]]:
+    def _key_readers(self) -> dict[str, ValueReader]:
         """For each field that is in keys in a way that can be read back, what reads its value there; None for none."""
-        found: dict[str, list[ValueReader]] = {}
+        places: dict[str, list[tuple[Keys, Slot]]] = {}
         for keys in self.keys.values():
             for slot in keys.slots:
                 if len(slot.path) == 1 and slot.path[0] in self.fields and not slot.lossy:
-                    found.setdefault(slot.path[0], []).append(_value_reader(keys, slot))
-        return found
+                    places.setdefault(slot.path[0], []).append((keys, slot))
+        return {name: _key_reader(slots) for name, slots in places.items()}
 
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:
@@ -218,10 +211,6 @@ class RecordType:
             for name in self._key_readers
             if len(self.fields[name].attribute) == 1 and self.fields[name].attribute[0] in keys
         )
-
-    def _value_in_keys(self, item: Mapping[str, Value], field: str) -> Any:
-        values = (read(item) for read in self._key_readers[field])
-        return next((value for value in values if value is not None), None)
 
     # --- Ends of items --------------------------------------------------------------------------------
 
@@ -281,11 +270,11 @@ class RecordType:
     def completed(self, item: Item) -> Item:
         """The item with the attributes that it has in keys alone, so that a condition can be decided."""
         whole = dict(item)
-        for name in self._key_readers:
+        for name, read_keys in self._key_readers.items():
             field = self.fields[name]
             is_missing = name in self._read_from_keys or at_path(item, field.attribute) is None
             if is_missing and len(field.attribute) == 1:
-                value = self._value_in_keys(item, name)
+                value = read_keys(item)
                 if value is not None:
                     whole[field.attribute[0]] = encode(field.type, value)
         for end in self.ends.values():
@@ -322,8 +311,7 @@ class RecordType:
                 setattr(made, name, self.reader(self.fields[name])(item))
             else:
                 end = self.ends[name]
-                identity = self.end_identity(item, end)
-                setattr(made, name, self._bare_node(end, identity))
+                setattr(made, name, self._bare_node(end, self.end_identity(item, end)))
         return made
 
     def bare_instance(self, identity: Iterable[str]) -> Any:
@@ -332,10 +320,9 @@ class RecordType:
         texts = tuple(identity)
         for name in self.key_fields:
             if name in self.ends:
-                end = self.ends[name]
-                setattr(made, name, self._bare_node(end, self.end_reader(end)(texts)))
+                setattr(made, name, self._bare_node(self.ends[name], self.end_readers[name](texts)))
             else:
-                number, value_of = self.place_in_identity(name)
+                number, value_of = self.places_in_identity[name]
                 setattr(made, name, value_of(texts[number]))
         return made
 
@@ -452,13 +439,16 @@ def _optional(value_of: Callable[[str], Any], text: str) -> Any:
     return value_of(text) if text else None
 
 
-def _value_reader(keys: Keys, slot: Slot) -> ValueReader:
-    """What reads the value of a slot from the keys of an item; None where it has others, or none there."""
-    read, value_of = keys.reader((slot.name,)), slot.text.value
+def _key_reader(slots: Iterable[tuple[Keys, Slot]]) -> ValueReader:
+    """What reads the value of a field from the keys of an item, by the slots that tell it; None where none does."""
+    readers = [(keys.reader((slot.name,)), slot.text.value) for keys, slot in slots]
 
     def read_value(item: Mapping[str, Value]) -> Any:
-        texts = read(item)
-        return value_of(texts[0]) if texts and texts[0] else None
+        for read, value_of in readers:
+            texts = read(item)
+            if texts and texts[0]:
+                return value_of(texts[0])
+        return None
 
     return read_value
 
