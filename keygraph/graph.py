@@ -73,20 +73,17 @@ class Graph(RecordTypes):
         for slot in record.identity:
             name = record.leaf_name(slot.path)
             value = values[name]
-            text = "" if value is None else self.text_of(record, slot, value)
-            if value is not None and not text:
-                raise BadUserInput(FieldName(name), f" of {record.name}: it is empty")
-            texts.append(text)
-        identity = tuple(texts)
-        self.check_identity(record, identity)
-        return identity
+            texts.append("" if value is None else self.text_of(record, slot, value))
+            if value is not None and not texts[-1]:
+                raise _refused(record, slot, f" of {record.name}: it is empty")
+        self.check_identity(record, texts)
+        return tuple(texts)
 
     def text_of(self, record: RecordType, slot: Slot, value: object) -> str:
         """The text of a value in a slot. Raises BadUserInput where it has none, or one that says another value."""
         text, difference = self._rendered(record, slot, value)
         if difference:
-            name = FieldName(record.leaf_name(slot.path))
-            raise BadUserInput(name, f" of {record.name}: its key would hold another value")
+            raise _refused(record, slot, f" of {record.name}: its key would hold another value")
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
@@ -95,16 +92,16 @@ class Graph(RecordTypes):
         Raises BadUserInput where no text separates the keys there.
         """
         text, difference = self._rendered(record, slot, value)
-        name = FieldName(record.leaf_name(slot.path))
         if not slot.text.has_order(text):
-            raise BadUserInput(name, f" of {record.name}: negative numbers do not sort in order in its key")
+            raise _refused(
+                record, slot, f" of {record.name}: negative numbers do not sort in order in its key"
+            )
         if difference < 0 and is_low:
             # The smallest text above the one that was rounded down.
             return f"{text}\0"
         if difference > 0 and not is_low:
-            raise BadUserInput(
-                name, f" of {record.name}: it has more digits than its key can hold; remove the last digits"
-            )
+            problem = "it has more digits than its key can hold; remove the last digits"
+            raise _refused(record, slot, f" of {record.name}: {problem}")
         return text
 
     def _rendered(self, record: RecordType, slot: Slot, value: object) -> tuple[str, int]:
@@ -113,8 +110,7 @@ class Graph(RecordTypes):
             text = slot.text.render(value)
             return text, 0 if slot.lossy else slot.text.difference(text, value)
         except (ValueError, TypeError, AttributeError, OverflowError):
-            name = FieldName(record.leaf_name(slot.path))
-            raise BadUserInput(name, f" cannot be part of a key of {record.name}") from None
+            raise _refused(record, slot, f" cannot be part of a key of {record.name}") from None
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
@@ -176,6 +172,10 @@ class Graph(RecordTypes):
             if rival.parse(key) is not None:
                 return f'it would be a key of another shape, "{rival}"'
         return None
+
+
+def _refused(record: RecordType, slot: Slot, problem: str) -> BadUserInput:
+    return BadUserInput(FieldName(record.leaf_name(slot.path)), problem)
 
 
 def _shard_texts(keys: Keys, shard: int) -> dict[str, str]:

@@ -104,14 +104,14 @@ class Correspondence:
             for name, own in self.ends.items()
             if (identity := self.one.end_identity(item, self.one.ends[own])) is not None
         }
-        attributes = dict(self._kept(item)) if self.is_mirror else self._shared(item, type_attribute)
+        attributes = self._kept(item) if self.is_mirror else self._shared(item, type_attribute)
         told = dict(attributes)
         for path, value in self._end_values(item, nodes):
             _place(told, path, value)
             # A mirror stores what the item itself stores: a node that stands in its key alone does so in both.
             if not self.is_mirror or at_path(item, path) is not None:
                 _place(attributes, path, value)
-        texts = dict(self._texts(item, nodes, told))
+        texts = self._texts(item, nodes, told)
         identity = tuple(texts.get(slot.name, "") for slot in self.other.identity)
         return Counterpart(self.other, identity, texts, attributes)
 
@@ -125,11 +125,10 @@ class Correspondence:
     def _keys(self) -> frozenset[str]:
         return frozenset(key.name for key in self.other.table.key_attributes())
 
-    def _kept(self, item: Item) -> Iterator[tuple[str, Value]]:
+    def _kept(self, item: Item) -> Item:
         """What a mirror has alike: everything but keys."""
-        for name, value in item.items():
-            if name not in self._keys or name in self._declared:
-                yield name, value
+        left_out = self._keys - self._declared
+        return {name: value for name, value in item.items() if name not in left_out}
 
     def _shared(self, item: Item, type_attribute: str | None) -> Item:
         """What a counterpart has of this item's fields, and its own type."""
@@ -156,48 +155,34 @@ class Correspondence:
                 if stored is not None and slot.path in end.attributes:
                     yield end.attributes[slot.path], stored
 
-    def _texts(
-        self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item
-    ) -> Iterator[tuple[str, str]]:
+    def _texts(self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item) -> dict[str, str]:
+        """The texts, by slot, of the other item's keys."""
         own = self._own_texts(item)
-        for keys in self.other.keys.values():
-            for slot in keys.slots:
-                text = None if slot.is_shard else self._text(item, slot, nodes, told, own)
-                if text:
-                    yield slot.name, text
+
+        def text_of(slot: Slot) -> str | None:
+            name, *inner = slot.path
+            if inner:
+                source = self._source(slot) if name in nodes else None
+                return source[1].rewritten(nodes[name][source[0]], slot) if source else None
+            if slot.computed:
+                method = self.other.methods[name]
+                made: object = method.function(self.other.instance(told, method.needs))
+                return made if isinstance(made, str) else None
+            if name not in self.fields or slot in own:
+                return own.get(slot)
+            value = self.one.reader(self.one.fields[name])(item)
+            return None if value is None else slot.text.render(value)
+
+        slots = [slot for keys in self.other.keys.values() for slot in keys.slots if not slot.is_shard]
+        return {slot.name: text for slot in slots if (text := text_of(slot))}
 
     def _own_texts(self, item: Item) -> dict[Slot, str]:
         """The texts in the item's own keys, the table's first."""
         found: dict[Slot, str] = {}
         for keys in self.one.keys.values():
             texts = keys.parse(item) or {}
-            for slot in keys.slots:
-                if slot.name in texts:
-                    found.setdefault(slot, texts[slot.name])
+            found = {slot: texts[slot.name] for slot in keys.slots if slot.name in texts} | found
         return found
-
-    def _text(
-        self,
-        item: Item,
-        slot: Slot,
-        nodes: Mapping[str, tuple[str, ...]],
-        told: Item,
-        own: Mapping[Slot, str],
-    ) -> str | None:
-        name, *inner = slot.path
-        if inner:
-            source = self._source(slot) if name in nodes else None
-            return source[1].rewritten(nodes[name][source[0]], slot) if source else None
-        if slot.computed:
-            method = self.other.methods[name]
-            made: object = method.function(self.other.instance(told, method.needs))
-            return made if isinstance(made, str) else None
-        if name not in self.fields:
-            return None
-        if slot in own:
-            return own[slot]
-        value = self.one.reader(self.one.fields[name])(item)
-        return None if value is None else slot.text.render(value)
 
     # --- Whether two items are kept in step -----------------------------------------------------------
 
@@ -222,7 +207,10 @@ class Correspondence:
                 if self.other.end_identity(found, self.other.ends[name]) != expected:
                     yield name
         if self.is_mirror:
-            rest = [{k: v for k, v in self._kept(each) if k not in self._declared} for each in (item, found)]
+            rest = [
+                {k: v for k, v in self._kept(each).items() if k not in self._declared}
+                for each in (item, found)
+            ]
             if rest[0] != rest[1]:
                 yield ""
 

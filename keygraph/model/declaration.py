@@ -96,9 +96,9 @@ _DECLARATION = "__keygraph__"
 _METHOD = "__keygraph_field__"
 
 
-def declaration_of(cls: type) -> Declaration | None:
-    """What the class's own decorator was told; None where it has none."""
-    return cast("Declaration | None", cls.__dict__.get(_DECLARATION))
+def declaration_of(cls: object) -> Declaration | None:
+    """What the class's own decorator was told; None where it has none, or is no class."""
+    return cls.__dict__.get(_DECLARATION) if isinstance(cls, type) else None
 
 
 def method_options(function: object) -> MethodOptions | None:

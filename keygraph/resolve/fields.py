@@ -147,7 +147,7 @@ class _FieldsOf:
             self._tell("not-a-list", name, problem, "Annotate the field that way.")
             return
         parts = union_parts(annotation)
-        if any(_is_declared(part) for part in parts):
+        if any(map(declaration_of, parts)):
             self._read_end(declared, parts, optional)
             return
         try:
@@ -184,7 +184,7 @@ class _FieldsOf:
             if target is not None and target.is_node:
                 members.append(target)
                 continue
-            is_missing = _is_declared(part) and target is None
+            is_missing = declaration_of(part) and target is None
             problem = "is not listed in the graph" if is_missing else "is not a node"
             self._tell(
                 "unknown-end",
@@ -296,10 +296,6 @@ class _FieldsOf:
             return None
         description = docstring(function.__doc__)
         return Method(name, function, needs, signature, hints, tuple(types), returned, description)
-
-
-def _is_declared(annotation: Any) -> bool:
-    return isinstance(annotation, type) and declaration_of(annotation) is not None
 
 
 def _shown(annotation: Any) -> str:

@@ -69,7 +69,7 @@ class Resolution:
 
     def _add(self, cls: type, table: Table) -> None:
         name = getattr(cls, "__name__", str(cls))
-        declaration = _declaration_of_any(cls)
+        declaration = declaration_of(cls)
         if declaration is None or declaration.kind == "fields":
             self.mistakes.add(
                 "not-a-type",
@@ -101,10 +101,6 @@ class Resolution:
         )
 
 
-def _declaration_of_any(value: object) -> Declaration | None:
-    return declaration_of(value) if isinstance(value, type) else None
-
-
 def _is_record_type(value: object) -> TypeGuard[type]:
-    declaration = _declaration_of_any(value)
+    declaration = declaration_of(value)
     return declaration is not None and declaration.kind != "fields"
