@@ -179,7 +179,7 @@ class RecordType:
             found = self._readers[field] = field_reader(
                 field,
                 self.name,
-                self._key_readers.get(field.name, lambda item: None),
+                self._key_readers.get((field.name,), lambda item: None),
                 is_key=field.name in self._read_from_keys,
                 plain=plain and plain[1],
             )
@@ -193,52 +193,52 @@ class RecordType:
         return None if field.name in self._read_from_keys else (field.attribute[0], expected)
 
     @cached_property
-    def _key_readers(self) -> dict[str, ValueReader]:
-        """For each field that is in keys in a way that can be read back, what reads its value there; None for none."""
-        places: dict[str, list[tuple[Keys, Slot]]] = {}
+    def _key_readers(self) -> dict[FieldPath, ValueReader]:
+        """For each path that is in keys in a way that can be read back, what reads its value there; None for none."""
+        found: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
         for keys in self.keys.values():
             for slot in keys.slots:
-                if len(slot.path) == 1 and slot.path[0] in self.fields and not slot.lossy:
-                    places.setdefault(slot.path[0], []).append((keys, slot))
-        return {name: _key_reader(slots) for name, slots in places.items()}
+                if not slot.lossy and not slot.is_shard:
+                    found.setdefault(slot.path, []).append((keys.reader((slot.name,)), slot.text.value))
+        return {path: _first_value_reader(readers) for path, readers in found.items()}
 
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:
         """The fields whose attribute is a key: its text says more than the field, or says it in text."""
-        keys = {attribute.name for keys in self.keys.values() for attribute in keys.attributes}
-        return frozenset(
-            name
-            for name in self._key_readers
-            if len(self.fields[name].attribute) == 1 and self.fields[name].attribute[0] in keys
-        )
+        keys = {(attribute.name,) for keys in self.keys.values() for attribute in keys.attributes}
+        fields = self.fields.values()
+        return frozenset(f.name for f in fields if f.attribute in keys and (f.name,) in self._key_readers)
 
     # --- Ends of items --------------------------------------------------------------------------------
 
-    def end_identity(self, item: Mapping[str, Value], end: End) -> tuple[str, ...] | None:
+    def end_identity(self, item: Mapping[str, Value], end: End) -> Texts | None:
         """The identity of the node at that end, from the item's keys or attributes; None for none.
 
         The table's key is believed first, then attributes, then the indexes' keys.
         """
-        slots = self._slots_of_ends[end.name]
-        is_in_key = any(is_told for _, _, is_told in slots)
-        key_texts = (self.table_keys.parse(item) or {}) if is_in_key else {}
         texts = []
-        for slot, own, _ in slots:
-            text = key_texts.get(own.name) or self._end_attribute(item, end, slot)
-            text = text or self._other_key_text(item, own)
+        for slot, own, read_key in self._slots_of_ends[end.name]:
+            in_key = read_key(item) if read_key else None
+            text = (in_key and in_key[0]) or self._end_attribute(item, end, slot)
             if text is None:
-                return None
+                read_value = self._key_readers.get(own.path)
+                value = read_value(item) if read_value else None
+                if value is None:
+                    return None
+                text = own.text.render(value)
             texts.append(text)
         return tuple(texts)
 
     @cached_property
-    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, bool]]]:
-        """For each end the slots of its identity, as the node's type and as this one sees them, and whether they
-        stand in the table's key."""
+    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, IdentityReader | None]]]:
+        """For each end the slots of its identity, as the node's type and as this one sees them, and what reads those
+        that stand in the table's key."""
         told = {slot.name for slot in self.table_keys.slots}
         return {
             end.name: [
-                (slot, own, own.name in told) for slot in end.identity for own in [slot.under(end.name)]
+                (slot, own, self.table_keys.reader((own.name,)) if own.name in told else None)
+                for slot in end.identity
+                for own in [slot.under(end.name)]
             ]
             for end in self.ends.values()
         }
@@ -252,52 +252,38 @@ class RecordType:
         try:
             return slot.text.render(decode(slot.text.type, value))
         except ValueError:
-            raise CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}") from None
+            raise self._no_key(end) from None
 
-    def _other_key_text(self, item: Mapping[str, Value], wanted: Slot) -> str | None:
-        """The slot's text from any key of the item, written in the wanted format."""
-        for keys in self.keys.values():
-            same = [slot for slot in keys.slots if slot.path == wanted.path and not slot.lossy]
-            texts = keys.parse(item) if same else None
-            for slot in same if texts else ():
-                text = (texts or {}).get(slot.name)
-                if text is not None:
-                    return slot.rewritten(text, wanted)
-        return None
+    def _no_key(self, end: End) -> CorruptItem:
+        return CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}")
 
     # --- Whole items ----------------------------------------------------------------------------------
 
     def completed(self, item: Item) -> Item:
         """The item with the attributes that it has in keys alone, so that a condition can be decided."""
         whole = dict(item)
-        for name, read_keys in self._key_readers.items():
-            field = self.fields[name]
-            is_missing = name in self._read_from_keys or at_path(item, field.attribute) is None
-            if is_missing and len(field.attribute) == 1:
-                value = read_keys(item)
-                if value is not None:
-                    whole[field.attribute[0]] = encode(field.type, value)
-        for end in self.ends.values():
-            for path, attribute in end.attributes.items():
-                slot = next(slot for slot in end.identity if slot.path == path)
-                if at_path(item, attribute) is None and len(attribute) == 1 and not slot.lossy:
-                    text = self._other_key_text(item, slot.under(end.name))
-                    if text is not None:
-                        whole[attribute[0]] = encode(slot.text.type, slot.text.value(text))
+        for attribute, type_, path in self._stored_in_keys:
+            is_missing = path[0] in self._read_from_keys or at_path(item, attribute) is None
+            value = self._key_readers[path](item) if is_missing and len(attribute) == 1 else None
+            if value is not None:
+                whole[attribute[0]] = encode(type_, value)
         return whole
+
+    @cached_property
+    def _stored_in_keys(self) -> list[tuple[Path, FieldType, FieldPath]]:
+        """The attributes of fields and ends that an item may have in a key alone: their types, and what they are of."""
+        places: list[tuple[Path, FieldType, FieldPath]] = [(field.attribute, field.type, (field.name,)) for field in self.fields.values()]
+        places += [
+            (end.attributes[slot.path], slot.text.type, (end.name, *slot.path))
+            for end in self.ends.values()
+            for slot in end.identity
+        ]
+        return [place for place in places if place[2] in self._key_readers]
 
     @cached_property
     def attributes_in_keys(self) -> frozenset[str]:
         """The attributes of fields and ends that an item may have in a key alone."""
-        fields = {self.fields[name].attribute[0] for name in self._key_readers}
-        in_keys = {slot.path for keys in self.keys.values() for slot in keys.slots}
-        ends = {
-            attribute[0]
-            for end in self.ends.values()
-            for path, attribute in end.attributes.items()
-            if (end.name, *path) in in_keys
-        }
-        return frozenset(fields | ends)
+        return frozenset(attribute[0] for attribute, _, _ in self._stored_in_keys)
 
     def instance(self, item: Mapping[str, Value], names: Iterable[str] | None = None) -> Any:
         """An object of the model's class that has the named fields (None: all) of the item.
@@ -332,7 +318,7 @@ class RecordType:
         try:
             members, own = end.nodes(identity)
         except ValueError:
-            raise CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}") from None
+            raise self._no_key(end) from None
         made = members[0].bare_instance(own)
         return made if len(members) == 1 else SimpleNamespace(**vars(made))
 
@@ -439,9 +425,8 @@ def _optional(value_of: Callable[[str], Any], text: str) -> Any:
     return value_of(text) if text else None
 
 
-def _key_reader(slots: Iterable[tuple[Keys, Slot]]) -> ValueReader:
-    """What reads the value of a field from the keys of an item, by the slots that tell it; None where none does."""
-    readers = [(keys.reader((slot.name,)), slot.text.value) for keys, slot in slots]
+def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
+    """What reads a value from the first key of an item that tells it; None where none does."""
 
     def read_value(item: Mapping[str, Value]) -> Any:
         for read, value_of in readers:

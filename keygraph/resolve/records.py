@@ -19,7 +19,7 @@ from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
 from keygraph.resolve.fields import resolve_fields
 from keygraph.resolve.keys import KeyResolution
-from keygraph.resolve.options import refuse_wrong_options
+from keygraph.resolve.options import option_mistakes
 
 
 class Resolution:
@@ -84,7 +84,6 @@ class Resolution:
             else:
                 self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
             return
-        refuse_wrong_options(name, declaration, self.mistakes)
         self._declarations[name] = declaration
         self.types[name] = RecordType(
             name=name,
@@ -99,6 +98,9 @@ class Resolution:
             gathers=declaration.gather,
             item_bytes=DEFAULT_ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
         )
+        for mistake in option_mistakes(name, declaration):
+            self.mistakes.found.append(mistake)
+            self.mistakes.break_silently(self.types[name])
 
 
 def _is_record_type(value: object) -> TypeGuard[type]:
