@@ -272,7 +272,9 @@ class RecordType:
     @cached_property
     def _stored_in_keys(self) -> list[tuple[Path, FieldType, FieldPath]]:
         """The attributes of fields and ends that an item may have in a key alone: their types, and what they are of."""
-        places: list[tuple[Path, FieldType, FieldPath]] = [(field.attribute, field.type, (field.name,)) for field in self.fields.values()]
+        places: list[tuple[Path, FieldType, FieldPath]] = [
+            (field.attribute, field.type, (field.name,)) for field in self.fields.values()
+        ]
         places += [
             (end.attributes[slot.path], slot.text.type, (end.name, *slot.path))
             for end in self.ends.values()

@@ -18,7 +18,7 @@ from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
 from keygraph.resolve.fields import resolve_fields
-from keygraph.resolve.keys import KeyResolution
+from keygraph.resolve.keys import resolve_keys
 from keygraph.resolve.options import option_mistakes
 
 
@@ -36,7 +36,7 @@ class Resolution:
         for cls in self._declared_in(modules, classes):
             self._add(cls, table)
         resolve_fields(self.types, self._declarations, style, self.mistakes)
-        KeyResolution(table, self.types, self._declarations, style, self.mistakes).resolve()
+        resolve_keys(table, self.types, self._declarations, style, self.mistakes)
 
     @property
     def sound_types(self) -> list[RecordType]:
