@@ -43,17 +43,10 @@ class Graph(RecordTypes):
     @cached_property
     def mistakes(self) -> list[Mistake]:
         """Everything that is wrong with the declaration. The names of a schema are checked by who makes one."""
-        found = list(self.resolution.mistakes.found)
-        found += table_mistakes(self.table)
+        found = [*self.resolution.mistakes.found, *table_mistakes(self.table)]
         if not self.types and not found:
-            found.append(
-                Mistake(
-                    "no-types",
-                    "the graph",
-                    "it lists no types.",
-                    "Write Graph(table, User, …) or Graph(table, models=[module]).",
-                )
-            )
+            mend = "Write Graph(table, User, …) or Graph(table, models=[module])."
+            found.append(Mistake("no-types", "the graph", "it lists no types.", mend))
         found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
         found += counterpart_mistakes(self)
         return [*found, *graph_mistakes(self)]

@@ -109,14 +109,15 @@ def _of_untold(found: Correspondence) -> Iterator[Mistake]:
 
 
 def _of_types(found: Correspondence) -> Iterator[Mistake]:
-    for field in found.differing_types:
-        mine, theirs = (record.fields[field].type.name for record in (found.one, found.other))
-        yield Mistake(
-            "counterpart",
-            f"{found.one.name}.{field}",
-            f"it is of type {mine} here and of type {theirs} in its counterpart {found.other.name}.",
-            "Declare the same type in both, or rename one of them.",
-        )
+    for field in found.fields:
+        mine, theirs = (record.fields[field].type for record in (found.one, found.other))
+        if mine != theirs:
+            yield Mistake(
+                "counterpart",
+                f"{found.one.name}.{field}",
+                f"it is of type {mine.name} here and of type {theirs.name} in its counterpart {found.other.name}.",
+                "Declare the same type in both, or rename one of them.",
+            )
 
 
 def _shown_ends(record: RecordType) -> str:

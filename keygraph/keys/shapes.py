@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import TypeAlias, cast
 
 from keygraph.dynamo.order import text_after_all
@@ -50,12 +50,10 @@ def shape(*templates: Template | None) -> Shape:
 def shape_of_one(*templates: Template | None) -> Shape:
     """The same of a template that has the texts of one list in it, and so is not kept."""
     alternatives: list[tuple[_Unit, ...]] = []
-    for written in written_out(tuple(each or Template(()) for each in templates)):
-        made: list[tuple[_Unit, ...]] = [()]
-        for number, template in enumerate(written):
-            border = (_BORDER,) if number else ()
-            made = [(*units, *border, *more) for units in made for more in _units(template.tokens)]
-        alternatives.extend(made)
+    for first, *others in written_out(tuple(each or Template(()) for each in templates)):
+        parts = [_units(first.tokens)]
+        parts += [[(_BORDER, *units) for units in _units(template.tokens)] for template in others]
+        alternatives += [tuple(chain(*units)) for units in product(*parts)]
     return tuple(alternatives)
 
 
@@ -223,13 +221,6 @@ def _unit_steps(unit: _Unit) -> Sequence[Sequence[_Step]]:
     return [[(unit, False, False)]]
 
 
-def _step_alternatives(units: tuple[_Unit, ...]) -> list[list[_Step]]:
-    alternatives: list[list[_Step]] = [[]]
-    for unit in units:
-        alternatives = [[*steps, *more] for steps in alternatives for more in _unit_steps(unit)]
-    return alternatives
-
-
 def _share(one: Chars | _Border, other: Chars | _Border) -> bool:
     if isinstance(one, _Border) or isinstance(other, _Border):
         return one is other
@@ -268,7 +259,8 @@ def stretches(shape: Shape, text: str) -> list[Stretch]:
     """Where keys of the shape that begin with the text stand: as much of them as is literal, one character more."""
     found: dict[Stretch, None] = {}
     for units in shape:
-        for steps in _step_alternatives(units):
+        for parts in product(*map(_unit_steps, units)):
+            steps = list(chain(*parts))
             states = _closed(steps, {0})
             for char in text:
                 states = _advanced(steps, states, char)

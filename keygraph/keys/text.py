@@ -17,13 +17,7 @@ from typing import Any, TypeAlias, cast
 
 from keygraph.dynamo.items import number, number_text
 from keygraph.keys.formats import Format
-from keygraph.keys.types import (
-    ISO_DATE,
-    ISO_DATETIME,
-    FieldType,
-    Moment,
-    moment_text,
-)
+from keygraph.keys.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, moment_text
 
 Chars: TypeAlias = "frozenset[str] | None"
 """The characters that may stand at one place of a text; None is any."""

@@ -64,11 +64,6 @@ class Correspondence:
                 needed[slot.path[0]] = False
         return [name for name, is_told in needed.items() if not is_told]
 
-    @property
-    def differing_types(self) -> list[str]:
-        """The shared fields whose types are not the same."""
-        return [name for name in self.fields if self.one.fields[name].type != self.other.fields[name].type]
-
     def _tells_field(self, wanted: Field) -> bool:
         if wanted.name not in self.fields:
             return False

@@ -14,16 +14,7 @@ from copy import copy
 from dataclasses import MISSING, dataclass, replace
 from functools import partial
 from types import FrameType
-from typing import (
-    Any,
-    Generic,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    cast,
-    dataclass_transform,
-    get_origin,
-)
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
 
 from keygraph.dynamo.table import Index, IndexKey
 

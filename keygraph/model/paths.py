@@ -225,23 +225,17 @@ class AccessPath:
 
         All of them, unless an index projects less; what it lacks is read from the table.
         """
-        record, index = self.record, self.keys.index_name
+        record, index, position = self.record, self.keys.index_name, {*self.position}
+        near = [each for each in record.keys.values() if {key.name for key in each.attributes} <= position]
+        in_keys = {slot.path for keys in near for slot in keys.slots if not slot.lossy}
 
-        def is_told(path: FieldPath) -> bool:
+        def is_told(*path: str) -> bool:
             attribute = attribute_of(record, path)
-            if attribute is not None and record.table.has(index, attribute[0]):
-                return True
-            position = {key.name for key in record.table.position(index)}
-            return any(
-                slot.path == path and {key.name for key in keys.attributes} <= position
-                for keys in record.keys.values()
-                for slot in keys.slots
-                if not slot.lossy
-            )
+            return path in in_keys or (attribute is not None and record.table.has(index, attribute[0]))
 
-        ends = {end.name: [(end.name, *path) for path in end.attributes] for end in record.ends.values()}
-        told = {name for name in record.fields if is_told((name,))}
-        told |= {name for name, paths in ends.items() if all(map(is_told, paths))}
+        told = {name for name in record.fields if is_told(name)}
+        ends = record.ends.values()
+        told |= {end.name for end in ends if all(is_told(end.name, *path) for path in end.attributes)}
         for method in record.methods.values():
             if self.tells_all or (method.needs is not None and told.issuperset(method.needs)):
                 told.add(method.name)

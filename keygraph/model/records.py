@@ -413,10 +413,6 @@ class Method:
     description: str | None
 
     @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
-
-    @property
     def parameters(self) -> Sequence[str]:
         """Its parameters but `self`."""
         return list(self.signature.parameters)[1:]

@@ -60,7 +60,8 @@ class RecordTypes:
     @cached_property
     def types(self) -> Mapping[str, RecordType]:
         """The record types by name, in the order of the declaration; those without mistakes in their keys."""
-        return {record.name: record for record in self.resolution.sound_types}
+        made, mistakes = self.resolution.types, self.resolution.mistakes
+        return {name: record for name, record in made.items() if not mistakes.is_broken(record)}
 
     @property
     def nodes(self) -> list[RecordType]:

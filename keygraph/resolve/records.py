@@ -38,11 +38,6 @@ class Resolution:
         resolve_fields(self.types, self._declarations, style, self.mistakes)
         resolve_keys(table, self.types, self._declarations, style, self.mistakes)
 
-    @property
-    def sound_types(self) -> list[RecordType]:
-        """The types whose fields and table keys are known."""
-        return self.mistakes.without_broken(self.types.values())
-
     def _declared_in(self, modules: Sequence[object], listed: Sequence[type]) -> list[type]:
         """The record types in the modules, in the order of their declaration, each once.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
@@ -263,7 +264,8 @@ class TemplateResolution:
             raise self._refused(site, f"{reference}: {error}.", mend) from None
 
     def _computed(self, site: _Site, method: Method) -> Slot:
-        if method.is_async or method.needs is None or len(method.signature.parameters) > 1:
+        is_async = inspect.iscoroutinefunction(method.function)
+        if is_async or method.needs is None or len(method.signature.parameters) > 1:
             raise self._refused(
                 site,
                 f"{method.name} cannot be part of a key.",
