@@ -16,7 +16,6 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.keys.template import Slot
 from keygraph.keys.types import encode
-from keygraph.model.fields import Field
 from keygraph.model.records import End, RecordType
 
 
@@ -53,22 +52,15 @@ class Correspondence:
     @property
     def untold(self) -> list[str]:
         """The fields and ends that every item of the other type needs and that one of this type may not tell."""
-        needed = {
-            field.name: self._tells_field(field)
-            for field in self.other.fields.values()
-            if not field.optional and not field.has_default
-        }
-        needed |= {end.name: end.name in self.ends for end in self.other.ends.values() if not end.optional}
-        for slot in self.other.identity:
-            if not self._tells_slot(slot):
-                needed[slot.path[0]] = False
-        return [name for name, is_told in needed.items() if not is_told]
-
-    def _tells_field(self, wanted: Field) -> bool:
-        if wanted.name not in self.fields:
-            return False
-        own = self.one.fields[wanted.name]
-        return not own.optional or own.has_default
+        own, others = self.one.fields, self.other.fields.values()
+        told = {name for name in self.fields if not own[name].optional or own[name].has_default}
+        needed = [field.name for field in others if not field.optional and not field.has_default]
+        untold = [name for name in needed if name not in told]
+        untold += [
+            name for name, end in self.other.ends.items() if not end.optional and name not in self.ends
+        ]
+        untold += [slot.path[0] for slot in self.other.identity if not self._tells_slot(slot)]
+        return list(dict.fromkeys(untold))
 
     def _tells_slot(self, slot: Slot) -> bool:
         name, *inner = slot.path
@@ -168,7 +160,7 @@ class Correspondence:
             value = self.one.reader(self.one.fields[name])(item)
             return None if value is None else slot.text.render(value)
 
-        slots = [slot for keys in self.other.keys.values() for slot in keys.slots if not slot.is_shard]
+        slots = [slot for slot in self.other.slots.values() if not slot.is_shard]
         return {slot.name: text for slot in slots if (text := text_of(slot))}
 
     def _own_texts(self, item: Item) -> dict[Slot, str]:

@@ -95,20 +95,19 @@ class AccessPath:
         end = self.record.ends[self.end]
         of_owner = dict.fromkeys((*end.identity, *self.owner.identity))
         known = {}
-        for keys in self.record.keys.values():
-            for slot in keys.slots:
-                attribute = attribute_of(self.record, slot.path)
-                sources = [
-                    source
-                    for source in of_owner
-                    if slot.path == (self.end, *source.path)
-                    or (attribute is not None and attribute == end.attributes.get(source.path))
-                ]
-                same = [source for source in sources if source.text == slot.text]
-                if not slot.computed:
-                    same += [source for source in sources if not source.lossy]
-                if same:
-                    known[slot.name] = same[0]
+        for slot in self.record.slots.values():
+            attribute = attribute_of(self.record, slot.path)
+            sources = [
+                source
+                for source in of_owner
+                if slot.path == (self.end, *source.path)
+                or (attribute is not None and attribute == end.attributes.get(source.path))
+            ]
+            same = [source for source in sources if source.text == slot.text]
+            if not slot.computed:
+                same += [source for source in sources if not source.lossy]
+            if same:
+                known[slot.name] = same[0]
         return known
 
     @cached_property
@@ -200,7 +199,7 @@ class AccessPath:
         if end.text is not None:
             names += [slot.name for slot in end.identity]
         places = {name: place for place, name in enumerate(names)}
-        slots = {slot.name: slot for keys in self.record.keys.values() for slot in keys.slots}
+        slots = self.record.slots
         return tuple(
             (name, places[source.name], source, None if source.text == slots[name].text else slots[name])
             for name, source in self.known.items()
@@ -290,11 +289,10 @@ class AccessPath:
                 slots = self.record.ends[end].identity
                 given |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
         texts = {}
-        for keys in self.record.keys.values():
-            for slot in keys.slots:
-                if slot.path in given:
-                    source, text = given[slot.path]
-                    texts[slot.name] = source.rewritten(text, slot)
+        for slot in self.record.slots.values():
+            if slot.path in given:
+                source, text = given[slot.path]
+                texts[slot.name] = source.rewritten(text, slot)
         return texts
 
 

@@ -84,7 +84,7 @@ class Keys:
             templates = templates[:1]
         own = tuple(slot.name for template in templates for slot in template.slots)
         if not self._are_plain or len(self.parts) != 2 or len(set(own)) < len(own):
-            return self._parsing_reader(names)
+            return lambda item: self._parsed(names, item)
         read_all = self._read_same() if len(templates) == 1 else self._read_both()
         if names == own:
             return read_all
@@ -96,12 +96,9 @@ class Keys:
 
         return read_some
 
-    def _parsing_reader(self, names: Texts) -> IdentityReader:
-        def read(item: Mapping[str, Value]) -> Texts | None:
-            texts = self.parse(item)
-            return None if texts is None else tuple([texts.get(name, "") for name in names])
-
-        return read
+    def _parsed(self, names: Texts, item: Mapping[str, Value]) -> Texts | None:
+        texts = self.parse(item)
+        return None if texts is None else tuple([texts.get(name, "") for name in names])
 
     def _read_same(self) -> IdentityReader:
         (partition, template), (sort, _) = ((attribute.name, each) for attribute, each in self.parts)

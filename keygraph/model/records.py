@@ -70,6 +70,11 @@ class RecordType:
         return self.keys[None]
 
     @cached_property
+    def slots(self) -> dict[str, Slot]:
+        """Every slot of its keys, by name."""
+        return {slot.name: slot for keys in self.keys.values() for slot in keys.slots}
+
+    @cached_property
     def identity(self) -> tuple[Slot, ...]:
         """The slots of the table key, without the shard: a node is identified by their texts."""
         return tuple(slot for slot in self.table_keys.slots if not slot.is_shard)

@@ -79,7 +79,14 @@ class _FieldsOf:
         for cls in reversed(self.record.cls.__mro__):
             declaration = declaration_of(cls)
             if declaration is None:
-                self._refuse_undecorated(cls)
+                # The fields of such a base class would be lost without a word.
+                if inspect.get_annotations(cls):
+                    self.mistakes.add(
+                        "undecorated-base",
+                        self.record.name,
+                        f"the fields of its base class {cls.__name__} are not read.",
+                        f"Decorate {cls.__name__} with @fields.",
+                    )
                 continue
             own.update(declaration.own)
             descriptions.update(member_docstrings(cls))
@@ -100,16 +107,6 @@ class _FieldsOf:
     def _tell(self, kind: str, name: str, problem: str, mend: str, *, is_breaking: bool = False) -> None:
         breaks = self.record.name if is_breaking else None
         self.mistakes.add(kind, f"{self.record.name}.{name}", problem, mend, breaks=breaks)
-
-    def _refuse_undecorated(self, cls: type) -> None:
-        """A base class whose fields would be lost without a word."""
-        if inspect.get_annotations(cls):
-            self.mistakes.add(
-                "undecorated-base",
-                self.record.name,
-                f"the fields of its base class {cls.__name__} are not read.",
-                f"Decorate {cls.__name__} with @fields.",
-            )
 
     def _refuse_taken_name(self, name: str) -> None:
         """The shard of a key is called so already."""

@@ -74,10 +74,9 @@ class Resolution:
             )
             return
         if name in self.types:
-            if self.types[name].cls is cls:
-                self.mistakes.add("duplicate-type", name, "it is listed twice.", "List it once.")
-            else:
-                self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
+            listed = "it is listed twice.", "List it once."
+            named = "two types have this name.", "Rename one of them."
+            self.mistakes.add("duplicate-type", name, *(listed if self.types[name].cls is cls else named))
             return
         self._declarations[name] = declaration
         self.types[name] = RecordType(
