@@ -124,9 +124,7 @@ class Graph(RecordTypes):
         if record.write_key is not None:
             return [record.write_key(identity)]
         texts, keys = record.texts(identity), record.table_keys
-        if not keys.shards:
-            return [keys.rendered(texts)]
-        return [keys.rendered({**texts, **_shard_texts(keys, shard)}) for shard in range(keys.shards)]
+        return [keys.rendered({**texts, **_shard_texts(keys, shard)}) for shard in range(keys.shards or 1)]
 
     def render(self, record: RecordType, keys: Keys, number: int, texts: Mapping[str, str | None]) -> str:
         """The text of the partition key (0) or the sort key (1) with those texts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keygraph.errors import Mistake
-from keygraph.model.counterparts import Correspondence, matched_ends
+from keygraph.model.counterparts import matched_ends
 from keygraph.model.records import RecordType
 from keygraph.resolve.record_types import RecordTypes
 
@@ -90,32 +90,24 @@ _ONE_OF_TWO = "An edge can have only one of the two: remove one."
 def _of_items(model: RecordTypes, record: RecordType, other: RecordType) -> Iterator[Mistake]:
     """What the items of two counterparts do not tell each other; once for the two."""
     found = model.correspondences[record.name]
-    yield from _of_untold(found)
-    if other.counterpart is None:
-        yield from _of_untold(model.correspondences[other.name])
-    if other.counterpart is None or record.name < other.name:
-        yield from _of_types(found)
-
-
-def _of_untold(found: Correspondence) -> Iterator[Mistake]:
-    if untold := found.untold:
-        yield Mistake(
-            "counterpart",
-            found.one.name,
-            f"an item of its counterpart {found.other.name} cannot be rendered from one of it, which does not tell "
-            f"{', '.join(untold)}.",
-            "Declare that here too, or make it optional there.",
-        )
-
-
-def _of_types(found: Correspondence) -> Iterator[Mistake]:
+    for each in (found, model.correspondences[other.name]) if other.counterpart is None else (found,):
+        if untold := each.untold:
+            yield Mistake(
+                "counterpart",
+                each.one.name,
+                f"an item of its counterpart {each.other.name} cannot be rendered from one of it, which does not tell "
+                f"{', '.join(untold)}.",
+                "Declare that here too, or make it optional there.",
+            )
+    if other.counterpart is not None and other.name < record.name:
+        return
     for field in found.fields:
-        mine, theirs = (record.fields[field].type for record in (found.one, found.other))
+        mine, theirs = (each.fields[field].type for each in (record, other))
         if mine != theirs:
             yield Mistake(
                 "counterpart",
-                f"{found.one.name}.{field}",
-                f"it is of type {mine.name} here and of type {theirs.name} in its counterpart {found.other.name}.",
+                f"{record.name}.{field}",
+                f"it is of type {mine.name} here and of type {theirs.name} in its counterpart {other.name}.",
                 "Declare the same type in both, or rename one of them.",
             )
 

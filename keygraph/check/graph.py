@@ -176,9 +176,8 @@ def _keys_too_long(model: RecordTypes) -> _Wrong:
     """Keys of which the literal text alone is longer than any that DynamoDB takes."""
     for record in model.types.values():
         for keys in record.keys.values():
-            for attribute, template, which, most in zip(
-                keys.attributes, keys.templates, ("partition", "sort"), KEY_BYTES, strict=False
-            ):
+            limits = zip(("partition", "sort"), KEY_BYTES, strict=True)
+            for (attribute, template), (which, most) in zip(keys.parts, limits, strict=False):
                 size = sum(len(token.encode()) for token in template.tokens if isinstance(token, str))
                 if size >= most:
                     yield (

@@ -33,7 +33,8 @@ class _Border:
 
 _BORDER = _Border()
 _Unit: TypeAlias = "str | Wildcard | _Border"
-Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
+_Units: TypeAlias = tuple[_Unit, ...]
+Shape: TypeAlias = tuple[_Units, ...]
 """The alternatives of a shape (an optional part makes two, a union one for each member's key), each a sequence of
 characters and wildcards."""
 
@@ -49,7 +50,7 @@ def shape(*templates: Template | None) -> Shape:
 
 def shape_of_one(*templates: Template | None) -> Shape:
     """The same of a template that has the texts of one list in it, and so is not kept."""
-    alternatives: list[tuple[_Unit, ...]] = []
+    alternatives: list[_Units] = []
     for first, *others in written_out(tuple(each or Template(()) for each in templates)):
         parts = [_units(first.tokens)]
         parts += [[(_BORDER, *units) for units in _units(template.tokens)] for template in others]
@@ -57,10 +58,10 @@ def shape_of_one(*templates: Template | None) -> Shape:
     return tuple(alternatives)
 
 
-def _units(tokens: tuple[Token, ...]) -> list[tuple[_Unit, ...]]:
-    alternatives: list[tuple[_Unit, ...]] = [()]
+def _units(tokens: tuple[Token, ...]) -> list[_Units]:
+    alternatives: list[_Units] = [()]
     for token in tokens:
-        added: list[tuple[_Unit, ...]]
+        added: list[_Units]
         if isinstance(token, str):
             added = [tuple(token)]
         elif isinstance(token, Slot):
@@ -84,13 +85,7 @@ def is_special_case(special: Shape, general: Shape) -> bool:
     return all(any(_covers(wide, 0, narrow, 0, {}) for wide in general) for narrow in special)
 
 
-def _covers(
-    wide: tuple[_Unit, ...],
-    i: int,
-    narrow: tuple[_Unit, ...],
-    j: int,
-    bound: dict[str, tuple[_Unit, ...]],
-) -> bool:
+def _covers(wide: _Units, i: int, narrow: _Units, j: int, bound: dict[str, _Units]) -> bool:
     while i < len(wide) and not isinstance(wide[i], Wildcard):
         if j == len(narrow) or narrow[j] != wide[i]:
             return False
@@ -110,7 +105,7 @@ def _covers(
     return False
 
 
-def _is_within(part: tuple[_Unit, ...], text: KeyText) -> bool:
+def _is_within(part: _Units, text: KeyText) -> bool:
     if text.type.is_text:
         return True
     literal = "".join(unit for unit in part if isinstance(unit, str))
@@ -167,7 +162,7 @@ class _Automaton:
 
 
 @cache
-def _automaton(units: tuple[_Unit, ...]) -> _Automaton:
+def _automaton(units: _Units) -> _Automaton:
     automaton = _Automaton([[]], [[]])
     here = 0
     for unit in units:
@@ -269,7 +264,7 @@ def stretches(shape: Shape, text: str) -> list[Stretch]:
     return list(found)
 
 
-def _stretch(units: tuple[_Unit, ...], steps: list[_Step], states: set[int], text: str) -> Stretch:
+def _stretch(units: _Units, steps: list[_Step], states: set[int], text: str) -> Stretch:
     while True:
         chars = [steps[state][0] for state in states if state < len(steps)]
         can_end = len(steps) in states

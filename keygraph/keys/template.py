@@ -229,11 +229,6 @@ class Template:
         """Whether its only slot takes any text, and every text in it can be read back."""
         return self._around is not None and self.slots[0].text.takes_any_text
 
-    @property
-    def has_optional(self) -> bool:
-        """Whether a part of it may be absent."""
-        return any(isinstance(token, Maybe) for token in self.tokens)
-
     def render(self, texts: Mapping[str, str | None]) -> str | None:
         """The key with those texts by slot name; None where one outside `Maybe` has none."""
         parts = []

@@ -210,8 +210,7 @@ def correspondences(types: Mapping[str, RecordType]) -> dict[str, Correspondence
     found = {}
     for record in types.values():
         other = partner(record, types)
-        matched = None if other is None else matched_ends(record, other)
-        if other is not None and matched is not None:
+        if other is not None and (matched := matched_ends(record, other)) is not None:
             shared = tuple(name for name in record.fields if name in other.fields)
             found[record.name] = Correspondence(record, other, matched, shared)
     return found

@@ -56,13 +56,6 @@ class ListOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class MethodOptions:
-    """What a method that is a field reads; None is the whole item."""
-
-    needs: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
 class Declaration:
     """What a decorator was told about a class."""
 
@@ -84,7 +77,7 @@ class Declaration:
 
 
 _DECLARATION = "__keygraph__"
-_METHOD = "__keygraph_field__"
+_NEEDS = "__keygraph_needs__"
 
 
 def declaration_of(cls: object) -> Declaration | None:
@@ -92,9 +85,9 @@ def declaration_of(cls: object) -> Declaration | None:
     return cls.__dict__.get(_DECLARATION) if isinstance(cls, type) else None
 
 
-def method_options(function: object) -> MethodOptions | None:
-    """What `@field` was told about a function; None where it is no field."""
-    return cast("MethodOptions | None", getattr(function, _METHOD, None))
+def needs_of(function: object) -> tuple[str, ...] | Literal[False] | None:
+    """What a method that is a field reads, None is the whole item; False where it is no field."""
+    return cast("tuple[str, ...] | Literal[False] | None", getattr(function, _NEEDS, False))
 
 
 # --- On the right of a field --------------------------------------------------------------------------
@@ -138,7 +131,7 @@ def field(*, needs: Sequence[str] | None = None) -> Callable[[Function], Functio
     """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them."""
 
     def mark(function: Function) -> Function:
-        setattr(function, _METHOD, MethodOptions(None if needs is None else tuple(needs)))
+        setattr(function, _NEEDS, None if needs is None else tuple(needs))
         return function
 
     return mark

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
-from keygraph.keys.template import Slot, Template
+from keygraph.keys.template import Maybe, Slot, Template
 
 Texts: TypeAlias = tuple[str, ...]
 """The texts of an identity; one that is absent is empty."""
@@ -75,7 +75,8 @@ class Keys:
     def _are_plain(self) -> bool:
         """Whether each key attribute is a text whose slots are always there."""
         are_texts = all(attribute.type == "S" for attribute in self.attributes)
-        return are_texts and not any(template.has_optional for template in self.templates)
+        tokens = [token for template in self.templates for token in template.tokens]
+        return are_texts and not any(isinstance(token, Maybe) for token in tokens)
 
     def reader(self, names: Texts) -> IdentityReader:
         """What reads the texts of these slots, by name, from the keys of an item; None where it has other keys."""

@@ -300,10 +300,10 @@ class RecordType:
         """
         made: Any = object.__new__(self.cls)
         for name in self.fields.keys() | self.ends.keys() if names is None else names:
-            if name in self.fields:
+            end = self.ends.get(name)
+            if end is None:
                 setattr(made, name, self.reader(self.fields[name])(item))
             else:
-                end = self.ends[name]
                 setattr(made, name, self._bare_node(end, self.end_identity(item, end)))
         return made
 

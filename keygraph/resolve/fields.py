@@ -30,7 +30,7 @@ from keygraph.model.declaration import (
     One,
     StoredAs,
     declaration_of,
-    method_options,
+    needs_of,
 )
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
@@ -246,17 +246,17 @@ class _FieldsOf:
         record = self.record
         for cls in reversed(record.cls.__mro__):
             for name, function in vars(cls).items():
-                options = method_options(function)
-                if options is None:
+                needs = needs_of(function)
+                if needs is False:
                     continue
                 self._refuse_taken_name(name)
                 known = record.fields.keys() | record.ends.keys()
-                unknown = [need for need in options.needs or () if need not in known]
+                unknown = [need for need in needs or () if need not in known]
                 if unknown:
                     problem = f"it needs {', '.join(unknown)}, which {record.name} does not have."
                     self._tell("unknown-need", name, problem, "Name stored fields of the type.")
                     continue
-                made = self._method(name, function, options.needs)
+                made = self._method(name, function, needs)
                 if made is not None:
                     record.methods[name] = made
 

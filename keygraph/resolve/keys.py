@@ -123,7 +123,8 @@ class _KeysOf:
         problem = None
         if key.type == "N":
             match template.tokens:
-                case (Slot() as slot,) if _is_a_value(slot):
+                # A field's own value, and no method's text, shard or node.
+                case (Slot(computed=False, is_shard=False) as slot,) if not isinstance(slot.text, NodeText):
                     try:
                         text = key_text(slot.text.type, slot.text.format, slot.text.declared, is_number=True)
                         return Template((replace(slot, text=text),))
@@ -315,8 +316,3 @@ def _difference(called: Index, listed: Index) -> str:
         ]
         return f"the projection {shown[0]}, and the table's has {shown[1]}"
     return f"local={called.local}, and the table's has local={listed.local}"
-
-
-def _is_a_value(slot: Slot) -> bool:
-    """Whether it is a field's own, so that it may be a number in a key."""
-    return not slot.computed and not slot.is_shard and not isinstance(slot.text, NodeText)
