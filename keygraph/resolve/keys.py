@@ -275,27 +275,20 @@ class _KeysOf:
         self._change_ends(lambda end: replace(end, attributes=self._attributes(end)))
 
     def _attributes(self, end: End) -> dict[FieldPath, Path]:
-        stored = end.stored or StoredAs((), {})
+        stored, where = end.stored or StoredAs((), {}), f"{self._record.name}.{end.name}"
         if end.text is not None:
             if stored.attributes:
-                self._mistakes.add(
-                    "end-attributes",
-                    f"{self._record.name}.{end.name}",
-                    f"one attribute holds the key of a {end.type_name}, which tells the type.",
-                    'Write stored("name").',
-                )
+                problem = f"one attribute holds the key of a {end.type_name}, which tells the type."
+                self._tell("end-attributes", problem, 'Write stored("name").', where=where)
             name = cased(self._record.leaf_name((end.name,)), self._style.case)
             return {(): stored.path or (name,)}
         paths = dict.fromkeys(slot.path for slot in end.identity)
         names = {end.members[0].leaf_name(path): path for path in paths}
         unknown = set(stored.attributes) - set(names)
         if unknown or (stored.path and len(paths) > 1):
-            self._mistakes.add(
-                "end-attributes",
-                f"{self._record.name}.{end.name}",
-                f"{end.type_name} has the key fields {', '.join(names)}.",
-                f"Name one attribute for each: stored({', '.join(f'{name}=…' for name in names)}).",
-            )
+            mend = f"Name one attribute for each: stored({', '.join(f'{name}=…' for name in names)})."
+            problem = f"{end.type_name} has the key fields {', '.join(names)}."
+            self._tell("end-attributes", problem, mend, where=where)
         placed: dict[FieldPath, Path] = {}
         for name, path in names.items():
             usual = cased(self._record.leaf_name((end.name, *path)), self._style.case)

@@ -283,8 +283,7 @@ class RecordTypes:
 def _special_first(records: list[RecordType]) -> list[RecordType]:
     """The types so that one whose key is a special case of another's comes before it."""
     shapes = {record.name: shape(*record.table_keys.templates) for record in records}
-
-    def generality(record: RecordType) -> int:
-        return -sum(goes_before(shapes[record.name], other) for other in shapes.values())
-
-    return sorted(records, key=generality)
+    special = {
+        name: sum(goes_before(own, other) for other in shapes.values()) for name, own in shapes.items()
+    }
+    return sorted(records, key=lambda record: -special[record.name])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TypeGuard
 
 from keygraph.dynamo.table import Table
 from keygraph.keys.types import AttributeStyle
@@ -50,7 +49,8 @@ class Resolution:
                     "no-types", repr(module), "it is not a module.", "models=[…] takes modules."
                 )
                 continue
-            declared = [each for each in vars(module).values() if _is_record_type(each)]
+            held = [(each, declaration_of(each)) for each in vars(module).values()]
+            declared = [each for each, told in held if told is not None and told.kind != "fields"]
             found.update(dict.fromkeys(declared))
             if not declared:
                 self.mistakes.add(
@@ -95,8 +95,3 @@ class Resolution:
         for mistake in option_mistakes(name, declaration):
             self.mistakes.found.append(mistake)
             self.mistakes.break_silently(self.types[name])
-
-
-def _is_record_type(value: object) -> TypeGuard[type]:
-    declaration = declaration_of(value)
-    return declaration is not None and declaration.kind != "fields"
