@@ -20,8 +20,6 @@ _Wrong: TypeAlias = Iterator[tuple[str, str, str]]
 def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     """Every mistake of the kinds of this module."""
     checks: dict[str, Callable[[RecordTypes], _Wrong]] = {
-        "no-path": _lists_without_path,
-        "several-paths": _lists_with_several_paths,
         "not-told-apart": _types_not_told_apart,
         "union-end": _members_without_item,
         "type-not-projected": _types_not_projected,
@@ -30,16 +28,19 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "mirror-list": _lists_twice,
         "gather": _gathers_nothing,
     }
+    yield from _lists_without_one_path(model)
     for kind, check in checks.items():
         for wrong in check(model):
             yield Mistake(kind, *wrong)
 
 
-def _lists_without_path(model: RecordTypes) -> _Wrong:
+def _lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
     for (owner, name), paths in model.list_candidates.items():
         if not paths:
             record = model.types[owner]
-            yield f"{owner}.{name}", *_why_no_path(record, record.lists[name])
+            yield Mistake("no-path", f"{owner}.{name}", *_why_no_path(record, record.lists[name]))
+        elif len(paths) > 1:
+            yield Mistake("several-paths", f"{owner}.{name}", *_why_several_paths(paths))
 
 
 def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
@@ -64,17 +65,15 @@ def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
     return f"there is no path to {of.name}: {problem}", mend
 
 
-def _lists_with_several_paths(model: RecordTypes) -> _Wrong:
-    for (owner, name), paths in model.list_candidates.items():
-        if len(paths) < 2:
-            continue
-        shown = [f"{path.end} on {path.keys.index_name or 'the table'} ({path.keys})" for path in paths]
-        if len({path.end for path in paths}) > 1:
-            choices = [f'at="{path.end}"' for path in paths]
-        else:
-            choices = [f"index={path.keys.index_name}" for path in paths]
-        problem = f"several paths lead to {paths[0].record.name}: {'; '.join(shown)}."
-        yield f"{owner}.{name}", problem, f"Choose one: many({' or '.join(choices)})."
+def _why_several_paths(paths: list[AccessPath]) -> tuple[str, str]:
+    """Which paths lead to the type, and how to choose one."""
+    shown = [f"{path.end} on {path.keys.index_name or 'the table'} ({path.keys})" for path in paths]
+    if len({path.end for path in paths}) > 1:
+        choices = [f'at="{path.end}"' for path in paths]
+    else:
+        choices = [f"index={path.keys.index_name}" for path in paths]
+    problem = f"several paths lead to {paths[0].record.name}: {'; '.join(shown)}."
+    return problem, f"Choose one: many({' or '.join(choices)})."
 
 
 def _are_told_apart(one: RecordType, other: RecordType) -> bool:
