@@ -72,13 +72,9 @@ class TimedOut(StoreError):
 class Unavailable(StoreError):
     """The store cannot be reached, or failed."""
 
-    code = "UNAVAILABLE"
-
 
 class TableMissing(StoreError):
     """The store has no table of that name."""
-
-    code = "UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,20 +43,13 @@ class Graph(RecordTypes):
     @cached_property
     def mistakes(self) -> list[Mistake]:
         """Everything that is wrong with the declaration. The names of a schema are checked by who makes one."""
-        found = list(self.resolution.mistakes.found)
-        found += table_mistakes(self.table)
+        found = [*self.resolution.mistakes.found, *table_mistakes(self.table)]
         if not self.types and not found:
-            found.append(
-                Mistake(
-                    "no-types",
-                    "the graph",
-                    "it lists no types.",
-                    "Write Graph(table, User, …) or Graph(table, models=[module]).",
-                )
-            )
+            mend = "Write Graph(table, User, …) or Graph(table, models=[module])."
+            found.append(Mistake("no-types", "the graph", "it lists no types.", mend))
         found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
         found += counterpart_mistakes(self)
-        return found + graph_mistakes(self)
+        return [*found, *graph_mistakes(self)]
 
     # --- Keys -----------------------------------------------------------------------------------------
 
@@ -73,20 +66,17 @@ class Graph(RecordTypes):
         for slot in record.identity:
             name = record.leaf_name(slot.path)
             value = values[name]
-            text = "" if value is None else self.text_of(record, slot, value)
-            if value is not None and not text:
-                raise BadUserInput(FieldName(name), f" of {record.name}: it is empty")
-            texts.append(text)
-        identity = tuple(texts)
-        self.check_identity(record, identity)
-        return identity
+            texts.append("" if value is None else self.text_of(record, slot, value))
+            if value is not None and not texts[-1]:
+                raise _refused(record, slot, f" of {record.name}: it is empty")
+        self.check_identity(record, texts)
+        return tuple(texts)
 
     def text_of(self, record: RecordType, slot: Slot, value: object) -> str:
         """The text of a value in a slot. Raises BadUserInput where it has none, or one that says another value."""
         text, difference = self._rendered(record, slot, value)
         if difference:
-            name = FieldName(record.leaf_name(slot.path))
-            raise BadUserInput(name, f" of {record.name}: its key would hold another value")
+            raise _refused(record, slot, f" of {record.name}: its key would hold another value")
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:
@@ -95,16 +85,16 @@ class Graph(RecordTypes):
         Raises BadUserInput where no text separates the keys there.
         """
         text, difference = self._rendered(record, slot, value)
-        name = FieldName(record.leaf_name(slot.path))
         if not slot.text.has_order(text):
-            raise BadUserInput(name, f" of {record.name}: negative numbers do not sort in order in its key")
+            raise _refused(
+                record, slot, f" of {record.name}: negative numbers do not sort in order in its key"
+            )
         if difference < 0 and is_low:
             # The smallest text above the one that was rounded down.
             return f"{text}\0"
         if difference > 0 and not is_low:
-            raise BadUserInput(
-                name, f" of {record.name}: it has more digits than its key can hold; remove the last digits"
-            )
+            problem = "it has more digits than its key can hold; remove the last digits"
+            raise _refused(record, slot, f" of {record.name}: {problem}")
         return text
 
     def _rendered(self, record: RecordType, slot: Slot, value: object) -> tuple[str, int]:
@@ -113,13 +103,12 @@ class Graph(RecordTypes):
             text = slot.text.render(value)
             return text, 0 if slot.lossy else slot.text.difference(text, value)
         except (ValueError, TypeError, AttributeError, OverflowError):
-            name = FieldName(record.leaf_name(slot.path))
-            raise BadUserInput(name, f" cannot be part of a key of {record.name}") from None
+            raise _refused(record, slot, f" cannot be part of a key of {record.name}") from None
 
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
         keys = record.table_keys
-        texts = {**_texts(record, identity), **_shard_texts(keys, 0)}
+        texts = {**record.texts(identity), **_shard_texts(keys, 0)}
         if record.is_virtual and keys.sort == keys.partition:
             # No item has its sort key.
             self.render(record, keys, 0, texts)
@@ -134,10 +123,8 @@ class Graph(RecordTypes):
         """The keys under which the item with that identity can stand: one, or one for each shard."""
         if record.write_key is not None:
             return [record.write_key(identity)]
-        texts, keys = _texts(record, identity), record.table_keys
-        if not keys.shards:
-            return [keys.rendered(texts)]
-        return [keys.rendered({**texts, **_shard_texts(keys, shard)}) for shard in range(keys.shards)]
+        texts, keys = record.texts(identity), record.table_keys
+        return [keys.rendered({**texts, **_shard_texts(keys, shard)}) for shard in range(keys.shards or 1)]
 
     def render(self, record: RecordType, keys: Keys, number: int, texts: Mapping[str, str | None]) -> str:
         """The text of the partition key (0) or the sort key (1) with those texts.
@@ -178,10 +165,8 @@ class Graph(RecordTypes):
         return None
 
 
-def _texts(record: RecordType, identity: Iterable[str]) -> dict[str, str | None]:
-    """The texts of an identity by slot; an optional one that is absent is empty there, and None here."""
-    names = (slot.name for slot in record.identity)
-    return {name: text or None for name, text in zip(names, identity, strict=True)}
+def _refused(record: RecordType, slot: Slot, problem: str) -> BadUserInput:
+    return BadUserInput(FieldName(record.leaf_name(slot.path)), problem)
 
 
 def _shard_texts(keys: Keys, shard: int) -> dict[str, str]:

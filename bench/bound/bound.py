@@ -229,10 +229,10 @@ class _Walk:
                 case ListOf(path) | OnlyOf(path):
                     self._list(path, found.identity, node, definition)
                 case NodeAt(end) if end.name in record.key_fields:
-                    self._end(end, record.end_reader(end)(found.identity), node)
+                    self._end(end, record.end_readers[end.name](found.identity), node)
                 case FarNode(path) if path.far_end in record.key_fields:
                     end = record.ends[path.far_end]
-                    self._end(end, record.end_reader(end)(found.identity), node)
+                    self._end(end, record.end_readers[end.name](found.identity), node)
 
     def _told_by_item(self, found: _Object, item: Item, selected: SelectionSetNode | None) -> None:
         """Goes on with what stands in the object's item alone: ends that are attributes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keygraph.errors import Mistake
-from keygraph.model.counterparts import Correspondence, is_one_attribute, matched_ends
+from keygraph.model.counterparts import matched_ends
 from keygraph.model.records import RecordType
 from keygraph.resolve.record_types import RecordTypes
 
@@ -13,129 +13,103 @@ from keygraph.resolve.record_types import RecordTypes
 def counterpart_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     """Every mistake of `mirror=` and `counterpart=`."""
     for record in model.types.values():
+        what = "mirror" if record.is_mirrored else "counterpart"
+        wrong = None
         if record.kind != "edge":
             if record.is_mirrored or record.counterpart:
-                what = "mirror" if record.is_mirrored else "counterpart"
-                yield Mistake(
-                    what,
-                    record.name,
-                    f"a {record.kind} has no {what}.",
-                    "Only edges can have one: remove it, or declare an edge.",
-                )
+                mend = "Only edges can have one: remove it, or declare an edge."
+                wrong = f"a {record.kind} has no {what}.", mend
         elif record.is_mirrored:
-            yield from _of_mirror(model, record)
+            wrong = _wrong_mirror(model, record)
         elif record.counterpart:
-            yield from _of_counterpart(model, record, record.counterpart)
+            wrong = _wrong_counterpart(model, record, record.counterpart)
+            if wrong is None and record.counterpart in model.types:
+                yield from _of_items(model, record, model.types[record.counterpart])
+        if wrong is not None:
+            yield Mistake(what, record.name, *wrong)
 
 
-def _of_mirror(model: RecordTypes, record: RecordType) -> Iterator[Mistake]:
+def _wrong_mirror(model: RecordTypes, record: RecordType) -> tuple[str, str] | None:
+    """The problem and what to do about it; None where there is none."""
     if record.counterpart:
-        yield Mistake(
-            "mirror",
-            record.name,
-            f"it is mirrored, and {record.counterpart} is its counterpart.",
-            "An edge can have only one of the two: remove one.",
-        )
-        return
+        return f"it is mirrored, and {record.counterpart} is its counterpart.", _ONE_OF_TWO
     first, second = (record.ends[name] for name in record.key_ends)
     found = model.correspondences.get(record.name)
     if found is None:
-        yield Mistake(
-            "mirror",
-            record.name,
+        return (
             f"its ends are a {first.type_name} and a {second.type_name}, which cannot be swapped.",
             'A mirror joins two nodes of one type; name another edge type: counterpart="…".',
         )
-    elif is_one_attribute(record):
-        yield Mistake(
-            "mirror",
-            record.name,
+    if first.attributes == second.attributes:
+        return (
             f"{first.name} and {second.name} are stored in the same attributes, so its key is the same in "
             "both orders.",
             "Give each end its own attributes with stored().",
         )
-    elif untold := found.untold:
-        yield Mistake(
-            "mirror",
-            record.name,
+    if untold := found.untold:
+        return (
             f"with its ends exchanged its key cannot be rendered: of {', '.join(untold)} it tells less than the key "
             "holds.",
             "Use the same lossless format for both ends.",
         )
+    return None
 
 
-def _of_counterpart(model: RecordTypes, record: RecordType, name: str) -> Iterator[Mistake]:
-    def mistake(problem: str, mend: str) -> Mistake:
-        return Mistake("counterpart", record.name, problem, mend)
-
+def _wrong_counterpart(model: RecordTypes, record: RecordType, name: str) -> tuple[str, str] | None:
+    """The problem and what to do about it; None where there is none."""
     other = model.types.get(name)
     if other is None:
-        if name not in model.resolution.types:
-            yield mistake(
-                f"its counterpart {name} is not listed in the graph.", "List it, or name another one."
-            )
-        return
+        if name in model.resolution.types:
+            return None
+        return f"its counterpart {name} is not listed in the graph.", "List it, or name another one."
     if other is record:
-        yield mistake(
-            "it is named as its own counterpart.",
-            "Use mirror=True if the ends are swapped, or name the other edge type.",
-        )
-        return
+        mend = "Use mirror=True if the ends are swapped, or name the other edge type."
+        return "it is named as its own counterpart.", mend
     if other.kind != "edge":
-        yield mistake(f"its counterpart {name} is a {other.kind}.", "Name an edge type.")
-        return
+        return f"its counterpart {name} is a {other.kind}.", "Name an edge type."
     if other.is_mirrored:
-        yield mistake(
-            f"its counterpart {name} is mirrored.", "An edge can have only one of the two: remove one."
-        )
-        return
+        return f"its counterpart {name} is mirrored.", _ONE_OF_TWO
     if other.counterpart not in (None, record.name):
-        yield mistake(
-            f"its counterpart {name} has another one, {other.counterpart}.",
-            "Counterparts come in pairs: let both name each other.",
-        )
-        return
+        mend = "Counterparts come in pairs: let both name each other."
+        return f"its counterpart {name} has another one, {other.counterpart}.", mend
     rivals = [each.name for each in model.types.values() if each.counterpart == name and each is not record]
     if rivals:
-        yield mistake(
-            f"{name} is the counterpart of {', '.join(rivals)} too.",
-            "Counterparts come in pairs: leave one out.",
-        )
-        return
+        mend = "Counterparts come in pairs: leave one out."
+        return f"{name} is the counterpart of {', '.join(rivals)} too.", mend
     if matched_ends(record, other) is None:
-        yield mistake(
+        return (
             f"its ends are {_shown_ends(record)}, those of {name} are {_shown_ends(other)}.",
             "Counterparts join the same two nodes. If both are of one type, give the ends the same names.",
         )
-        return
+    return None
+
+
+_ONE_OF_TWO = "An edge can have only one of the two: remove one."
+
+
+def _of_items(model: RecordTypes, record: RecordType, other: RecordType) -> Iterator[Mistake]:
+    """What the items of two counterparts do not tell each other; once for the two."""
     found = model.correspondences[record.name]
-    yield from _of_untold(found)
-    if other.counterpart is None:
-        yield from _of_untold(model.correspondences[name])
-    if other.counterpart is None or record.name < name:
-        yield from _of_types(found)
-
-
-def _of_untold(found: Correspondence) -> Iterator[Mistake]:
-    if untold := found.untold:
-        yield Mistake(
-            "counterpart",
-            found.one.name,
-            f"an item of its counterpart {found.other.name} cannot be rendered from one of it, which does not tell "
-            f"{', '.join(untold)}.",
-            "Declare that here too, or make it optional there.",
-        )
-
-
-def _of_types(found: Correspondence) -> Iterator[Mistake]:
-    for field in found.differing_types:
-        mine, theirs = (record.fields[field].type.name for record in (found.one, found.other))
-        yield Mistake(
-            "counterpart",
-            f"{found.one.name}.{field}",
-            f"it is of type {mine} here and of type {theirs} in its counterpart {found.other.name}.",
-            "Declare the same type in both, or rename one of them.",
-        )
+    for each in (found, model.correspondences[other.name]) if other.counterpart is None else (found,):
+        if untold := each.untold:
+            yield Mistake(
+                "counterpart",
+                each.one.name,
+                f"an item of its counterpart {each.other.name} cannot be rendered from one of it, which does not tell "
+                f"{', '.join(untold)}.",
+                "Declare that here too, or make it optional there.",
+            )
+    if other.counterpart is not None and other.name < record.name:
+        return
+    for field in found.fields:
+        mine, theirs = (each.fields[field].type for each in (record, other))
+        if mine != theirs:
+            yield Mistake(
+                "counterpart",
+                f"{record.name}.{field}",
+                f"it is of type {mine.name} here and of type {theirs.name} in its counterpart {other.name}.",
+                "Declare the same type in both, or rename one of them.",
+            )
 
 
 def _shown_ends(record: RecordType) -> str:

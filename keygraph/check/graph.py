@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
+from typing import TypeAlias
 
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
@@ -12,47 +13,46 @@ from keygraph.model.paths import AccessPath, stands_beside
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes
 
+_Wrong: TypeAlias = Iterator[tuple[str, str, str]]
+"""Where something is wrong, what, and what to do about it."""
 
-def graph_mistakes(model: RecordTypes) -> list[Mistake]:
+
+def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
     """Every mistake of the kinds of this module."""
-    return [
-        *_lists_without_one_path(model),
-        *_types_not_told_apart(model),
-        *_members_without_item(model),
-        *_types_not_projected(model),
-        *_fields_without_item(model),
-        *_keys_too_long(model),
-        *_lists_twice(model),
-        *_gathers_nothing(model),
-    ]
+    checks: dict[str, Callable[[RecordTypes], _Wrong]] = {
+        "not-told-apart": _types_not_told_apart,
+        "union-end": _members_without_item,
+        "type-not-projected": _types_not_projected,
+        "virtual-field": _fields_without_item,
+        "key-size": _keys_too_long,
+        "mirror-list": _lists_twice,
+        "gather": _gathers_nothing,
+    }
+    yield from _lists_without_one_path(model)
+    for kind, check in checks.items():
+        for wrong in check(model):
+            yield Mistake(kind, *wrong)
 
 
 def _lists_without_one_path(model: RecordTypes) -> Iterator[Mistake]:
     for (owner, name), paths in model.list_candidates.items():
-        record = model.types[owner]
         if not paths:
-            yield _no_path(record, record.lists[name])
+            record = model.types[owner]
+            yield Mistake("no-path", f"{owner}.{name}", *_why_no_path(record, record.lists[name]))
         elif len(paths) > 1:
-            yield _several_paths(record, record.lists[name], paths)
+            yield Mistake("several-paths", f"{owner}.{name}", *_why_several_paths(paths))
 
 
-def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
+def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
+    """Why no path leads from the owner to the type, and what to do about it."""
     of, chosen = declared.of, declared.options
     ends = [end.name for end in of.ends.values() if owner in end.members]
     if chosen.at is not None and chosen.at not in ends:
-        return Mistake(
-            "no-path",
-            f"{owner.name}.{declared.name}",
-            f"{of.name} has no end called {chosen.at} that is a {owner.name}.",
-            f"Its ends of that type: {', '.join(ends) or 'none'}.",
-        )
+        mend = f"Its ends of that type: {', '.join(ends) or 'none'}."
+        return f"{of.name} has no end called {chosen.at} that is a {owner.name}.", mend
     if chosen.index is not None and chosen.index.name not in of.keys:
-        return Mistake(
-            "no-path",
-            f"{owner.name}.{declared.name}",
-            f"{of.name} has no keys in {chosen.index.name}.",
-            f"Call {chosen.index.name} with its templates on {of.name}.",
-        )
+        mend = f"Call {chosen.index.name} with its templates on {of.name}."
+        return f"{of.name} has no keys in {chosen.index.name}.", mend
     mend = f"Give {of.name} an index whose partition template contains that end."
     if ends and chosen.index is None and not chosen.any_index:
         problem = f"the table's key of {of.name} does not have {' or '.join(ends)} in its partition."
@@ -62,26 +62,18 @@ def _no_path(owner: RecordType, declared: DeclaredList) -> Mistake:
         problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
     else:
         problem = f"{of.name} has no end that is a {owner.name}."
-    return Mistake(
-        "no-path",
-        f"{owner.name}.{declared.name}",
-        f"there is no path to {of.name}: {problem}",
-        mend,
-    )
+    return f"there is no path to {of.name}: {problem}", mend
 
 
-def _several_paths(owner: RecordType, declared: DeclaredList, paths: list[AccessPath]) -> Mistake:
-    shown = "; ".join(f"{path.end} on {path.keys.index_name or 'the table'} ({path.keys})" for path in paths)
-    has_several_ends = len({path.end for path in paths}) > 1
-    choices = " or ".join(
-        f'at="{path.end}"' if has_several_ends else f"index={path.keys.index_name}" for path in paths
-    )
-    return Mistake(
-        "several-paths",
-        f"{owner.name}.{declared.name}",
-        f"several paths lead to {declared.of.name}: {shown}.",
-        f"Choose one: many({choices}).",
-    )
+def _why_several_paths(paths: list[AccessPath]) -> tuple[str, str]:
+    """Which paths lead to the type, and how to choose one."""
+    shown = [f"{path.end} on {path.keys.index_name or 'the table'} ({path.keys})" for path in paths]
+    if len({path.end for path in paths}) > 1:
+        choices = [f'at="{path.end}"' for path in paths]
+    else:
+        choices = [f"index={path.keys.index_name}" for path in paths]
+    problem = f"several paths lead to {paths[0].record.name}: {'; '.join(shown)}."
+    return problem, f"Choose one: many({' or '.join(choices)})."
 
 
 def _are_told_apart(one: RecordType, other: RecordType) -> bool:
@@ -90,14 +82,13 @@ def _are_told_apart(one: RecordType, other: RecordType) -> bool:
     return goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs)
 
 
-def _types_not_told_apart(model: RecordTypes) -> Iterator[Mistake]:
+def _types_not_told_apart(model: RecordTypes) -> _Wrong:
     for value, group in model.types_by_value.items():
         declared = [record for record in model.types.values() if record in group]
         for one, other in combinations(declared, 2):
             if not _are_told_apart(one, other):
                 said = "have no type value" if value is None else "have the same type value"
-                yield Mistake(
-                    "not-told-apart",
+                yield (
                     one.name,
                     f"its items cannot be distinguished from those of {other.name}: they {said}, and a key can belong to both "
                     f"({one.table_keys} and {other.table_keys}).",
@@ -105,7 +96,7 @@ def _types_not_told_apart(model: RecordTypes) -> Iterator[Mistake]:
                 )
 
 
-def _members_without_item(model: RecordTypes) -> Iterator[Mistake]:
+def _members_without_item(model: RecordTypes) -> _Wrong:
     """Members of a union with keys alike, which only reading tells apart, of which the table holds no item."""
     for record in model.types.values():
         for end in record.ends.values():
@@ -113,15 +104,14 @@ def _members_without_item(model: RecordTypes) -> Iterator[Mistake]:
                 virtual = next((member for member in alike if member.is_virtual), None)
                 if virtual is not None and len(alike) > 1:
                     names = " and ".join(member.name for member in alike)
-                    yield Mistake(
-                        "union-end",
+                    yield (
                         f"{record.name}.{end.name}",
                         f"the keys of {names} are alike, and there is no item of {virtual.name} that tells its type.",
                         f"Give {virtual.name} a key of its own.",
                     )
 
 
-def _types_not_projected(model: RecordTypes) -> Iterator[Mistake]:
+def _types_not_projected(model: RecordTypes) -> _Wrong:
     """Lists in an index that lacks the type attribute, where keys alone do not tell the items apart."""
     attribute = model.type_attribute
     for path in model.paths:
@@ -129,8 +119,7 @@ def _types_not_projected(model: RecordTypes) -> Iterator[Mistake]:
             continue
         for sibling in model.siblings(path):
             if not _are_told_apart(path.record, sibling):
-                yield Mistake(
-                    "type-not-projected",
+                yield (
                     f"{path.owner.name if path.owner else 'the root'}.{path.name}",
                     f"{path.keys.index_name} does not project {attribute}, which tells {path.record.name} "
                     f"from {sibling.name}.",
@@ -138,21 +127,20 @@ def _types_not_projected(model: RecordTypes) -> Iterator[Mistake]:
                 )
 
 
-def _fields_without_item(model: RecordTypes) -> Iterator[Mistake]:
+def _fields_without_item(model: RecordTypes) -> _Wrong:
     for record in model.types.values():
         if not record.is_virtual:
             continue
         for name in (*record.fields, *record.ends):
             if name not in record.key_fields:
-                yield Mistake(
-                    "virtual-field",
+                yield (
                     f"{record.name}.{name}",
                     "no item holds it, and it is not in the key.",
                     "Add it to the key template, or remove it.",
                 )
 
 
-def _lists_twice(model: RecordTypes) -> Iterator[Mistake]:
+def _lists_twice(model: RecordTypes) -> _Wrong:
     """Two lists of a mirrored edge that are meant to be its two directions: it has none."""
     found: dict[tuple[str, str, str | None], AccessPath] = {}
     for path in model.node_lists.values():
@@ -161,15 +149,14 @@ def _lists_twice(model: RecordTypes) -> Iterator[Mistake]:
         where = (path.owner.name, path.record.name, path.keys.index_name)
         other = found.setdefault(where, path)
         if other is not path:
-            yield Mistake(
-                "mirror-list",
+            yield (
                 f"{path.owner.name}.{path.name}",
                 f"it is the list {other.name} once more: {path.record.name} is mirrored, the same from both ends.",
                 "Remove one of them.",
             )
 
 
-def _gathers_nothing(model: RecordTypes) -> Iterator[Mistake]:
+def _gathers_nothing(model: RecordTypes) -> _Wrong:
     for record in model.types.values():
         if not record.gathers:
             continue
@@ -181,20 +168,18 @@ def _gathers_nothing(model: RecordTypes) -> Iterator[Mistake]:
             why = "none of its lists reads its own partition of the table."
         else:
             continue
-        yield Mistake("gather", record.name, f"gather=True, and {why}", "Remove gather=True.")
+        yield record.name, f"gather=True, and {why}", "Remove gather=True."
 
 
-def _keys_too_long(model: RecordTypes) -> Iterator[Mistake]:
+def _keys_too_long(model: RecordTypes) -> _Wrong:
     """Keys of which the literal text alone is longer than any that DynamoDB takes."""
     for record in model.types.values():
         for keys in record.keys.values():
-            for attribute, template, which, most in zip(
-                keys.attributes, keys.templates, ("partition", "sort"), KEY_BYTES, strict=False
-            ):
+            limits = zip(("partition", "sort"), KEY_BYTES, strict=True)
+            for (attribute, template), (which, most) in zip(keys.parts, limits, strict=False):
                 size = sum(len(token.encode()) for token in template.tokens if isinstance(token, str))
                 if size >= most:
-                    yield Mistake(
-                        "key-size",
+                    yield (
                         record.name,
                         f"its template for {attribute.name} has {size:,} bytes of literal text, "
                         f"and a {which} key {most:,} in all.",

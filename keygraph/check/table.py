@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from keygraph.dynamo.limits import KEY_NAME_BYTES, LOCAL_INDEXES, PROJECTED_ATTRIBUTES
 from keygraph.dynamo.table import Index, KeyAttribute, Table
@@ -29,7 +29,7 @@ def table_mistakes(table: Table) -> Iterator[Mistake]:
                 f"{keyed.partition.name} is both its partition key and its sort key.",
                 "Use another attribute for one of them.",
             )
-    yield from _types_that_differ(table)
+    yield from _types_that_differ(keyeds)
     for index in table.indexes:
         yield from _local_mistakes(table, index)
         yield from _projection_mistakes(index)
@@ -76,9 +76,8 @@ def _names_refused(what: str, keyed: Table | Index) -> Iterator[Mistake]:
             )
 
 
-def _types_that_differ(table: Table) -> Iterator[Mistake]:
+def _types_that_differ(keyeds: Iterable[Table | Index]) -> Iterator[Mistake]:
     seen: dict[str, tuple[KeyAttribute, str]] = {}
-    keyeds: list[Table | Index] = [table, *table.indexes]
     for keyed in keyeds:
         for key in keyed.keys:
             other, where = seen.setdefault(key.name, (key, keyed.name))
@@ -101,15 +100,11 @@ def _local_mistakes(table: Table, index: Index) -> Iterator[Mistake]:
             f"a local index has the table's partition key, {table.partition.name}.",
             "Use that one, or remove local=True.",
         )
-    keyeds: list[tuple[Table | Index, str]] = [
-        (index, "a local index"),
-        (table, "a table with a local index"),
-    ]
-    for keyed, what in keyeds:
-        if keyed.sort is None:
-            yield Mistake(
-                "local-index", keyed.name, f"{what} has a sort key.", "Name one, or remove local=True."
-            )
+    mend = "Name one, or remove local=True."
+    if index.sort is None:
+        yield Mistake("local-index", index.name, "a local index has a sort key.", mend)
+    if table.sort is None:
+        yield Mistake("local-index", table.name, "a table with a local index has a sort key.", mend)
 
 
 def _projection_mistakes(index: Index) -> Iterator[Mistake]:

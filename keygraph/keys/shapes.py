@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import TypeAlias, cast
 
 from keygraph.dynamo.order import text_after_all
@@ -33,7 +33,8 @@ class _Border:
 
 _BORDER = _Border()
 _Unit: TypeAlias = "str | Wildcard | _Border"
-Shape: TypeAlias = "tuple[tuple[_Unit, ...], ...]"
+_Units: TypeAlias = tuple[_Unit, ...]
+Shape: TypeAlias = tuple[_Units, ...]
 """The alternatives of a shape (an optional part makes two, a union one for each member's key), each a sequence of
 characters and wildcards."""
 
@@ -49,20 +50,18 @@ def shape(*templates: Template | None) -> Shape:
 
 def shape_of_one(*templates: Template | None) -> Shape:
     """The same of a template that has the texts of one list in it, and so is not kept."""
-    alternatives: list[tuple[_Unit, ...]] = []
-    for written in written_out(tuple(each or Template(()) for each in templates)):
-        made: list[tuple[_Unit, ...]] = [()]
-        for number, template in enumerate(written):
-            border = (_BORDER,) if number else ()
-            made = [(*units, *border, *more) for units in made for more in _units(template.tokens)]
-        alternatives.extend(made)
+    alternatives: list[_Units] = []
+    for first, *others in written_out(tuple(each or Template(()) for each in templates)):
+        parts = [_units(first.tokens)]
+        parts += [[(_BORDER, *units) for units in _units(template.tokens)] for template in others]
+        alternatives += [tuple(chain(*units)) for units in product(*parts)]
     return tuple(alternatives)
 
 
-def _units(tokens: tuple[Token, ...]) -> list[tuple[_Unit, ...]]:
-    alternatives: list[tuple[_Unit, ...]] = [()]
+def _units(tokens: tuple[Token, ...]) -> list[_Units]:
+    alternatives: list[_Units] = [()]
     for token in tokens:
-        added: list[tuple[_Unit, ...]]
+        added: list[_Units]
         if isinstance(token, str):
             added = [tuple(token)]
         elif isinstance(token, Slot):
@@ -86,13 +85,7 @@ def is_special_case(special: Shape, general: Shape) -> bool:
     return all(any(_covers(wide, 0, narrow, 0, {}) for wide in general) for narrow in special)
 
 
-def _covers(
-    wide: tuple[_Unit, ...],
-    i: int,
-    narrow: tuple[_Unit, ...],
-    j: int,
-    bound: dict[str, tuple[_Unit, ...]],
-) -> bool:
+def _covers(wide: _Units, i: int, narrow: _Units, j: int, bound: dict[str, _Units]) -> bool:
     while i < len(wide) and not isinstance(wide[i], Wildcard):
         if j == len(narrow) or narrow[j] != wide[i]:
             return False
@@ -112,7 +105,7 @@ def _covers(
     return False
 
 
-def _is_within(part: tuple[_Unit, ...], text: KeyText) -> bool:
+def _is_within(part: _Units, text: KeyText) -> bool:
     if text.type.is_text:
         return True
     literal = "".join(unit for unit in part if isinstance(unit, str))
@@ -169,7 +162,7 @@ class _Automaton:
 
 
 @cache
-def _automaton(units: tuple[_Unit, ...]) -> _Automaton:
+def _automaton(units: _Units) -> _Automaton:
     automaton = _Automaton([[]], [[]])
     here = 0
     for unit in units:
@@ -223,13 +216,6 @@ def _unit_steps(unit: _Unit) -> Sequence[Sequence[_Step]]:
     return [[(unit, False, False)]]
 
 
-def _step_alternatives(units: tuple[_Unit, ...]) -> list[list[_Step]]:
-    alternatives: list[list[_Step]] = [[]]
-    for unit in units:
-        alternatives = [[*steps, *more] for steps in alternatives for more in _unit_steps(unit)]
-    return alternatives
-
-
 def _share(one: Chars | _Border, other: Chars | _Border) -> bool:
     if isinstance(one, _Border) or isinstance(other, _Border):
         return one is other
@@ -268,7 +254,8 @@ def stretches(shape: Shape, text: str) -> list[Stretch]:
     """Where keys of the shape that begin with the text stand: as much of them as is literal, one character more."""
     found: dict[Stretch, None] = {}
     for units in shape:
-        for steps in _step_alternatives(units):
+        for parts in product(*map(_unit_steps, units)):
+            steps = list(chain(*parts))
             states = _closed(steps, {0})
             for char in text:
                 states = _advanced(steps, states, char)
@@ -277,7 +264,7 @@ def stretches(shape: Shape, text: str) -> list[Stretch]:
     return list(found)
 
 
-def _stretch(units: tuple[_Unit, ...], steps: list[_Step], states: set[int], text: str) -> Stretch:
+def _stretch(units: _Units, steps: list[_Step], states: set[int], text: str) -> Stretch:
     while True:
         chars = [steps[state][0] for state in states if state < len(steps)]
         can_end = len(steps) in states

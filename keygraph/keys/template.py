@@ -8,8 +8,8 @@ texts that stand, or shall stand, in the key.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from string import Formatter
 from typing import TypeAlias
@@ -110,16 +110,6 @@ class Maybe:
 Token: TypeAlias = str | Slot | Maybe
 
 
-def under(token: Token, end: str) -> Token:
-    """The same token, seen from a type that has an end to this one's type."""
-    match token:
-        case Slot():
-            return token.under(end)
-        case Maybe(tokens):
-            return Maybe(tuple(under(inner, end) for inner in tokens))
-    return token
-
-
 def joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
     """The tokens with neighbouring literal texts as one, so that equal templates are equal."""
     joined: list[Token] = []
@@ -131,16 +121,31 @@ def joined(tokens: Iterable[Token]) -> tuple[Token, ...]:
     return tuple(joined)
 
 
-def _slots(tokens: tuple[Token, ...]) -> list[Slot]:
-    found: dict[str, Slot] = {}
+def replaced(tokens: Iterable[Token], written: Callable[[Slot], Iterable[Token]]) -> tuple[Token, ...]:
+    """The tokens with what is written in place of each slot."""
+    made: list[Token] = []
     for token in tokens:
         match token:
             case Slot():
-                found.setdefault(token.name, token)
+                made.extend(written(token))
             case Maybe(inner):
-                for slot in _slots(inner):
-                    found.setdefault(slot.name, slot)
-    return list(found.values())
+                made.append(Maybe(replaced(inner, written)))
+            case _:
+                made.append(token)
+    return joined(made)
+
+
+def under(tokens: Iterable[Token], end: str) -> tuple[Token, ...]:
+    """The same tokens, seen from a type that has an end to this one's type."""
+    return replaced(tokens, lambda slot: (slot.under(end),))
+
+
+def _slots(tokens: Iterable[Token]) -> Iterator[Slot]:
+    for token in tokens:
+        if isinstance(token, Slot):
+            yield token
+        elif isinstance(token, Maybe):
+            yield from _slots(token.tokens)
 
 
 def is_certain(optional: Maybe, tokens: tuple[Token, ...]) -> bool:
@@ -183,7 +188,7 @@ class Template:
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         """Every slot once, in the order of the template."""
-        return tuple(_slots(self.tokens))
+        return tuple({slot.name: slot for slot in _slots(self.tokens)}.values())
 
     @cached_property
     def slot_names(self) -> frozenset[str]:
@@ -204,7 +209,8 @@ class Template:
         """What reads the texts that stand in a key, in the order of `slots`; None where the key is none of this
         template's. Of a slot inside `Maybe` that is absent it is None."""
         if not self.slots:
-            return _literal_reader(self.render({}) or "")
+            literal = self.render({})
+            return lambda key: () if key == literal else None
         if self._around is not None:
             return _one_slot_reader(*self._around, self.slots[0].text)
         return _pattern_reader(self)
@@ -213,13 +219,7 @@ class Template:
     def _around(self) -> tuple[str, str] | None:
         """What stands before and behind the only slot: most keys have one, and are read without a pattern. None for
         others."""
-        match self.tokens:
-            case (Slot(),):
-                return "", ""
-            case (str(before), Slot()):
-                return before, ""
-            case (Slot(), str(after)):
-                return "", after
+        match joined(("", *self.tokens, "")):
             case (str(before), Slot(), str(after)):
                 return before, after
         return None
@@ -228,11 +228,6 @@ class Template:
     def says_any_text(self) -> bool:
         """Whether its only slot takes any text, and every text in it can be read back."""
         return self._around is not None and self.slots[0].text.takes_any_text
-
-    @property
-    def has_optional(self) -> bool:
-        """Whether a part of it may be absent."""
-        return any(isinstance(token, Maybe) for token in self.tokens)
 
     def render(self, texts: Mapping[str, str | None]) -> str | None:
         """The key with those texts by slot name; None where one outside `Maybe` has none."""
@@ -256,33 +251,29 @@ class Template:
     def head(self, known: Collection[str]) -> tuple[Template, Template]:
         """The template up to the first slot that is not known, and the rest from there."""
         for count, token in enumerate(self.tokens):
-            slots = _slots((token,))
-            if not all(slot.name in known for slot in slots):
+            if not all(slot.name in known for slot in _slots((token,))):
                 return Template(self.tokens[:count]), Template(self.tokens[count:])
         return self, Template(())
 
     def __str__(self) -> str:
-        parts = []
-        for token in self.tokens:
-            match token:
-                case str():
-                    parts.append(token.replace("{", "{{").replace("}", "}}"))
-                case Slot():
-                    parts.append(str(Reference(token.path, token.text.format)))
-                case Maybe(inner):
-                    shown = str(Template(inner))
-                    for slot in Template(inner).slots:
-                        written = Reference(slot.path, slot.text.format)
-                        shown = shown.replace(str(written), str(replace(written, optional=True)))
-                    parts.append(shown)
-        return "".join(parts)
+        return _source(self.tokens, is_optional=False)
+
+
+def _source(tokens: tuple[Token, ...], *, is_optional: bool) -> str:
+    """The tokens as they are written."""
+    parts = []
+    for token in tokens:
+        match token:
+            case str():
+                parts.append(token.replace("{", "{{").replace("}", "}}"))
+            case Slot():
+                parts.append(str(Reference(token.path, token.text.format, is_optional)))
+            case Maybe(inner):
+                parts.append(_source(inner, is_optional=True))
+    return "".join(parts)
 
 
 # --- Reading keys -------------------------------------------------------------------------------------
-
-
-def _literal_reader(literal: str) -> KeyReader:
-    return lambda key: () if key == literal else None
 
 
 def _one_slot_reader(before: str, after: str, text_of: KeyText) -> KeyReader:
@@ -304,7 +295,7 @@ def _one_slot_reader(before: str, after: str, text_of: KeyText) -> KeyReader:
 
 
 def _pattern_reader(template: Template) -> KeyReader:
-    fullmatch, slots = re.compile(_pattern(template.tokens)).fullmatch, template.slots
+    fullmatch, slots = re.compile(pattern(template.tokens, is_named=True)).fullmatch, template.slots
     repeats_optional = _repeats_optional(template.tokens)
     last: tuple[str | None, KeyTexts | None] = (None, None)
 
@@ -332,7 +323,11 @@ def _pattern_reader(template: Template) -> KeyReader:
     return read
 
 
-def _pattern(tokens: tuple[Token, ...]) -> str:
+def pattern(tokens: tuple[Token, ...], *, is_named: bool) -> str:
+    """A regular expression for the keys; what a slot's text accepts decides the rest.
+
+    `is_named` says that each slot is a group, and that one that repeats has one text.
+    """
     groups: dict[str, str] = {}
 
     def written(part: tuple[Token, ...]) -> str:
@@ -343,6 +338,8 @@ def _pattern(tokens: tuple[Token, ...]) -> str:
                     parts.append(re.escape(token))
                 case Maybe(inner):
                     parts.append(f"(?:{written(inner)})" + ("" if is_certain(token, tokens) else "?"))
+                case Slot() if not is_named:
+                    parts.append(f"(?:{token.text.pattern})")
                 case Slot() if token.name in groups:
                     parts.append(f"(?P={groups[token.name]})")
                 case Slot():
@@ -355,6 +352,6 @@ def _pattern(tokens: tuple[Token, ...]) -> str:
 
 def _repeats_optional(tokens: tuple[Token, ...]) -> bool:
     """Whether a slot of an optional part stands elsewhere too."""
-    names = [slot.name for token in tokens for slot in _slots((token,))]
-    optional = {slot.name for token in tokens if isinstance(token, Maybe) for slot in _slots((token,))}
+    names = [slot.name for slot in _slots(tokens)]
+    optional = {slot.name for token in tokens if isinstance(token, Maybe) for slot in _slots(token.tokens)}
     return any(names.count(name) > 1 for name in optional)

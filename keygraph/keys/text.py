@@ -9,6 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as attribute
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -16,19 +17,13 @@ from typing import Any, TypeAlias, cast
 
 from keygraph.dynamo.items import number, number_text
 from keygraph.keys.formats import Format
-from keygraph.keys.types import (
-    ISO_DATE,
-    ISO_DATETIME,
-    FieldType,
-    is_moment,
-    moment_of,
-    moment_text,
-)
+from keygraph.keys.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, moment_text
 
 Chars: TypeAlias = "frozenset[str] | None"
 """The characters that may stand at one place of a text; None is any."""
 CharStep: TypeAlias = "tuple[Chars, bool, bool]"
 """Characters, whether they may be absent, whether they may repeat."""
+CharSteps: TypeAlias = "Sequence[Sequence[CharStep]]"
 
 _DIGITS = frozenset("0123456789")
 _DIGIT: CharStep = (_DIGITS, False, False)
@@ -39,7 +34,6 @@ _FRACTION_STEPS: list[list[CharStep]] = [
     [(frozenset("-0123456789"), False, False), (frozenset("0123456789.eE+-"), True, True)]
 ]
 
-_TEXT = r"(?s:.+?)"
 _NUMBER = r"-?[0-9][0-9.]*(?:E[+-]?[0-9]+)?"
 
 
@@ -67,23 +61,35 @@ def key_text(
     return made(type_, format_)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class KeyText(ABC):
-    """The texts of one placeholder. Equal ones write a value alike."""
+    """The texts of one placeholder. Equal ones write a value alike. They never change once they are made."""
 
     type: FieldType
     format: str = ""
     declared: Format | None = None
     """What renders and parses instead, where the graph declares the format."""
 
+    pattern = r"(?s:.+?)"
+    """A regular expression for the texts; `accepts` decides the rest."""
+    lossy = False
+    """Whether the text loses a part of the value (`{day:%Y-%m}`), so that it cannot be read back."""
+    ordered = False
+    """Whether the order of the texts is that of the values."""
+    choices = tuple[str, ...]()
+    """All texts that there are; nothing where they cannot be listed."""
+    is_plain_text = False
+    """Whether the text in the key is the value."""
+    has_own_end = False
+    """Whether a text ends by itself, so that another placeholder can follow without literal text between."""
+    char_steps: CharSteps = attribute(default=(((None, False, True),),), init=False, compare=False)
+    """The ways in which the texts can be written, character by character."""
+    width: int | None = attribute(default=None, init=False, compare=False)
+    """To how many characters numbers are padded; None where they are not."""
+
     def __post_init__(self) -> None:
         if self.format:
             raise UnusableFormat(f"a format cannot be used with a field of type {self.type.name}")
-
-    @property
-    @abstractmethod
-    def pattern(self) -> str:
-        """A regular expression for the texts; `accepts` decides the rest."""
 
     @abstractmethod
     def render(self, value: Any) -> str:
@@ -94,44 +100,9 @@ class KeyText(ABC):
         """The value that the text says. Raises ValueError where it says none; only for what is not lossy."""
 
     @property
-    def lossy(self) -> bool:
-        """Whether the text loses a part of the value (`{day:%Y-%m}`), so that it cannot be read back."""
-        return False
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the order of the texts is that of the values."""
-        return False
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """All texts that there are; nothing where they cannot be listed."""
-        return ()
-
-    @property
-    def is_plain_text(self) -> bool:
-        """Whether the text in the key is the value."""
-        return False
-
-    @property
     def takes_any_text(self) -> bool:
         """Whether every text but the empty one is one of this placeholder's."""
         return self.lossy
-
-    @property
-    def has_own_end(self) -> bool:
-        """Whether a text ends by itself, so that another placeholder can follow without literal text between."""
-        return False
-
-    @property
-    def char_steps(self) -> Sequence[Sequence[CharStep]]:
-        """The ways in which the texts can be written, character by character."""
-        return [[(None, False, True)]]
-
-    @property
-    def width(self) -> int | None:
-        """To how many characters numbers are padded; None where they are not."""
-        return None
 
     def is_wider(self, text: str) -> bool:
         """Whether a number has more digits than its padding, so that it is out of order."""
@@ -206,7 +177,6 @@ def _given(value: Any) -> Any:
 class FreeText(KeyText):
     """Any text that is not empty."""
 
-    pattern = _TEXT
     ordered = True
     is_plain_text = True
     takes_any_text = True
@@ -221,13 +191,27 @@ class FreeText(KeyText):
         return bool(text)
 
 
-class WholeNumber(KeyText):
+class _PaddedNumber(KeyText):
+    """A number, maybe in a format that pads it with zeros, so that the order of the texts is that of the numbers."""
+
+    def _pad(self, width: str | None) -> None:
+        self.width = int(width) if width else None
+        self.ordered = self.width is not None
+
+    def render(self, value: Any) -> str:
+        return format(_given(value), self.format)
+
+
+class WholeNumber(_PaddedNumber):
     """An integer, maybe padded: `{number:07d}`."""
 
     pattern = r"-?[0-9]+"
-    _PADDED = re.compile(r"0([1-9][0-9]*)d?")
 
     def __post_init__(self) -> None:
+        padded = re.fullmatch(r"0([1-9][0-9]*)d?", self.format)
+        self._pad(padded and padded[1])
+        first, more = [_DIGIT] * (self.width or 1), (_DIGITS, True, True)
+        self.char_steps = [[*first, more], [_DASH, *(first[1:] or first), more]]
         if not self.format:
             return
         try:
@@ -240,68 +224,32 @@ class WholeNumber(KeyText):
         if not is_read_back or not all(map(self.accepts, texts.values())):
             raise UnusableFormat(f"{{:{self.format}}} writes integers that cannot be read back")
 
-    @property
-    def width(self) -> int | None:
-        padded = self._PADDED.fullmatch(self.format)
-        return int(padded[1]) if padded else None
-
-    @property
-    def ordered(self) -> bool:
-        return self.width is not None
-
-    @property
-    def char_steps(self) -> Sequence[Sequence[CharStep]]:
-        width, more = self.width, (_DIGITS, True, True)
-        if width is None:
-            return [[_DIGIT, more], [_DASH, _DIGIT, more]]
-        return [[*[_DIGIT] * width, more], [_DASH, *[_DIGIT] * (width - 1), more]]
-
-    def render(self, value: Any) -> str:
-        return format(_given(value), self.format) if self.format else str(_given(value))
-
     def value(self, text: str) -> int:
         return int(text)
 
     def accepts(self, text: str) -> bool:
-        return super().accepts(text) and self._is_storable(int(text))
-
-    def _is_storable(self, value: int) -> bool:
-        """Whether an attribute can hold it: it has 38 digits at most."""
+        if not super().accepts(text):
+            return False
         try:
-            number(value)
+            # No attribute can hold one of more than 38 digits.
+            number(int(text))
         except ValueError:
             return False
         return True
 
 
-class DecimalText(KeyText):
+class DecimalText(_PaddedNumber):
     """A decimal with its exact digits, or with a fixed number of them: `{price:012.2f}`."""
 
-    char_steps = _FRACTION_STEPS
-    _FIXED = re.compile(r"(?:0([1-9][0-9]*))?\.([1-9][0-9]?)f")
-
     def __post_init__(self) -> None:
-        if self.format and not self._FIXED.fullmatch(self.format):
+        fixed = re.fullmatch(r"(?:0([1-9][0-9]*))?\.([1-9][0-9]?)f", self.format)
+        if self.format and not fixed:
             raise UnusableFormat(
                 f"{{:{self.format}}} is not a format for decimals; {{:.2f}} and {{:012.2f}} are"
             )
-
-    @property
-    def pattern(self) -> str:
-        fixed = self._FIXED.fullmatch(self.format)
-        return rf"-?[0-9]+\.[0-9]{{{fixed[2]}}}" if fixed else _NUMBER
-
-    @property
-    def width(self) -> int | None:
-        fixed = self._FIXED.fullmatch(self.format)
-        return int(fixed[1]) if fixed and fixed[1] else None
-
-    @property
-    def ordered(self) -> bool:
-        return self.width is not None
-
-    def render(self, value: Any) -> str:
-        return format(_given(value), self.format) if self.format else str(_given(value))
+        self._pad(fixed and fixed[1])
+        self.char_steps = _FRACTION_STEPS
+        self.pattern = rf"-?[0-9]+\.[0-9]{{{fixed[2]}}}" if fixed else _NUMBER
 
     def value(self, text: str) -> Decimal:
         try:
@@ -326,8 +274,6 @@ class FloatText(KeyText):
 class BytesText(KeyText):
     """Bytes, a character for each."""
 
-    pattern = _TEXT
-
     def render(self, value: Any) -> str:
         return cast(bytes, _given(value)).decode("latin-1")
 
@@ -340,23 +286,18 @@ class EnumText(KeyText):
 
     has_own_end = True
 
-    @cached_property
-    def _values(self) -> dict[str, Any]:
-        """The values by their texts; of two with one text the first."""
-        members: list[Any] = list(cast(Any, self.type.cls))
-        return {str(member.value): member for member in reversed(members)}
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._values: dict[str, Any] = {}
+        for text, value in self._texts():
+            # Of two members with one text it is the first's.
+            self._values.setdefault(text, value)
+        self.choices = tuple(self._values)
+        self.pattern = "|".join(sorted(map(re.escape, self.choices), key=len, reverse=True))
+        self.char_steps = [[(frozenset(char), False, False) for char in choice] for choice in self.choices]
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        return tuple(reversed(self._values))
-
-    @property
-    def pattern(self) -> str:
-        return "|".join(sorted(map(re.escape, self.choices), key=len, reverse=True))
-
-    @property
-    def char_steps(self) -> Sequence[Sequence[CharStep]]:
-        return [[(frozenset(char), False, False) for char in choice] for choice in self.choices]
+    def _texts(self) -> list[tuple[str, Any]]:
+        return [(str(member.value), member) for member in cast(Any, self.type.cls)]
 
     def render(self, value: Any) -> str:
         return str(_given(value).value)
@@ -370,9 +311,8 @@ class EnumText(KeyText):
 class BooleanText(EnumText):
     """`true` or `false`."""
 
-    @cached_property
-    def _values(self) -> dict[str, Any]:
-        return {"false": False, "true": True}
+    def _texts(self) -> list[tuple[str, Any]]:
+        return [("true", True), ("false", False)]
 
     def render(self, value: Any) -> str:
         return "true" if _given(value) else "false"
@@ -389,10 +329,14 @@ class IsoDatetime(KeyText):
         return moment_text(_given(value))
 
     def value(self, text: str) -> datetime:
-        return moment_of(text)
+        return Moment.of_text(text)
 
     def accepts(self, text: str) -> bool:
-        return is_moment(text)
+        try:
+            Moment.of_text(text)
+        except ValueError:
+            return False
+        return True
 
 
 class IsoDate(KeyText):
@@ -413,7 +357,6 @@ class IsoDate(KeyText):
 class FormattedTime(KeyText):
     """A time or a date in a format of strftime, in UTC: `{day:%Y%m%d}`."""
 
-    pattern = _TEXT
     _SAMPLE = datetime(2019, 11, 28, 13, 47, 59, tzinfo=UTC)
     """A moment in which every part differs from every default, to find out what a format loses."""
     _OTHER = datetime(2002, 5, 6, 4, 35, 26, 700_000, tzinfo=UTC)
@@ -422,27 +365,21 @@ class FormattedTime(KeyText):
     def __post_init__(self) -> None:
         if "%" not in self.format:
             raise UnusableFormat(f"{{:{self.format}}} is not a format for {self.type.name}: it has no %")
-        if self.render(self._of(self._SAMPLE)) == self.render(self._of(self._OTHER)):
+        sample = self._of(self._SAMPLE)
+        text = self.render(sample)
+        if text == self.render(self._of(self._OTHER)):
             raise UnusableFormat(f"{{:{self.format}}} writes every {self.type.name} the same way")
+        try:
+            self.lossy = self.value(text) != sample
+        except (ValueError, TypeError):
+            self.lossy = True
+        # The order is that of the values where year, month, day and so on are written in this order.
+        parts = "".join(re.findall("%(.)", self.format.replace("%%", "")))
+        self.ordered = not self.lossy and bool(parts) and "YmdHMSf".startswith(parts)
 
     def _of(self, moment: datetime) -> date:
         """What a field of the type has of a moment."""
         return moment if self.type.kind == "datetime" else moment.date()
-
-    @cached_property
-    def lossy(self) -> bool:
-        sample = self._of(self._SAMPLE)
-        try:
-            return self.value(self.render(sample)) != sample
-        except (ValueError, TypeError):
-            return True
-
-    @cached_property
-    def ordered(self) -> bool:
-        """The order is that of the values where year, month, day and so on are written in this order."""
-        directives = re.sub(r"%.", lambda found: found[0] if found[0] != "%%" else "", self.format)
-        parts = "".join(re.findall("%(.)", directives))
-        return not self.lossy and bool(parts) and "YmdHMSf".startswith(parts)
 
     def render(self, value: Any) -> str:
         _given(value)
@@ -458,22 +395,10 @@ class FormattedTime(KeyText):
 class DeclaredText(KeyText):
     """What a format that the graph declares writes."""
 
-    pattern = _TEXT
-
     def __post_init__(self) -> None:
-        """Takes every format."""
-
-    @property
-    def _format(self) -> Format:
-        return cast(Format, self.declared)
-
-    @property
-    def lossy(self) -> bool:
-        return self._format.parse is None
-
-    @property
-    def ordered(self) -> bool:
-        return self._format.ordered
+        self._format = cast(Format, self.declared)
+        self.lossy = self._format.parse is None
+        self.ordered = self._format.ordered
 
     def render(self, value: Any) -> str:
         return self._format.text(_given(value))
@@ -492,23 +417,10 @@ class NumberKey(KeyText):
         is_number = self.type.kind in ("int", "long", "decimal", "float")
         if self.format or (self.declared is None and not is_number):
             raise UnusableFormat(f"a key that is a number cannot hold a field of type {self.type.name}")
-
-    @cached_property
-    def _usual(self) -> KeyText:
-        """How the value would be written in a text."""
-        return key_text(self.type, declared=self.declared)
-
-    @property
-    def lossy(self) -> bool:
-        return self._usual.lossy
-
-    @property
-    def ordered(self) -> bool:
-        return self.declared is None or self.declared.ordered
-
-    @property
-    def char_steps(self) -> Sequence[Sequence[CharStep]]:
-        return self._usual.char_steps
+        # How the value would be written in a text.
+        self._usual = key_text(self.type, declared=self.declared)
+        self.lossy, self.char_steps = self._usual.lossy, self._usual.char_steps
+        self.ordered = self.declared is None or self.declared.ordered
 
     def difference(self, text: str, value: Any) -> int:
         return 0

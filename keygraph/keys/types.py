@@ -17,7 +17,8 @@ from dataclasses import MISSING, dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache, partial, reduce
+from operator import or_
 from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.dynamo.items import Value, number, number_text
@@ -68,30 +69,16 @@ class Moment(datetime):
 
     text: str
 
-    @classmethod
-    def of_text(cls, text: str) -> Moment:
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def of_text(text: str) -> Moment:
         """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
-        return moment_of(text)
-
-
-def is_moment(text: str) -> bool:
-    """Whether the text is a moment's."""
-    try:
-        moment_of(text)
-    except ValueError:
-        return False
-    return True
-
-
-@lru_cache(maxsize=4096)
-def moment_of(text: str) -> Moment:
-    """The same as `Moment.of_text`."""
-    # The same moments are asked for again and again: whether a key is one, and then what it says.
-    if not _ISO_DATETIME.fullmatch(text):
-        raise ValueError("not an ISO 8601 date and time")
-    moment = Moment.fromisoformat(text)
-    moment.text = text
-    return moment
+        # The same moments are asked for again and again: whether a key is one, and then what it says.
+        if not _ISO_DATETIME.fullmatch(text):
+            raise ValueError("not an ISO 8601 date and time")
+        moment = Moment.fromisoformat(text)
+        moment.text = text
+        return moment
 
 
 def moment_text(value: datetime) -> str:
@@ -163,14 +150,11 @@ class UnknownType(Exception):
 
 def is_optional(annotation: object) -> tuple[object, bool]:
     """The annotation without `| None`, and whether it had that."""
-    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
-        inner = [part for part in typing.get_args(annotation) if part is not type(None)]
-        if len(inner) < len(typing.get_args(annotation)):
-            joined: Any = inner[0]
-            for part in inner[1:]:
-                joined = joined | part
-            return joined, True
-    return annotation, False
+    parts: tuple[Any, ...] = union_parts(annotation)
+    inner = [part for part in parts if part is not type(None)]
+    if not inner or len(inner) == len(parts):
+        return annotation, False
+    return reduce(or_, inner), True
 
 
 def union_parts(annotation: object) -> tuple[object, ...]:
@@ -246,12 +230,12 @@ def decode(type_: FieldType, value: Value) -> Any:
         # What somebody else wrote in the usual way is still understood.
         with contextlib.suppress(ValueError):
             return type_.written.value(value)
-    return _DECODERS[type_.kind](type_, value)
+    return _CODECS[type_.kind][0](type_, value)
 
 
 def decoder(type_: FieldType) -> Callable[[Value], Any]:
     """What decodes the values of one type, as `decode` does."""
-    made = partial(decode if type_.written is not None else _DECODERS[type_.kind], type_)
+    made = partial(decode if type_.written is not None else _CODECS[type_.kind][0], type_)
     if type_.kind != "enum" or type_.written is not None:
         return made
     # Looking a text up here takes a fifth of the calls of `_decode_enum`, and most enums are texts.
@@ -272,11 +256,15 @@ def encode(type_: FieldType, value: Any) -> Value:
     """The attribute of a Python value, the reverse of `decode`. Raises ValueError."""
     if type_.written is not None:
         return type_.written.text(value)
-    return _ENCODERS[type_.kind](type_, value)
+    return _CODECS[type_.kind][1](type_, value)
 
 
-def _expect(value: object, *kinds: type) -> Any:
-    if type(value) not in kinds:
+_Decode: TypeAlias = "Callable[[FieldType, Any], Any]"
+_Encode: TypeAlias = "Callable[[FieldType, Any], Value]"
+
+
+def _expect(value: object, kind: type) -> Any:
+    if type(value) is not kind:
         raise ValueError(f"a {type(value).__name__}")
     return value
 
@@ -337,26 +325,7 @@ def _decode_object(type_: FieldType, value: Value) -> Any:
     return type_.cls(**values)
 
 
-_DECODERS: dict[Kind, Callable[[FieldType, Any], Any]] = {
-    "id": _decode_id,
-    "string": lambda type_, value: _expect(value, str),
-    "int": _decode_integer,
-    "long": _decode_integer,
-    "float": lambda type_, value: float(_expect(value, Decimal)),
-    "boolean": lambda type_, value: _expect(value, bool),
-    "decimal": lambda type_, value: _expect(value, Decimal),
-    "datetime": lambda type_, value: Moment.of_text(_expect(value, str)),
-    "date": lambda type_, value: _decode_date(value),
-    "bytes": lambda type_, value: _expect(value, bytes),
-    "json": lambda type_, value: value,
-    "enum": _decode_enum,
-    "list": _decode_list,
-    "set": lambda type_, value: set(_decode_list(type_, value)),
-    "object": _decode_object,
-}
-
-
-def _decode_date(value: Value) -> date:
+def _decode_date(type_: FieldType, value: Value) -> date:
     text = _expect(value, str)
     if not _ISO_DATE.fullmatch(text):
         raise ValueError("not an ISO 8601 date")
@@ -380,23 +349,32 @@ def _encode_enum(type_: FieldType, value: Any) -> Value:
     return number(value.value) if isinstance(value.value, int) else str(value.value)
 
 
-_ENCODERS: dict[Kind, Callable[[FieldType, Any], Value]] = {
-    "id": lambda type_, value: str(value),
-    "string": lambda type_, value: str(value),
-    "int": lambda type_, value: number(value),
-    "long": lambda type_, value: number(value),
-    "float": lambda type_, value: number(repr(value)),
-    "boolean": lambda type_, value: bool(value),
-    "decimal": lambda type_, value: number(value),
-    "datetime": lambda type_, value: moment_text(value),
-    "date": lambda type_, value: value.isoformat(),
-    "bytes": lambda type_, value: bytes(value),
-    "json": lambda type_, value: plain(value),
-    "enum": _encode_enum,
-    "list": _encode_list,
-    "set": _encode_set,
-    "object": _encode_object,
+def _expected(kind: type) -> _Decode:
+    return lambda type_, value: _expect(value, kind)
+
+
+def _made_by(make: Callable[[Any], Value]) -> _Encode:
+    return lambda type_, value: make(value)
+
+
+_CODECS: dict[Kind, tuple[_Decode, _Encode]] = {
+    "id": (_decode_id, _made_by(str)),
+    "string": (_expected(str), _made_by(str)),
+    "int": (_decode_integer, _made_by(number)),
+    "long": (_decode_integer, _made_by(number)),
+    "float": (lambda type_, value: float(_expect(value, Decimal)), lambda type_, value: number(repr(value))),
+    "boolean": (_expected(bool), _made_by(bool)),
+    "decimal": (_expected(Decimal), _made_by(number)),
+    "datetime": (lambda type_, value: Moment.of_text(_expect(value, str)), _made_by(moment_text)),
+    "date": (_decode_date, lambda type_, value: value.isoformat()),
+    "bytes": (_expected(bytes), _made_by(bytes)),
+    "json": (lambda type_, value: value, lambda type_, value: plain(value)),
+    "enum": (_decode_enum, _encode_enum),
+    "list": (_decode_list, _encode_list),
+    "set": (lambda type_, value: set(_decode_list(type_, value)), _encode_set),
+    "object": (_decode_object, _encode_object),
 }
+"""What decodes the values of a kind, and what encodes them."""
 
 
 def plain(value: Any) -> Value:

@@ -6,11 +6,10 @@ whole partition key stands for the node: `NodeText` is that placeholder, and its
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from keygraph.keys.template import Maybe, Slot, Template, Token, joined, under
+from keygraph.keys.template import Slot, Template, pattern, replaced, under
 from keygraph.keys.text import KeyText
 
 
@@ -22,7 +21,7 @@ class Variant:
     partition: Template
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class NodeText(KeyText):
     """The partition key of a node of one of several types, as the text of a placeholder.
 
@@ -32,10 +31,9 @@ class NodeText(KeyText):
     variants: tuple[Variant, ...] = ()
     """The ways in which the key can be written; one that is a special case of another comes before it."""
 
-    @property
-    def pattern(self) -> str:
-        patterns = (_pattern(variant.partition.tokens) for variant in self.variants)
-        return f"(?:{'|'.join(patterns)})"
+    def __post_init__(self) -> None:
+        patterns = (pattern(variant.partition.tokens, is_named=False) for variant in self.variants)
+        self.pattern = f"(?:{'|'.join(patterns)})"
 
     def read(self, text: str) -> tuple[Variant, dict[str, str]]:
         """The variant of a key, and the texts in it by slot. Raises ValueError where it is none of a member."""
@@ -57,20 +55,6 @@ class NodeText(KeyText):
 
     def accepts(self, text: str) -> bool:
         return any(variant.partition.parse(text) is not None for variant in self.variants)
-
-
-def _pattern(tokens: tuple[Token, ...]) -> str:
-    """What such keys look like, without names for the parts; `accepts` decides the rest."""
-    parts = []
-    for token in tokens:
-        match token:
-            case str():
-                parts.append(re.escape(token))
-            case Maybe(inner):
-                parts.append(f"(?:{_pattern(inner)})?")
-            case Slot():
-                parts.append(f"(?:{token.text.pattern})")
-    return "".join(parts)
 
 
 def written_out(templates: tuple[Template, ...]) -> Iterator[tuple[Template, ...]]:
@@ -107,15 +91,5 @@ def taking(template: Template, slot: Slot, variant: Variant) -> Template:
         return template
     key = variant.partition.tokens
     for step in reversed(slot.path):
-        key = tuple(under(token, step) for token in key)
-    return Template(joined(_replaced(template.tokens, slot, key)))
-
-
-def _replaced(tokens: tuple[Token, ...], slot: Slot, key: tuple[Token, ...]) -> Iterator[Token]:
-    for token in tokens:
-        if isinstance(token, Maybe):
-            yield replace(token, tokens=joined(_replaced(token.tokens, slot, key)))
-        elif isinstance(token, Slot) and token.name == slot.name:
-            yield from key
-        else:
-            yield token
+        key = under(key, step)
+    return Template(replaced(template.tokens, lambda each: key if each.name == slot.name else (each,)))

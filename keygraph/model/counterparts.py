@@ -16,7 +16,6 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.keys.template import Slot
 from keygraph.keys.types import encode
-from keygraph.model.fields import Field
 from keygraph.model.records import End, RecordType
 
 
@@ -53,27 +52,15 @@ class Correspondence:
     @property
     def untold(self) -> list[str]:
         """The fields and ends that every item of the other type needs and that one of this type may not tell."""
-        needed = {
-            field.name: self._tells_field(field)
-            for field in self.other.fields.values()
-            if not field.optional and not field.has_default
-        }
-        needed |= {end.name: end.name in self.ends for end in self.other.ends.values() if not end.optional}
-        for slot in self.other.identity:
-            if not self._tells_slot(slot):
-                needed[slot.path[0]] = False
-        return [name for name, is_told in needed.items() if not is_told]
-
-    @property
-    def differing_types(self) -> list[str]:
-        """The shared fields whose types are not the same."""
-        return [name for name in self.fields if self.one.fields[name].type != self.other.fields[name].type]
-
-    def _tells_field(self, wanted: Field) -> bool:
-        if wanted.name not in self.fields:
-            return False
-        own = self.one.fields[wanted.name]
-        return not own.optional or own.has_default
+        own, others = self.one.fields, self.other.fields.values()
+        told = {name for name in self.fields if not own[name].optional or own[name].has_default}
+        needed = [field.name for field in others if not field.optional and not field.has_default]
+        untold = [name for name in needed if name not in told]
+        untold += [
+            name for name, end in self.other.ends.items() if not end.optional and name not in self.ends
+        ]
+        untold += [slot.path[0] for slot in self.other.identity if not self._tells_slot(slot)]
+        return list(dict.fromkeys(untold))
 
     def _tells_slot(self, slot: Slot) -> bool:
         name, *inner = slot.path
@@ -104,14 +91,14 @@ class Correspondence:
             for name, own in self.ends.items()
             if (identity := self.one.end_identity(item, self.one.ends[own])) is not None
         }
-        attributes = dict(self._kept(item)) if self.is_mirror else self._shared(item, type_attribute)
+        attributes = self._kept(item) if self.is_mirror else self._shared(item, type_attribute)
         told = dict(attributes)
         for path, value in self._end_values(item, nodes):
             _place(told, path, value)
             # A mirror stores what the item itself stores: a node that stands in its key alone does so in both.
             if not self.is_mirror or at_path(item, path) is not None:
                 _place(attributes, path, value)
-        texts = dict(self._texts(item, nodes, told))
+        texts = self._texts(item, nodes, told)
         identity = tuple(texts.get(slot.name, "") for slot in self.other.identity)
         return Counterpart(self.other, identity, texts, attributes)
 
@@ -125,11 +112,10 @@ class Correspondence:
     def _keys(self) -> frozenset[str]:
         return frozenset(key.name for key in self.other.table.key_attributes())
 
-    def _kept(self, item: Item) -> Iterator[tuple[str, Value]]:
+    def _kept(self, item: Item) -> Item:
         """What a mirror has alike: everything but keys."""
-        for name, value in item.items():
-            if name not in self._keys or name in self._declared:
-                yield name, value
+        left_out = self._keys - self._declared
+        return {name: value for name, value in item.items() if name not in left_out}
 
     def _shared(self, item: Item, type_attribute: str | None) -> Item:
         """What a counterpart has of this item's fields, and its own type."""
@@ -156,48 +142,34 @@ class Correspondence:
                 if stored is not None and slot.path in end.attributes:
                     yield end.attributes[slot.path], stored
 
-    def _texts(
-        self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item
-    ) -> Iterator[tuple[str, str]]:
+    def _texts(self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item) -> dict[str, str]:
+        """The texts, by slot, of the other item's keys."""
         own = self._own_texts(item)
-        for keys in self.other.keys.values():
-            for slot in keys.slots:
-                text = None if slot.is_shard else self._text(item, slot, nodes, told, own)
-                if text:
-                    yield slot.name, text
+
+        def text_of(slot: Slot) -> str | None:
+            name, *inner = slot.path
+            if inner:
+                source = self._source(slot) if name in nodes else None
+                return source[1].rewritten(nodes[name][source[0]], slot) if source else None
+            if slot.computed:
+                method = self.other.methods[name]
+                made: object = method.function(self.other.instance(told, method.needs))
+                return made if isinstance(made, str) else None
+            if name not in self.fields or slot in own:
+                return own.get(slot)
+            value = self.one.reader(self.one.fields[name])(item)
+            return None if value is None else slot.text.render(value)
+
+        slots = [slot for slot in self.other.slots.values() if not slot.is_shard]
+        return {slot.name: text for slot in slots if (text := text_of(slot))}
 
     def _own_texts(self, item: Item) -> dict[Slot, str]:
         """The texts in the item's own keys, the table's first."""
         found: dict[Slot, str] = {}
         for keys in self.one.keys.values():
             texts = keys.parse(item) or {}
-            for slot in keys.slots:
-                if slot.name in texts:
-                    found.setdefault(slot, texts[slot.name])
+            found = {slot: texts[slot.name] for slot in keys.slots if slot.name in texts} | found
         return found
-
-    def _text(
-        self,
-        item: Item,
-        slot: Slot,
-        nodes: Mapping[str, tuple[str, ...]],
-        told: Item,
-        own: Mapping[Slot, str],
-    ) -> str | None:
-        name, *inner = slot.path
-        if inner:
-            source = self._source(slot) if name in nodes else None
-            return source[1].rewritten(nodes[name][source[0]], slot) if source else None
-        if slot.computed:
-            method = self.other.methods[name]
-            made: object = method.function(self.other.instance(told, method.needs))
-            return made if isinstance(made, str) else None
-        if name not in self.fields:
-            return None
-        if slot in own:
-            return own[slot]
-        value = self.one.reader(self.one.fields[name])(item)
-        return None if value is None else slot.text.render(value)
 
     # --- Whether two items are kept in step -----------------------------------------------------------
 
@@ -222,7 +194,10 @@ class Correspondence:
                 if self.other.end_identity(found, self.other.ends[name]) != expected:
                     yield name
         if self.is_mirror:
-            rest = [{k: v for k, v in self._kept(each) if k not in self._declared} for each in (item, found)]
+            rest = [
+                {k: v for k, v in self._kept(each).items() if k not in self._declared}
+                for each in (item, found)
+            ]
             if rest[0] != rest[1]:
                 yield ""
 
@@ -235,8 +210,7 @@ def correspondences(types: Mapping[str, RecordType]) -> dict[str, Correspondence
     found = {}
     for record in types.values():
         other = partner(record, types)
-        matched = None if other is None else matched_ends(record, other)
-        if other is not None and matched is not None:
+        if other is not None and (matched := matched_ends(record, other)) is not None:
             shared = tuple(name for name in record.fields if name in other.fields)
             found[record.name] = Correspondence(record, other, matched, shared)
     return found
@@ -282,12 +256,6 @@ def matched_ends(one: RecordType, other: RecordType) -> dict[str, str] | None:
 def _is_same(one: End, other: End) -> bool:
     """Whether the nodes at two ends are of the same types."""
     return {*one.members} == {*other.members}
-
-
-def is_one_attribute(record: RecordType) -> bool:
-    """Whether the two ends of an edge are stored in the same attributes, and so are always one node."""
-    first, second = (record.ends[name].attributes for name in record.key_ends)
-    return first == second
 
 
 def _place(item: Item, path: Path, value: Value) -> None:

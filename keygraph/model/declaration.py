@@ -11,20 +11,10 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 from functools import partial
 from types import FrameType
-from typing import (
-    Any,
-    Generic,
-    Literal,
-    NamedTuple,
-    TypeAlias,
-    TypeVar,
-    cast,
-    dataclass_transform,
-    get_origin,
-)
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
 
 from keygraph.dynamo.table import Index, IndexKey
 
@@ -66,45 +56,38 @@ class ListOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class MethodOptions:
-    """What a method that is a field reads; None is the whole item."""
-
-    needs: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
 class Declaration:
     """What a decorator was told about a class."""
 
     kind: RecordKind
-    keys: tuple[str | IndexKey, ...]
-    type_value: str | None
-    is_virtual: bool
-    shards: int | None
-    lists: str | Literal[False] | None
-    mirror: bool
-    counterpart: str | None
-    gather: bool
-    item_bytes: int | None
-    docstring: str | None
-    own: Mapping[str, StoredAs | ListOptions]
+    keys: tuple[str | IndexKey, ...] = ()
+    type_value: str | None = None
+    is_virtual: bool = False
+    shards: int | None = None
+    lists: str | Literal[False] | None = None
+    mirror: bool = False
+    counterpart: str | None = None
+    item_bytes: int | None = None
+    gather: bool = False
+    docstring: str | None = None
+    own: Mapping[str, StoredAs | ListOptions] = dataclasses.field(default_factory=dict)
     """What stands on the right of the class's own fields."""
-    namespace: Mapping[str, Any]
+    namespace: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The names that the class could see where it was declared, when that is not a module."""
 
 
 _DECLARATION = "__keygraph__"
-_METHOD = "__keygraph_field__"
+_NEEDS = "__keygraph_needs__"
 
 
-def declaration_of(cls: type) -> Declaration | None:
-    """What the class's own decorator was told; None where it has none."""
-    return cast("Declaration | None", cls.__dict__.get(_DECLARATION))
+def declaration_of(cls: object) -> Declaration | None:
+    """What the class's own decorator was told; None where it has none, or is no class."""
+    return cls.__dict__.get(_DECLARATION) if isinstance(cls, type) else None
 
 
-def method_options(function: object) -> MethodOptions | None:
-    """What `@field` was told about a function; None where it is no field."""
-    return cast("MethodOptions | None", getattr(function, _METHOD, None))
+def needs_of(function: object) -> tuple[str, ...] | Literal[False] | None:
+    """What a method that is a field reads, None is the whole item; False where it is no field."""
+    return cast("tuple[str, ...] | Literal[False] | None", getattr(function, _NEEDS, False))
 
 
 # --- On the right of a field --------------------------------------------------------------------------
@@ -148,7 +131,7 @@ def field(*, needs: Sequence[str] | None = None) -> Callable[[Function], Functio
     """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them."""
 
     def mark(function: Function) -> Function:
-        setattr(function, _METHOD, MethodOptions(None if needs is None else tuple(needs)))
+        setattr(function, _NEEDS, None if needs is None else tuple(needs))
         return function
 
     return mark
@@ -181,8 +164,9 @@ def node(
     node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
     item size that the cost bound of an operation is computed with.
     """
-    options = _Options(item, shards, lists, mirror, counterpart, item_bytes, gather)
-    return _decorator("node", keys, type, options)
+    return _decorator(
+        Declaration("node", keys, type, not item, shards, lists, mirror, counterpart, item_bytes, gather)
+    )
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
@@ -201,7 +185,7 @@ def edge(
     is the other. `counterpart="Other"` names another edge type with the same two nodes, of which each edge has an item
     too; it is enough that one of the two names the other.
     """
-    return _decorator("edge", keys, type, _Options(True, shards, lists, mirror, counterpart, item_bytes))
+    return _decorator(Declaration("edge", keys, type, False, shards, lists, mirror, counterpart, item_bytes))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
@@ -215,54 +199,32 @@ def record(
     item_bytes: int | None = None,
 ) -> Callable[[_Class], _Class]:
     """An item that belongs to a node and is no node itself. The options are those of `node`."""
-    return _decorator("record", keys, type, _Options(True, shards, lists, mirror, counterpart, item_bytes))
+    return _decorator(
+        Declaration("record", keys, type, False, shards, lists, mirror, counterpart, item_bytes)
+    )
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
 def fields(cls: _Class) -> _Class:
     """A base class whose fields are those of every type that inherits it."""
-    return _declare(cls, "fields", (), None, _Options(True, None, None, False, None, None), sys._getframe(1))
+    return _declare(cls, Declaration("fields"), sys._getframe(1))
 
 
-class _Options(NamedTuple):
-    """What a decorator was told besides the keys and the type."""
-
-    item: bool
-    shards: int | None
-    lists: str | Literal[False] | None
-    mirror: bool
-    counterpart: str | None
-    item_bytes: int | None
-    gather: bool = False
-
-
-def _decorator(
-    kind: RecordKind,
-    keys: tuple[str | IndexKey, ...],
-    type_value: Any,
-    options: _Options,
-) -> Callable[[_Class], _Class]:
-    bare: Any = keys[0] if len(keys) == 1 else None
+def _decorator(told: Declaration) -> Callable[[_Class], _Class]:
+    bare: Any = told.keys[0] if len(told.keys) == 1 else None
     if inspect.isclass(bare):
         # `@node` without parentheses: its mistake, that it has no templates, is told with all others.
-        made = _declare(bare, kind, (), bare.__name__, options, sys._getframe(2))
+        made = _declare(bare, replace(told, keys=(), type_value=bare.__name__), sys._getframe(2))
         return cast("Callable[[_Class], _Class]", made)
 
     def decorate(cls: _Class) -> _Class:
-        value = cls.__name__ if type_value is _OWN_NAME else type_value
-        return _declare(cls, kind, keys, value, options, sys._getframe(1))
+        value = cls.__name__ if told.type_value is _OWN_NAME else told.type_value
+        return _declare(cls, replace(told, type_value=value), sys._getframe(1))
 
     return decorate
 
 
-def _declare(
-    cls: _Class,
-    kind: RecordKind,
-    keys: tuple[str | IndexKey, ...],
-    type_value: str | None,
-    options: _Options,
-    frame: FrameType,
-) -> _Class:
+def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
     own: dict[str, StoredAs | ListOptions] = {}
     for name, annotation in inspect.get_annotations(cls).items():
         given = cls.__dict__.get(name, MISSING)
@@ -279,17 +241,8 @@ def _declare(
             setattr(cls, name, dataclasses.field(default_factory=partial(copy, given.default)))
         else:
             setattr(cls, name, given.default)
-    declaration = Declaration(
-        kind=kind,
-        keys=keys,
-        type_value=type_value,
-        is_virtual=not options.item,
-        shards=options.shards,
-        lists=options.lists,
-        mirror=options.mirror,
-        counterpart=options.counterpart,
-        gather=options.gather,
-        item_bytes=options.item_bytes,
+    declaration = replace(
+        told,
         docstring=cls.__dict__.get("__doc__"),
         own=own,
         # A class in a function sees that function's names, which its annotations may use.

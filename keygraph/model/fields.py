@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -44,22 +44,15 @@ STORED_AS_READ: Mapping[Kind, type] = {
 
 
 def field_reader(
-    field: Field, owner: str, in_keys: Sequence[ValueReader], *, is_key: bool, plain: type | None
+    field: Field, owner: str, read_keys: ValueReader, *, is_key: bool, plain: type | None
 ) -> ValueReader:
     """What reads the field's value: from its attribute, else from a key that holds it, else its default.
 
-    `owner` is the type's name, for messages; `in_keys` read the value from keys; `is_key` says that the attribute is
+    `owner` is the type's name, for messages; `read_keys` reads the value from keys; `is_key` says that the attribute is
     itself a key, which is parsed first; `plain` is the Python type of an attribute that is the value. What is made
     raises CorruptItem where the attribute does not fit, or where a field that is not optional has no value.
     """
     decoded, [name, *inner] = decoder(field.type), field.attribute
-
-    def from_keys(item: Mapping[str, Value]) -> Any:
-        for read_key in in_keys:
-            value = read_key(item)
-            if value is not None:
-                return value
-        return None
 
     def read(item: Mapping[str, Value]) -> Any:
         stored: Any = at_path(item, field.attribute) if inner else item.get(name)
@@ -70,7 +63,7 @@ def field_reader(
                 raise CorruptItem(
                     f"{owner}.{field.name} of an item is not of type {field.type.name}: it is {error}"
                 ) from None
-        value = from_keys(item)
+        value = read_keys(item)
         if value is None and field.has_default:
             value = field.default
         if value is None and not field.optional:
@@ -80,7 +73,7 @@ def field_reader(
     if is_key:
 
         def read_key_first(item: Mapping[str, Value]) -> Any:
-            value = from_keys(item)
+            value = read_keys(item)
             return read(item) if value is None else value
 
         return read_key_first

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from keygraph.errors import Mistake
 from keygraph.model.records import RecordType
 
@@ -27,6 +25,3 @@ class Mistakes:
 
     def is_broken(self, record: RecordType) -> bool:
         return record.name in self._broken
-
-    def without_broken(self, records: Iterable[RecordType]) -> list[RecordType]:
-        return [record for record in records if not self.is_broken(record)]

@@ -16,7 +16,7 @@ from typing import cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyValue, Position
-from keygraph.keys.template import FieldPath, Slot, Template
+from keygraph.keys.template import FieldPath, Slot, Template, replaced, under
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
 from keygraph.model.declaration import ListOptions
@@ -95,20 +95,19 @@ class AccessPath:
         end = self.record.ends[self.end]
         of_owner = dict.fromkeys((*end.identity, *self.owner.identity))
         known = {}
-        for keys in self.record.keys.values():
-            for slot in keys.slots:
-                attribute = attribute_of(self.record, slot.path)
-                sources = [
-                    source
-                    for source in of_owner
-                    if slot.path == (self.end, *source.path)
-                    or (attribute is not None and attribute == end.attributes.get(source.path))
-                ]
-                same = [source for source in sources if source.text == slot.text]
-                if not slot.computed:
-                    same += [source for source in sources if not source.lossy]
-                if same:
-                    known[slot.name] = same[0]
+        for slot in self.record.slots.values():
+            attribute = attribute_of(self.record, slot.path)
+            sources = [
+                source
+                for source in of_owner
+                if slot.path == (self.end, *source.path)
+                or (attribute is not None and attribute == end.attributes.get(source.path))
+            ]
+            same = [source for source in sources if source.text == slot.text]
+            if not slot.computed:
+                same += [source for source in sources if not source.lossy]
+            if same:
+                known[slot.name] = same[0]
         return known
 
     @cached_property
@@ -117,9 +116,7 @@ class AccessPath:
 
         An argument is optional where all its slots are.
         """
-        certain = {
-            slot.name for token in self.keys.partition.tokens if isinstance(token, Slot) for slot in (token,)
-        }
+        certain = {token.name for token in self.keys.partition.tokens if isinstance(token, Slot)}
         return tuple(
             self._argument(slot, optional=slot.name not in certain)
             for slot in self.keys.partition.slots
@@ -202,7 +199,7 @@ class AccessPath:
         if end.text is not None:
             names += [slot.name for slot in end.identity]
         places = {name: place for place, name in enumerate(names)}
-        slots = {slot.name: slot for keys in self.record.keys.values() for slot in keys.slots}
+        slots = self.record.slots
         return tuple(
             (name, places[source.name], source, None if source.text == slots[name].text else slots[name])
             for name, source in self.known.items()
@@ -227,23 +224,17 @@ class AccessPath:
 
         All of them, unless an index projects less; what it lacks is read from the table.
         """
-        record, index = self.record, self.keys.index_name
+        record, index, position = self.record, self.keys.index_name, {*self.position}
+        near = [each for each in record.keys.values() if {key.name for key in each.attributes} <= position]
+        in_keys = {slot.path for keys in near for slot in keys.slots if not slot.lossy}
 
-        def is_told(path: FieldPath) -> bool:
+        def is_told(*path: str) -> bool:
             attribute = attribute_of(record, path)
-            if attribute is not None and record.table.has(index, attribute[0]):
-                return True
-            position = {key.name for key in record.table.position(index)}
-            return any(
-                slot.path == path and {key.name for key in keys.attributes} <= position
-                for keys in record.keys.values()
-                for slot in keys.slots
-                if not slot.lossy
-            )
+            return path in in_keys or (attribute is not None and record.table.has(index, attribute[0]))
 
-        ends = {end.name: [(end.name, *path) for path in end.attributes] for end in record.ends.values()}
-        told = {name for name in record.fields if is_told((name,))}
-        told |= {name for name, paths in ends.items() if all(map(is_told, paths))}
+        told = {name for name in record.fields if is_told(name)}
+        ends = record.ends.values()
+        told |= {end.name for end in ends if all(is_told(end.name, *path) for path in end.attributes)}
         for method in record.methods.values():
             if self.tells_all or (method.needs is not None and told.issuperset(method.needs)):
                 told.add(method.name)
@@ -252,8 +243,7 @@ class AccessPath:
     @property
     def tells_all(self) -> bool:
         """Whether the items read here are whole."""
-        index = self.keys.index
-        return index is None or index.projection == "ALL"
+        return self.keys.read_all
 
     @property
     def finds_by_node(self) -> bool:
@@ -282,8 +272,7 @@ class AccessPath:
             head = (keys.sort or Template(())).head(known)[0]
             is_fixed = all(slot.name in known or slot.is_shard for slot in keys.partition.slots)
             told = {slot.path for template in (keys.partition, head) for slot in template.slots}
-            is_whole = keys.index is None or keys.index.projection == "ALL"
-            if is_fixed and is_whole and wanted <= told:
+            if is_fixed and keys.read_all and wanted <= told:
                 return keys
         return None
 
@@ -300,11 +289,10 @@ class AccessPath:
                 slots = self.record.ends[end].identity
                 given |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
         texts = {}
-        for keys in self.record.keys.values():
-            for slot in keys.slots:
-                if slot.path in given:
-                    source, text = given[slot.path]
-                    texts[slot.name] = source.rewritten(text, slot)
+        for slot in self.record.slots.values():
+            if slot.path in given:
+                source, text = given[slot.path]
+                texts[slot.name] = source.rewritten(text, slot)
         return texts
 
 
@@ -370,18 +358,14 @@ def _leads(path: AccessPath) -> bool:
 
 def stands_beside(path: AccessPath) -> bool:
     """Whether what a list reads stands in the partition of the node whose list it is."""
-    if path.owner is None or path.keys.index is not None or path.keys.shards:
+    if path.owner is None or path.end is None or path.keys.index is not None or path.keys.shards:
         return False
-    known = {name: slot.under(path.end) for name, slot in path.known.items() if path.end is not None}
-    own = [
-        token.under(path.end) if isinstance(token, Slot) and path.end else token
-        for token in path.owner.table_keys.partition.tokens
-    ]
-    theirs = [
-        known.get(token.name, token) if isinstance(token, Slot) else token
-        for token in path.keys.partition.tokens
-    ]
-    return own == theirs
+    end, known = path.end, path.known
+    theirs = replaced(
+        path.keys.partition.tokens,
+        lambda slot: (known[slot.name].under(end) if slot.name in known else slot,),
+    )
+    return theirs == under(path.owner.table_keys.partition.tokens, end)
 
 
 def is_listable(record: RecordType, keys: Keys) -> bool:

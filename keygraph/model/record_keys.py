@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
-from keygraph.keys.template import Slot, Template
+from keygraph.keys.template import Maybe, Slot, Template
 
 Texts: TypeAlias = tuple[str, ...]
 """The texts of an identity; one that is absent is empty."""
@@ -32,6 +32,11 @@ class Keys:
     @cached_property
     def index_name(self) -> str | None:
         return self.index.name if self.index else None
+
+    @property
+    def read_all(self) -> bool:
+        """Whether the items that are read by them are whole."""
+        return self.index is None or self.index.projection == "ALL"
 
     def __str__(self) -> str:
         return " / ".join(str(template) for template in self.templates)
@@ -70,7 +75,8 @@ class Keys:
     def _are_plain(self) -> bool:
         """Whether each key attribute is a text whose slots are always there."""
         are_texts = all(attribute.type == "S" for attribute in self.attributes)
-        return are_texts and not any(template.has_optional for template in self.templates)
+        tokens = [token for template in self.templates for token in template.tokens]
+        return are_texts and not any(isinstance(token, Maybe) for token in tokens)
 
     def reader(self, names: Texts) -> IdentityReader:
         """What reads the texts of these slots, by name, from the keys of an item; None where it has other keys."""
@@ -79,7 +85,7 @@ class Keys:
             templates = templates[:1]
         own = tuple(slot.name for template in templates for slot in template.slots)
         if not self._are_plain or len(self.parts) != 2 or len(set(own)) < len(own):
-            return self._parsing_reader(names)
+            return lambda item: self._parsed(names, item)
         read_all = self._read_same() if len(templates) == 1 else self._read_both()
         if names == own:
             return read_all
@@ -91,12 +97,9 @@ class Keys:
 
         return read_some
 
-    def _parsing_reader(self, names: Texts) -> IdentityReader:
-        def read(item: Mapping[str, Value]) -> Texts | None:
-            texts = self.parse(item)
-            return None if texts is None else tuple([texts.get(name, "") for name in names])
-
-        return read
+    def _parsed(self, names: Texts, item: Mapping[str, Value]) -> Texts | None:
+        texts = self.parse(item)
+        return None if texts is None else tuple([texts.get(name, "") for name in names])
 
     def _read_same(self) -> IdentityReader:
         (partition, template), (sort, _) = ((attribute.name, each) for attribute, each in self.parts)

@@ -21,7 +21,7 @@ from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import ListOptions
+from keygraph.model.declaration import ListOptions, StoredAs
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import IdentityReader, Keys, Texts
 
@@ -70,6 +70,11 @@ class RecordType:
         return self.keys[None]
 
     @cached_property
+    def slots(self) -> dict[str, Slot]:
+        """Every slot of its keys, by name."""
+        return {slot.name: slot for keys in self.keys.values() for slot in keys.slots}
+
+    @cached_property
     def identity(self) -> tuple[Slot, ...]:
         """The slots of the table key, without the shard: a node is identified by their texts."""
         return tuple(slot for slot in self.table_keys.slots if not slot.is_shard)
@@ -108,10 +113,13 @@ class RecordType:
             return f"{name}_id"
         return f"{name}_{end.members[0].leaf_name(tuple(inner))}"
 
+    def texts(self, identity: Iterable[str]) -> dict[str, str | None]:
+        """The texts of an identity by slot; an optional one that is absent is empty there, and None here."""
+        return {name: text or None for name, text in zip(self._identity_names, identity, strict=True)}
+
     def partition_text(self, identity: Iterable[str]) -> str:
         """The partition key of a node that it identifies."""
-        texts = zip((slot.name for slot in self.identity), identity, strict=True)
-        return self.table_keys.partition.render({name: text or None for name, text in texts}) or ""
+        return self.table_keys.partition.render(self.texts(identity)) or ""
 
     # --- Identities -----------------------------------------------------------------------------------
 
@@ -129,15 +137,12 @@ class RecordType:
         """What makes the table key of an identity; None where that takes more than to put its texts in place."""
         return self.table_keys.writer(self._identity_names)
 
-    def place_in_identity(self, field: str) -> tuple[int, Callable[[str], Any]]:
-        """Which text of an identity tells a key field, and what makes its value of that.
-
-        The value is None for an optional field that is absent. Raises KeyError for a field that the key does not tell.
-        """
-        return self._places_in_identity[field]
-
     @cached_property
-    def _places_in_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
+    def places_in_identity(self) -> dict[str, tuple[int, Callable[[str], Any]]]:
+        """For each field that the key tells, which text of an identity it is, and what makes its value of that.
+
+        The value is None for an optional field that is absent.
+        """
         found: dict[str, tuple[int, Callable[[str], Any]]] = {}
         for number, slot in enumerate(self.identity):
             [name, *inner] = slot.path
@@ -149,27 +154,20 @@ class RecordType:
                 found[name] = number, partial(_optional, slot.text.value)
         return found
 
-    def end_reader(self, end: End) -> Callable[[Texts], Texts | None]:
-        """What gives the identity of the node at an end that is in the key, of an identity's texts; None for none."""
-        return self._end_readers[end.name]
-
     @cached_property
-    def _end_readers(self) -> dict[str, Callable[[Texts], Texts | None]]:
+    def end_readers(self) -> dict[str, Callable[[Texts], Texts | None]]:
+        """For each end in the key, what gives the identity of the node there, of an identity's texts; None for none."""
         numbers = {slot: number for number, slot in enumerate(self.identity)}
         by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
         found = {}
         for name in self.key_fields & self.ends.keys():
             wanted = [slot.under(name) for slot in self.ends[name].identity]
             sources = [own if own in numbers else by_path[own.path] for own in wanted]
-            found[name] = _end_reader(
-                [
-                    (
-                        numbers[source],
-                        None if source.text == own.text else partial(source.rewritten, wanted=own),
-                    )
-                    for source, own in zip(sources, wanted, strict=True)
-                ]
-            )
+            rewriting = [
+                None if source.text == own.text else partial(source.rewritten, wanted=own)
+                for source, own in zip(sources, wanted, strict=True)
+            ]
+            found[name] = _end_reader([*zip(map(numbers.__getitem__, sources), rewriting, strict=True)])
         return found
 
     # --- Fields of items ------------------------------------------------------------------------------
@@ -186,7 +184,7 @@ class RecordType:
             found = self._readers[field] = field_reader(
                 field,
                 self.name,
-                self._key_readers.get(field.name, ()),
+                self._key_readers.get((field.name,), lambda item: None),
                 is_key=field.name in self._read_from_keys,
                 plain=plain and plain[1],
             )
@@ -200,56 +198,52 @@ class RecordType:
         return None if field.name in self._read_from_keys else (field.attribute[0], expected)
 
     @cached_property
-    def _key_readers(self) -> dict[str, list[ValueReader]]:
-        """For each field that is in keys in a way that can be read back, what reads its value there; None for none."""
-        found: dict[str, list[ValueReader]] = {}
+    def _key_readers(self) -> dict[FieldPath, ValueReader]:
+        """For each path that is in keys in a way that can be read back, what reads its value there; None for none."""
+        found: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
         for keys in self.keys.values():
             for slot in keys.slots:
-                if len(slot.path) == 1 and slot.path[0] in self.fields and not slot.lossy:
-                    found.setdefault(slot.path[0], []).append(_value_reader(keys, slot))
-        return found
+                if not slot.lossy and not slot.is_shard:
+                    found.setdefault(slot.path, []).append((keys.reader((slot.name,)), slot.text.value))
+        return {path: _first_value_reader(readers) for path, readers in found.items()}
 
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:
         """The fields whose attribute is a key: its text says more than the field, or says it in text."""
-        keys = {attribute.name for keys in self.keys.values() for attribute in keys.attributes}
-        return frozenset(
-            name
-            for name in self._key_readers
-            if len(self.fields[name].attribute) == 1 and self.fields[name].attribute[0] in keys
-        )
-
-    def _value_in_keys(self, item: Mapping[str, Value], field: str) -> Any:
-        values = (read(item) for read in self._key_readers[field])
-        return next((value for value in values if value is not None), None)
+        keys = {(attribute.name,) for keys in self.keys.values() for attribute in keys.attributes}
+        fields = self.fields.values()
+        return frozenset(f.name for f in fields if f.attribute in keys and (f.name,) in self._key_readers)
 
     # --- Ends of items --------------------------------------------------------------------------------
 
-    def end_identity(self, item: Mapping[str, Value], end: End) -> tuple[str, ...] | None:
+    def end_identity(self, item: Mapping[str, Value], end: End) -> Texts | None:
         """The identity of the node at that end, from the item's keys or attributes; None for none.
 
         The table's key is believed first, then attributes, then the indexes' keys.
         """
-        slots = self._slots_of_ends[end.name]
-        is_in_key = any(is_told for _, _, is_told in slots)
-        key_texts = (self.table_keys.parse(item) or {}) if is_in_key else {}
         texts = []
-        for slot, own, _ in slots:
-            text = key_texts.get(own.name) or self._end_attribute(item, end, slot)
-            text = text or self._other_key_text(item, own)
+        for slot, own, read_key in self._slots_of_ends[end.name]:
+            in_key = read_key(item) if read_key else None
+            text = (in_key and in_key[0]) or self._end_attribute(item, end, slot)
             if text is None:
-                return None
+                read_value = self._key_readers.get(own.path)
+                value = read_value(item) if read_value else None
+                if value is None:
+                    return None
+                text = own.text.render(value)
             texts.append(text)
         return tuple(texts)
 
     @cached_property
-    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, bool]]]:
-        """For each end the slots of its identity, as the node's type and as this one sees them, and whether they
-        stand in the table's key."""
+    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, IdentityReader | None]]]:
+        """For each end the slots of its identity, as the node's type and as this one sees them, and what reads those
+        that stand in the table's key."""
         told = {slot.name for slot in self.table_keys.slots}
         return {
             end.name: [
-                (slot, own, own.name in told) for slot in end.identity for own in [slot.under(end.name)]
+                (slot, own, self.table_keys.reader((own.name,)) if own.name in told else None)
+                for slot in end.identity
+                for own in [slot.under(end.name)]
             ]
             for end in self.ends.values()
         }
@@ -263,52 +257,40 @@ class RecordType:
         try:
             return slot.text.render(decode(slot.text.type, value))
         except ValueError:
-            raise CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}") from None
+            raise self._no_key(end) from None
 
-    def _other_key_text(self, item: Mapping[str, Value], wanted: Slot) -> str | None:
-        """The slot's text from any key of the item, written in the wanted format."""
-        for keys in self.keys.values():
-            same = [slot for slot in keys.slots if slot.path == wanted.path and not slot.lossy]
-            texts = keys.parse(item) if same else None
-            for slot in same if texts else ():
-                text = (texts or {}).get(slot.name)
-                if text is not None:
-                    return slot.rewritten(text, wanted)
-        return None
+    def _no_key(self, end: End) -> CorruptItem:
+        return CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}")
 
     # --- Whole items ----------------------------------------------------------------------------------
 
     def completed(self, item: Item) -> Item:
         """The item with the attributes that it has in keys alone, so that a condition can be decided."""
         whole = dict(item)
-        for name in self._key_readers:
-            field = self.fields[name]
-            is_missing = name in self._read_from_keys or at_path(item, field.attribute) is None
-            if is_missing and len(field.attribute) == 1:
-                value = self._value_in_keys(item, name)
-                if value is not None:
-                    whole[field.attribute[0]] = encode(field.type, value)
-        for end in self.ends.values():
-            for path, attribute in end.attributes.items():
-                slot = next(slot for slot in end.identity if slot.path == path)
-                if at_path(item, attribute) is None and len(attribute) == 1 and not slot.lossy:
-                    text = self._other_key_text(item, slot.under(end.name))
-                    if text is not None:
-                        whole[attribute[0]] = encode(slot.text.type, slot.text.value(text))
+        for attribute, type_, path in self._stored_in_keys:
+            is_missing = path[0] in self._read_from_keys or at_path(item, attribute) is None
+            value = self._key_readers[path](item) if is_missing and len(attribute) == 1 else None
+            if value is not None:
+                whole[attribute[0]] = encode(type_, value)
         return whole
+
+    @cached_property
+    def _stored_in_keys(self) -> list[tuple[Path, FieldType, FieldPath]]:
+        """The attributes of fields and ends that an item may have in a key alone: their types, and what they are of."""
+        places: list[tuple[Path, FieldType, FieldPath]] = [
+            (field.attribute, field.type, (field.name,)) for field in self.fields.values()
+        ]
+        places += [
+            (end.attributes[slot.path], slot.text.type, (end.name, *slot.path))
+            for end in self.ends.values()
+            for slot in end.identity
+        ]
+        return [place for place in places if place[2] in self._key_readers]
 
     @cached_property
     def attributes_in_keys(self) -> frozenset[str]:
         """The attributes of fields and ends that an item may have in a key alone."""
-        fields = {self.fields[name].attribute[0] for name in self._key_readers}
-        in_keys = {slot.path for keys in self.keys.values() for slot in keys.slots}
-        ends = {
-            attribute[0]
-            for end in self.ends.values()
-            for path, attribute in end.attributes.items()
-            if (end.name, *path) in in_keys
-        }
-        return frozenset(fields | ends)
+        return frozenset(attribute[0] for attribute, _, _ in self._stored_in_keys)
 
     def instance(self, item: Mapping[str, Value], names: Iterable[str] | None = None) -> Any:
         """An object of the model's class that has the named fields (None: all) of the item.
@@ -318,12 +300,11 @@ class RecordType:
         """
         made: Any = object.__new__(self.cls)
         for name in self.fields.keys() | self.ends.keys() if names is None else names:
-            if name in self.fields:
+            end = self.ends.get(name)
+            if end is None:
                 setattr(made, name, self.reader(self.fields[name])(item))
             else:
-                end = self.ends[name]
-                identity = self.end_identity(item, end)
-                setattr(made, name, self._bare_node(end, identity))
+                setattr(made, name, self._bare_node(end, self.end_identity(item, end)))
         return made
 
     def bare_instance(self, identity: Iterable[str]) -> Any:
@@ -332,10 +313,9 @@ class RecordType:
         texts = tuple(identity)
         for name in self.key_fields:
             if name in self.ends:
-                end = self.ends[name]
-                setattr(made, name, self._bare_node(end, self.end_reader(end)(texts)))
+                setattr(made, name, self._bare_node(self.ends[name], self.end_readers[name](texts)))
             else:
-                number, value_of = self.place_in_identity(name)
+                number, value_of = self.places_in_identity[name]
                 setattr(made, name, value_of(texts[number]))
         return made
 
@@ -345,7 +325,7 @@ class RecordType:
         try:
             members, own = end.nodes(identity)
         except ValueError:
-            raise CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}") from None
+            raise self._no_key(end) from None
         made = members[0].bare_instance(own)
         return made if len(members) == 1 else SimpleNamespace(**vars(made))
 
@@ -367,6 +347,8 @@ class End:
     description: str | None
     text: NodeText | None = None
     """How the node stands in a key where the keys of the members differ."""
+    stored: StoredAs | None = None
+    """Where the node's key was declared to stand in the item."""
 
     @property
     def type_name(self) -> str:
@@ -436,10 +418,6 @@ class Method:
     description: str | None
 
     @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
-
-    @property
     def parameters(self) -> Sequence[str]:
         """Its parameters but `self`."""
         return list(self.signature.parameters)[1:]
@@ -450,13 +428,15 @@ def _optional(value_of: Callable[[str], Any], text: str) -> Any:
     return value_of(text) if text else None
 
 
-def _value_reader(keys: Keys, slot: Slot) -> ValueReader:
-    """What reads the value of a slot from the keys of an item; None where it has others, or none there."""
-    read, value_of = keys.reader((slot.name,)), slot.text.value
+def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
+    """What reads a value from the first key of an item that tells it; None where none does."""
 
     def read_value(item: Mapping[str, Value]) -> Any:
-        texts = read(item)
-        return value_of(texts[0]) if texts and texts[0] else None
+        for read, value_of in readers:
+            texts = read(item)
+            if texts and texts[0]:
+                return value_of(texts[0])
+        return None
 
     return read_value
 

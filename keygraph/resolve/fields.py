@@ -7,7 +7,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING
+from dataclasses import MISSING, dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +30,7 @@ from keygraph.model.declaration import (
     One,
     StoredAs,
     declaration_of,
-    method_options,
+    needs_of,
 )
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
@@ -39,143 +39,141 @@ from keygraph.model.records import DeclaredList, End, Method, RecordType
 from keygraph.names import cased
 
 
-class FieldResolution:
+def resolve_fields(
+    types: Mapping[str, RecordType],
+    declarations: Mapping[str, Declaration],
+    style: AttributeStyle,
+    mistakes: Mistakes,
+) -> None:
     """Gives each record type its fields, ends, lists and methods."""
+    for record in types.values():
+        _FieldsOf(record, types, declarations[record.name], style, mistakes).read()
 
-    def __init__(
-        self,
-        types: Mapping[str, RecordType],
-        declarations: Mapping[str, Declaration],
-        style: AttributeStyle,
-        mistakes: Mistakes,
-    ) -> None:
-        self._types = types
-        self._declarations = declarations
-        self._style = style
-        self._mistakes = mistakes
 
-    def resolve(self) -> None:
-        for record in self._types.values():
-            self._read_fields(record)
+@dataclass(frozen=True)
+class _Declared:
+    """A field as it is declared."""
 
-    def _read_fields(self, record: RecordType) -> None:
+    name: str
+    annotation: Any
+    own: StoredAs | ListOptions | None
+    """What stands on its right."""
+    description: str | None
+
+
+@dataclass(frozen=True)
+class _FieldsOf:
+    """The fields of one record type."""
+
+    record: RecordType
+    types: Mapping[str, RecordType]
+    declaration: Declaration
+    style: AttributeStyle
+    mistakes: Mistakes
+
+    def read(self) -> None:
+        """Gives the type what it declares, and tells what is wrong with that."""
         own: dict[str, StoredAs | ListOptions] = {}
         descriptions: dict[str, str] = {}
-        annotations: dict[str, tuple[Any, Mapping[str, Any], Mapping[str, Any]]] = {}
-        for cls in reversed(record.cls.__mro__):
+        annotations: dict[str, tuple[Any, Any, Mapping[str, Any]]] = {}
+        for cls in reversed(self.record.cls.__mro__):
             declaration = declaration_of(cls)
             if declaration is None:
-                self._refuse_undecorated(record, cls)
+                # The fields of such a base class would be lost without a word.
+                if inspect.get_annotations(cls):
+                    self.mistakes.add(
+                        "undecorated-base",
+                        self.record.name,
+                        f"the fields of its base class {cls.__name__} are not read.",
+                        f"Decorate {cls.__name__} with @fields.",
+                    )
                 continue
             own.update(declaration.own)
             descriptions.update(member_docstrings(cls))
-            seen: Mapping[str, Any] = vars(sys.modules[cls.__module__])
-            listed = {name: type_.cls for name, type_ in self._types.items()}
             for name, annotation in inspect.get_annotations(cls).items():
-                annotations[name] = (annotation, seen, {**declaration.namespace, **listed})
-        for name, (annotation, seen, names) in annotations.items():
-            found = self._evaluate(record, name, annotation, seen, names)
-            if found is not None:
-                self._read_field(record, name, found, own.get(name), descriptions.get(name))
-        self._read_methods(record)
-        record.order.extend(name for name in (*annotations, *record.methods) if name not in record.order)
-        self._look_for_shared_attributes(record)
+                annotations[name] = annotation, sys.modules[cls.__module__], declaration.namespace
+        for name, (annotation, module, namespace) in annotations.items():
+            holder = SimpleNamespace(__annotations__={name: annotation})
+            hints = self._hints(name, holder, dict(vars(module)), namespace)
+            if hints is None:
+                self.mistakes.break_silently(self.record)
+            else:
+                self._read_field(_Declared(name, hints[name], own.get(name), descriptions.get(name)))
+        self._read_methods()
+        order = self.record.order
+        order.extend(name for name in (*annotations, *self.record.methods) if name not in order)
+        self._look_for_shared_attributes()
 
-    def _refuse_undecorated(self, record: RecordType, cls: type) -> None:
-        """A base class whose fields would be lost without a word."""
-        if inspect.get_annotations(cls):
-            self._mistakes.add(
-                "undecorated-base",
-                record.name,
-                f"the fields of its base class {cls.__name__} are not read.",
-                f"Decorate {cls.__name__} with @fields.",
+    def _tell(self, kind: str, name: str, problem: str, mend: str, *, is_breaking: bool = False) -> None:
+        breaks = self.record.name if is_breaking else None
+        self.mistakes.add(kind, f"{self.record.name}.{name}", problem, mend, breaks=breaks)
+
+    def _refuse_taken_name(self, name: str) -> None:
+        """The shard of a key is called so already."""
+        if name == SHARD[0]:
+            self._tell(
+                "field-called-shard", name, "`shard` is the placeholder of a shard.", "Rename the field."
             )
 
-    def _evaluate(
-        self,
-        record: RecordType,
-        name: str,
-        annotation: Any,
-        seen: Mapping[str, Any],
-        names: Mapping[str, Any],
-    ) -> Any:
-        holder: Any = SimpleNamespace(__annotations__={name: annotation})
+    def _hints(
+        self, name: str, annotated: Any, seen: dict[str, Any] | None, namespace: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """The annotations of a field's holder or a method with their names looked up; None where one is unknown."""
+        listed = {type_.name: type_.cls for type_ in self.types.values()}
         try:
-            return typing.get_type_hints(holder, dict(seen), dict(names), include_extras=True)[name]
+            return typing.get_type_hints(annotated, seen, {**namespace, **listed}, include_extras=True)
         except (NameError, TypeError, SyntaxError, AttributeError) as error:
-            self._mistakes.add(
-                "unknown-name",
-                f"{record.name}.{name}",
-                f"its annotation cannot be read: {error}.",
-                "Import the name, or list the type in the graph.",
-                breaks=record.name,
-            )
+            problem = f"its annotation cannot be read: {error}."
+            self._tell("unknown-name", name, problem, "Import the name, or list the type in the graph.")
             return None
 
-    def _read_field(
-        self,
-        record: RecordType,
-        name: str,
-        annotation: Any,
-        own: StoredAs | ListOptions | None,
-        description: str | None,
-    ) -> None:
-        where = f"{record.name}.{name}"
-        annotation, optional = is_optional(annotation)
-        self._refuse_taken_name(record, name)
+    def _listed(self, annotation: Any) -> RecordType | None:
+        return next((record for record in self.types.values() if record.cls is annotation), None)
+
+    # --- Fields and ends ------------------------------------------------------------------------------
+
+    def _read_field(self, declared: _Declared) -> None:
+        name, own = declared.name, declared.own
+        annotation, optional = is_optional(declared.annotation)
+        self._refuse_taken_name(name)
         if typing.get_origin(annotation) in (Many, One):
-            self._read_list(record, name, annotation, own, description)
+            self._read_list(declared, annotation)
             return
         if isinstance(own, ListOptions):
-            self._mistakes.add(
-                "not-a-list",
-                where,
-                "many() and one() are for fields annotated Many[…] and One[…].",
-                "Annotate the field that way.",
-            )
+            problem = "many() and one() are for fields annotated Many[…] and One[…]."
+            self._tell("not-a-list", name, problem, "Annotate the field that way.")
             return
         parts = union_parts(annotation)
-        if any(isinstance(part, type) and declaration_of(part) is not None for part in parts):
-            self._read_end(record, name, parts, optional, description)
+        if any(map(declaration_of, parts)):
+            self._read_end(declared, parts, optional)
             return
         try:
-            type_ = field_type(annotation, self._style)
+            type_ = field_type(annotation, self.style)
         except UnknownType as error:
-            self._mistakes.add(
+            self._tell(
                 "unknown-type",
-                where,
+                name,
                 f"{error}.",
                 "Use str, int, Long, float, bool, Decimal, datetime, date, bytes, an enum, a list, a set, a dataclass "
                 "or JSON, or list the type in the graph.",
-                breaks=record.name,
+                is_breaking=True,
             )
             return
-        attribute = own.path if own is not None and own.path else (cased(name, self._style.case),)
         if own is not None and own.attributes:
-            self._mistakes.add(
+            self._tell(
                 "attributes-of-no-end",
-                where,
+                name,
                 "stored() names one attribute for each key field, but this field is not an end.",
                 'Write stored("name").',
             )
-        default = self._default(record.cls, name)
+        default = self._default(name)
         if not _is_default(type_, optional, default):
-            self._mistakes.add(
-                "default",
-                where,
-                f"its default, {default!r}, is not of type {type_.name}.",
-                "Change the default or the annotation.",
-            )
-        record.fields[name] = Field(name, type_, optional, attribute, default, description)
+            problem = f"its default, {default!r}, is not of type {type_.name}."
+            self._tell("default", name, problem, "Change the default or the annotation.")
+        attribute = own.path if own is not None and own.path else (cased(name, self.style.case),)
+        self.record.fields[name] = Field(name, type_, optional, attribute, default, declared.description)
 
-    def _read_end(
-        self,
-        record: RecordType,
-        name: str,
-        parts: tuple[Any, ...],
-        optional: bool,
-        description: str | None,
-    ) -> None:
+    def _read_end(self, declared: _Declared, parts: tuple[Any, ...], optional: bool) -> None:
         """A field that is a node, or one of several types of nodes."""
         members = []
         for part in parts:
@@ -183,117 +181,94 @@ class FieldResolution:
             if target is not None and target.is_node:
                 members.append(target)
                 continue
-            is_declared = isinstance(part, type) and declaration_of(part) is not None
-            problem = "is not listed in the graph" if is_declared and target is None else "is not a node"
-            self._mistakes.add(
+            is_missing = declaration_of(part) and target is None
+            problem = "is not listed in the graph" if is_missing else "is not a node"
+            self._tell(
                 "unknown-end",
-                f"{record.name}.{name}",
-                f"{getattr(part, '__name__', part)} {problem}.",
+                declared.name,
+                f"{_shown(part)} {problem}.",
                 f"{'An end' if len(parts) == 1 else 'Each member of a union'} is a node that the graph lists.",
-                breaks=record.name,
+                is_breaking=True,
             )
         if len(members) == len(parts):
-            record.ends[name] = End(name, tuple(members), optional, {}, description)
+            own = declared.own if isinstance(declared.own, StoredAs) else None
+            end = End(declared.name, tuple(members), optional, {}, declared.description, stored=own)
+            self.record.ends[end.name] = end
 
-    def _refuse_taken_name(self, record: RecordType, name: str) -> None:
-        """The shard of a key is called so already."""
-        if name == SHARD[0]:
-            self._mistakes.add(
-                "field-called-shard",
-                f"{record.name}.{name}",
-                "`shard` is the placeholder of a shard.",
-                "Rename the field.",
-            )
-
-    def _default(self, cls: type, name: str) -> Any:
-        for declared in dataclasses.fields(cls):
+    def _default(self, name: str) -> Any:
+        for declared in dataclasses.fields(self.record.cls):
             if declared.name == name:
-                if declared.default_factory is not MISSING:
-                    return declared.default_factory()
-                return declared.default
+                factory = declared.default_factory
+                return declared.default if factory is MISSING else factory()
         return MISSING
 
-    def _listed(self, annotation: Any) -> RecordType | None:
-        for record in self._types.values():
-            if record.cls is annotation:
-                return record
-        return None
+    def _look_for_shared_attributes(self) -> None:
+        holders: dict[Path, str] = {}
+        for field in self.record.fields.values():
+            other = holders.setdefault(field.attribute, field.name)
+            if other != field.name:
+                self._tell(
+                    "attribute-twice",
+                    field.name,
+                    f"the attribute {'.'.join(field.attribute)} is stored by {other} already.",
+                    'Give one of them another: stored("name").',
+                )
 
-    def _read_list(
-        self,
-        record: RecordType,
-        name: str,
-        annotation: Any,
-        own: StoredAs | ListOptions | None,
-        description: str | None,
-    ) -> None:
-        where = f"{record.name}.{name}"
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def _read_list(self, declared: _Declared, annotation: Any) -> None:
+        name = declared.name
         [of] = typing.get_args(annotation)
         target = self._listed(of)
-        several = [getattr(part, "__name__", str(part)) for part in union_parts(of)]
-        if not record.is_node:
-            self._mistakes.add(
-                "list-on-no-node", where, "only a node has lists.", "Move it to the node at one of the ends."
-            )
+        several = [_shown(part) for part in union_parts(of)]
+        if not self.record.is_node:
+            mend = "Move it to the node at one of the ends."
+            self._tell("list-on-no-node", name, "only a node has lists.", mend)
         elif len(several) > 1:
-            self._mistakes.add(
+            self._tell(
                 "list-of-several",
-                where,
+                name,
                 f"a list is of one record type, not of {' or '.join(several)}.",
                 "Declare a list of each, or the edge that joins this node to them: its end may be the union.",
             )
         elif target is None:
-            self._mistakes.add(
-                "unknown-neighbour",
-                where,
-                f"{getattr(of, '__name__', of)} is not listed in the graph.",
-                "List it in the graph.",
-            )
+            problem = f"{_shown(of)} is not listed in the graph."
+            self._tell("unknown-neighbour", name, problem, "List it in the graph.")
         else:
+            own = declared.own
             options = own if isinstance(own, ListOptions) else ListOptions(None, None, any_index=True)
             is_one = typing.get_origin(annotation) is One
-            record.lists[name] = DeclaredList(name, target, is_one, options, description)
+            self.record.lists[name] = DeclaredList(name, target, is_one, options, declared.description)
 
-    def _read_methods(self, record: RecordType) -> None:
+    # --- Methods --------------------------------------------------------------------------------------
+
+    def _read_methods(self) -> None:
+        record = self.record
         for cls in reversed(record.cls.__mro__):
             for name, function in vars(cls).items():
-                options = method_options(function)
-                if options is None:
+                needs = needs_of(function)
+                if needs is False:
                     continue
-                self._refuse_taken_name(record, name)
-                unknown = [
-                    need
-                    for need in options.needs or ()
-                    if need not in record.fields and need not in record.ends
-                ]
+                self._refuse_taken_name(name)
+                known = record.fields.keys() | record.ends.keys()
+                unknown = [need for need in needs or () if need not in known]
                 if unknown:
-                    self._mistakes.add(
-                        "unknown-need",
-                        f"{record.name}.{name}",
-                        f"it needs {', '.join(unknown)}, which {record.name} does not have.",
-                        "Name stored fields of the type.",
-                    )
+                    problem = f"it needs {', '.join(unknown)}, which {record.name} does not have."
+                    self._tell("unknown-need", name, problem, "Name stored fields of the type.")
                     continue
-                hints = self._method_hints(record, name, function)
-                if hints is not None:
-                    signature = inspect.signature(function)
-                    types = self._method_types(record, name, signature, hints)
-                    if types is not None:
-                        record.methods[name] = Method(
-                            name,
-                            function,
-                            options.needs,
-                            signature,
-                            hints,
-                            *types,
-                            docstring(function.__doc__),
-                        )
+                made = self._method(name, function, needs)
+                if made is not None:
+                    record.methods[name] = made
 
-    def _method_types(
-        self, record: RecordType, name: str, signature: inspect.Signature, hints: Mapping[str, Any]
-    ) -> tuple[tuple[FieldType, ...], tuple[RecordType, ...]] | None:
-        """The types of a method's answer and arguments, and of which nodes its answer is; None where one cannot be in
-        a schema."""
+    def _method(self, name: str, function: Any, needs: tuple[str, ...] | None) -> Method | None:
+        """The method; None where its answer or one of its arguments cannot be in a schema."""
+        hints = self._hints(name, function, None, self.declaration.namespace)
+        if hints is None:
+            return None
+        if "return" not in hints:
+            self._tell("unknown-type", name, "its return type is missing.", "Annotate it.")
+            return None
+        signature = inspect.signature(function)
         _, *parameters = signature.parameters.values()
         problem = None
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
@@ -308,52 +283,20 @@ class FieldResolution:
                 targets = [self._listed(each) for each in union_parts(annotation)]
                 nodes = [target for target in targets if target is not None and target.is_node]
                 if len(nodes) < len(targets) or part != "return":
-                    types.append(field_type(annotation, self._style))
+                    types.append(field_type(annotation, self.style))
                 else:
                     returned = tuple(nodes)
         except UnknownType as error:
             problem = f"{error}."
         if problem is not None:
-            self._mistakes.add(
-                "method",
-                f"{record.name}.{name}",
-                problem,
-                "Its signature is a field of the schema: change it.",
-            )
+            self._tell("method", name, problem, "Its signature is a field of the schema: change it.")
             return None
-        return tuple(types), returned
+        description = docstring(function.__doc__)
+        return Method(name, function, needs, signature, hints, tuple(types), returned, description)
 
-    def _method_hints(self, record: RecordType, name: str, function: Any) -> dict[str, Any] | None:
-        listed = {type_.name: type_.cls for type_ in self._types.values()}
-        names: dict[str, Any] = {**self._declarations[record.name].namespace, **listed}
-        try:
-            hints = typing.get_type_hints(function, localns=names, include_extras=True)
-        except (NameError, TypeError) as error:
-            self._mistakes.add(
-                "unknown-name",
-                f"{record.name}.{name}",
-                f"its annotations cannot be read: {error}.",
-                "Import the name.",
-            )
-            return None
-        if "return" not in hints:
-            self._mistakes.add(
-                "unknown-type", f"{record.name}.{name}", "its return type is missing.", "Annotate it."
-            )
-            return None
-        return hints
 
-    def _look_for_shared_attributes(self, record: RecordType) -> None:
-        holders: dict[Path, str] = {}
-        for field in record.fields.values():
-            other = holders.setdefault(field.attribute, field.name)
-            if other != field.name:
-                self._mistakes.add(
-                    "attribute-twice",
-                    f"{record.name}.{field.name}",
-                    f"the attribute {'.'.join(field.attribute)} is stored by {other} already.",
-                    'Give one of them another: stored("name").',
-                )
+def _shown(annotation: Any) -> str:
+    return getattr(annotation, "__name__", str(annotation))
 
 
 def _is_default(type_: FieldType, optional: bool, default: Any) -> bool:

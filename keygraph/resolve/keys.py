@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Table
@@ -12,7 +11,7 @@ from keygraph.keys.template import FieldPath, Slot, Template
 from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import AttributeStyle
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import Declaration, StoredAs, declaration_of
+from keygraph.model.declaration import Declaration, StoredAs
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import End, RecordType
@@ -20,101 +19,112 @@ from keygraph.names import cased
 from keygraph.resolve.templates import BrokenTemplate, TemplateResolution
 
 
-class KeyResolution:
+def resolve_keys(
+    table: Table,
+    types: Mapping[str, RecordType],
+    declarations: Mapping[str, Declaration],
+    style: AttributeStyle,
+    mistakes: Mistakes,
+) -> None:
     """Gives each record type its keys in the table and the indexes, and its ends their attributes."""
+    templates = TemplateResolution(table, declarations, style.formats, mistakes)
+    every = [
+        _KeysOf(type_, declarations[type_.name], table, style, templates, mistakes)
+        for type_ in types.values()
+    ]
+    for one in every:
+        one.make_table_keys()
+    for one in every:
+        one.find_texts_of_ends()
+    for one in every:
+        if not one.is_broken:
+            one.place_ends()
+    for one in every:
+        if not one.is_broken:
+            one.make_index_keys()
 
-    def __init__(
-        self,
-        table: Table,
-        types: Mapping[str, RecordType],
-        declarations: Mapping[str, Declaration],
-        style: AttributeStyle,
-        mistakes: Mistakes,
-    ) -> None:
-        self._table = table
-        self._types = types
-        self._declarations = declarations
-        self._case = style.case
-        self._mistakes = mistakes
-        self._templates = TemplateResolution(table, declarations, style.formats, mistakes)
 
-    def resolve(self) -> None:
-        for record in self._types.values():
-            self._make_table_keys(record)
-        for record in self._types.values():
-            self._find_texts_of_ends(record)
-        for record in self._mistakes.without_broken(self._types.values()):
-            self._place_ends(record)
-        for record in self._mistakes.without_broken(self._types.values()):
-            self._make_index_keys(record)
+@dataclass(frozen=True)
+class _KeysOf:
+    """The keys of one record type."""
+
+    _record: RecordType
+    _declaration: Declaration
+    _table: Table
+    _style: AttributeStyle
+    _templates: TemplateResolution
+    _mistakes: Mistakes
+
+    @property
+    def is_broken(self) -> bool:
+        return self._mistakes.is_broken(self._record)
+
+    def _tell(self, kind: str, problem: str, mend: str, *, where: str | None = None) -> None:
+        self._mistakes.add(kind, where or self._record.name, problem, mend)
+
+    def _refuse(self, kind: str, problem: str, mend: str) -> None:
+        """Tells a mistake by which the type cannot be used."""
+        self._mistakes.add(kind, self._record.name, problem, mend, breaks=self._record.name)
 
     # --- Keys -----------------------------------------------------------------------------------------
 
-    def _make_table_keys(self, record: RecordType) -> None:
-        declaration = self._declarations[record.name]
+    def make_table_keys(self) -> None:
+        declaration = self._declaration
         try:
-            made = self._templates.table_templates(record)
+            made = self._templates.table_templates(self._record)
             # No item has a virtual node's sort key, so that its partition template need not fit there too.
-            has_one = record.is_virtual and made[-1] == made[0]
+            has_one = self._record.is_virtual and made[-1] == made[0]
             templates = [
-                template if number and has_one else self._fitted(record, attribute, template)
+                template if number and has_one else self._fitted(attribute, template)
                 for number, (attribute, template) in enumerate(zip(self._table.keys, made, strict=True))
             ]
         except BrokenTemplate:
-            self._mistakes.break_silently(record)
+            self._mistakes.break_silently(self._record)
             return
         sort = templates[1] if len(templates) == 2 else None
-        shards = self._shards(record, None, templates[0], declaration.shards)
+        shards = self._shards(None, templates[0], declaration.shards)
         if shards is None:
-            self._refuse_shard_in_sort(record, sort)
-        record.keys[None] = Keys(None, self._table.keys, templates[0], sort, shards, declaration.lists, None)
-        if record.is_node and not record.identity:
-            self._mistakes.add(
+            self._refuse_shard_in_sort(sort)
+        self._record.keys[None] = Keys(
+            None, self._table.keys, templates[0], sort, shards, declaration.lists, None
+        )
+        if self._record.is_node and not self._record.identity:
+            self._refuse(
                 "node-without-key-fields",
-                record.name,
                 "its key has no placeholder, so there could be only one such node.",
                 "Add a field to its key template.",
-                breaks=record.name,
             )
-        if record.kind == "edge" and len(record.key_ends) != 2:
-            ends = ", ".join(record.key_ends) or "none"
-            self._mistakes.add(
+        if self._record.kind == "edge" and len(self._record.key_ends) != 2:
+            ends = ", ".join(self._record.key_ends) or "none"
+            self._refuse(
                 "edge-ends",
-                record.name,
-                f"an edge has two ends in its table key; this one has {len(record.key_ends)} ({ends}).",
+                f"an edge has two ends in its table key; this one has {len(self._record.key_ends)} ({ends}).",
                 "Put two ends into it, or declare a record.",
-                breaks=record.name,
             )
 
-    def _shards(
-        self, record: RecordType, index: Index | None, partition: Template, given: int | None
-    ) -> int | None:
-        where = record.name if index is None else f"{record.name} in {index.name}"
+    def _shards(self, index: Index | None, partition: Template, given: int | None) -> int | None:
+        where = self._record.name if index is None else f"{self._record.name} in {index.name}"
         is_spread = any(slot.is_shard for slot in partition.slots)
         if given is not None and type(given) is not int:
             # It has been told.
             return 1 if is_spread else None
         if is_spread and (given is None or given < 1):
-            self._mistakes.add(
-                "shards",
-                where,
-                "its partition has {shard} and no number of shards.",
-                "Add shards=5, for example.",
-            )
+            problem = "its partition has {shard} and no number of shards."
+            self._tell("shards", problem, "Add shards=5, for example.", where=where)
             return 1
         if given is not None and not is_spread:
-            self._mistakes.add(
-                "shards", where, "it has shards= but no {shard} in its partition.", "Put {shard} into it."
-            )
+            problem = "it has shards= but no {shard} in its partition."
+            self._tell("shards", problem, "Put {shard} into it.", where=where)
             return None
         return given
 
-    def _fitted(self, record: RecordType, key: KeyAttribute, template: Template) -> Template:
+    def _fitted(self, key: KeyAttribute, template: Template) -> Template:
         """The template as it stands in a key of that type. Raises BrokenTemplate where it cannot."""
         problem = None
         if key.type == "N":
             match template.tokens:
-                case (Slot() as slot,) if _is_a_value(slot):
+                # A field's own value, and no method's text, shard or node.
+                case (Slot(computed=False, is_shard=False) as slot,) if not isinstance(slot.text, NodeText):
                     try:
                         text = key_text(slot.text.type, slot.text.format, slot.text.declared, is_number=True)
                         return Template((replace(slot, text=text),))
@@ -126,81 +136,68 @@ class KeyResolution:
             problem = "bytes cannot be part of a key of type S"
         if problem is None:
             return template
-        self._mistakes.add(
+        self._refuse(
             "key-type",
-            record.name,
             f'the template "{template}" for {key.name}, which is of type {key.type}: {problem}.',
             "Use a field of the key's type.",
-            breaks=record.name,
         )
         raise BrokenTemplate
 
-    def _refuse_shard_in_sort(self, record: RecordType, sort: Template | None) -> None:
+    def _refuse_shard_in_sort(self, sort: Template | None) -> None:
         is_spread = sort is not None and any(slot.is_shard for slot in sort.slots)
-        if is_spread and not self._mistakes.is_broken(record):
-            self._mistakes.add(
+        if is_spread and not self.is_broken:
+            self._refuse(
                 "shards",
-                record.name,
                 "{shard} is in a sort key, where it has no effect.",
                 "Move it to the partition template.",
-                breaks=record.name,
             )
 
-    def _make_index_keys(self, record: RecordType) -> None:
+    def make_index_keys(self) -> None:
         calls: dict[str, IndexKey] = {}
         misused: set[str] = set()
-        templates = {
-            attribute.name: template
-            for attribute, template in zip(self._table.keys, record.table_keys.templates, strict=True)
-        }
-        for call in self._declarations[record.name].keys:
+        templates = {attribute.name: template for attribute, template in self._record.table_keys.parts}
+        for call in self._declaration.keys:
             if not isinstance(call, IndexKey):
                 continue
             named = next((index for index in self._table.indexes if index.name == call.index.name), None)
             if named is not None and named != call.index:
-                self._mistakes.add(
+                self._tell(
                     "other-index",
-                    record.name,
                     f"the index {call.index.name} that it calls has {_difference(call.index, named)}.",
                     "Declare the index once, and use it on the table and on the types.",
                 )
             elif named is None:
-                self._mistakes.add(
+                self._tell(
                     "unknown-index",
-                    record.name,
                     f"the table {self._table.name} has no index {call.index.name}.",
                     f"List it: Table({self._table.name!r}, …, indexes=[…]).",
                 )
             elif call.index.name in calls:
-                self._mistakes.add(
-                    "index-twice",
-                    record.name,
-                    f"it is in {call.index.name} twice.",
-                    "An item is in an index only once.",
+                self._tell(
+                    "index-twice", f"it is in {call.index.name} twice.", "An item is in an index only once."
                 )
                 misused.add(call.index.name)
             else:
                 calls[call.index.name] = call
-                if not self._assign(record, call, templates):
+                if not self._assign(call, templates):
                     misused.add(call.index.name)
         for index in self._table.indexes:
             if index.name not in misused:
-                self._make_keys_in(record, index, calls.get(index.name), templates)
+                self._make_keys_in(index, calls.get(index.name), templates)
 
-    def _assign(self, record: RecordType, call: IndexKey, templates: dict[str, Template]) -> bool:
+    def _assign(self, call: IndexKey, templates: dict[str, Template]) -> bool:
         """Gives the call's templates to the index's key attributes: to all, or to those not known yet.
 
         False where there is a mistake in that.
         """
         attributes = list(call.index.keys)
         if len(call.templates) < len(attributes):
-            attributes = [key for key in attributes if self._known(record, key, templates) is None]
+            attributes = [key for key in attributes if self._known(key, templates) is None]
         if len(call.templates) > len(attributes):
             names = " and ".join(key.name for key in attributes)
             number = f"{len(call.templates)} template" + "s" * (len(call.templates) != 1)
-            self._mistakes.add(
+            self._tell(
                 "key-templates",
-                record.name,
                 f"{call.index.name} is called with {number}.",
                 f"It needs those of {names}." if names else "It needs none: all its keys are known.",
             )
@@ -208,14 +205,13 @@ class KeyResolution:
         is_right = True
         for attribute, source in zip(attributes, call.templates, strict=False):
             try:
-                template = self._fitted(record, attribute, self._templates.written(record, source))
+                template = self._fitted(attribute, self._templates.written(self._record, source))
             except BrokenTemplate:
                 return False
-            known = self._known(record, attribute, templates)
+            known = self._known(attribute, templates)
             if known is not None and known != template:
-                self._mistakes.add(
+                self._tell(
                     "two-templates",
-                    record.name,
                     f"the attribute {attribute.name} has two templates: {known} and {template}.",
                     "An attribute has one value.",
                 )
@@ -223,111 +219,81 @@ class KeyResolution:
             templates[attribute.name] = template
         return is_right
 
-    def _known(
-        self, record: RecordType, key: KeyAttribute, templates: Mapping[str, Template]
-    ) -> Template | None:
+    def _known(self, key: KeyAttribute, templates: Mapping[str, Template]) -> Template | None:
         """The template of a key attribute: one given before, or the field that is stored there."""
         if key.name in templates:
             return templates[key.name]
-        for field in record.fields.values():
+        for field in self._record.fields.values():
             if field.attribute == (key.name,):
                 try:
                     text = key_text(field.type, declared=field.type.written, is_number=key.type == "N")
-                    slot = Slot((field.name,), text)
                 except UnusableFormat:
                     return None
-                return Template((slot,))
-        for end in record.ends.values():
+                return Template((Slot((field.name,), text),))
+        for end in self._record.ends.values():
             for slot in end.identity:
                 if end.attributes[slot.path] == (key.name,):
-                    return self._fitted(record, key, Template((slot.under(end.name),)))
+                    return self._fitted(key, Template((slot.under(end.name),)))
         return None
 
-    def _make_keys_in(
-        self, record: RecordType, index: Index, call: IndexKey | None, templates: Mapping[str, Template]
-    ) -> None:
-        partition = self._known(record, index.partition, templates)
-        sort = None if index.sort is None else self._known(record, index.sort, templates)
+    def _make_keys_in(self, index: Index, call: IndexKey | None, templates: Mapping[str, Template]) -> None:
+        partition = self._known(index.partition, templates)
+        sort = None if index.sort is None else self._known(index.sort, templates)
         if partition is None or (call is None and index.sort is not None and sort is None):
-            if call is not None and not self._mistakes.is_broken(record):
-                self._mistakes.add(
+            if call is not None and not self.is_broken:
+                self._tell(
                     "key-templates",
-                    record.name,
                     f"{index.name} is called without a template for {index.partition.name}.",
                     f'Say {index.name.lower()}("…").',
                 )
             return
         shards = call.shards if call else None
-        if shards is None and sort != record.table_keys.partition:
-            self._refuse_shard_in_sort(record, sort)
-        if shards is None and partition == record.table_keys.partition:
-            shards = record.table_keys.shards
-        record.keys[index.name] = Keys(
-            index,
-            index.keys,
-            partition,
-            sort,
-            self._shards(record, index, partition, shards),
-            call.lists if call else None,
-            call.finds if call else None,
-        )
+        if shards is None and sort != self._record.table_keys.partition:
+            self._refuse_shard_in_sort(sort)
+        if shards is None and partition == self._record.table_keys.partition:
+            shards = self._record.table_keys.shards
+        shards = self._shards(index, partition, shards)
+        lists, finds = (call.lists, call.finds) if call else (None, None)
+        self._record.keys[index.name] = Keys(index, index.keys, partition, sort, shards, lists, finds)
 
     # --- Attributes of ends ---------------------------------------------------------------------------
 
-    def _find_texts_of_ends(self, record: RecordType) -> None:
-        for end in list(record.ends.values()):
+    def _change_ends(self, changed: Callable[[End], End]) -> None:
+        """Changes each end; one to a type that cannot be used breaks this type too."""
+        for end in list(self._record.ends.values()):
             try:
                 if any(map(self._mistakes.is_broken, end.members)):
                     raise BrokenTemplate
-                text = self._templates.node_text(record, end.name)
-                record.ends[end.name] = dataclasses.replace(end, text=text)
+                self._record.ends[end.name] = changed(end)
             except BrokenTemplate:
-                self._mistakes.break_silently(record)
+                self._mistakes.break_silently(self._record)
 
-    def _place_ends(self, record: RecordType) -> None:
-        given = {
-            name: meaning
-            for cls in reversed(record.cls.__mro__)
-            if (declaration := declaration_of(cls)) is not None
-            for name, meaning in declaration.own.items()
-        }
-        for end in list(record.ends.values()):
-            if any(map(self._mistakes.is_broken, end.members)):
-                self._mistakes.break_silently(record)
-                continue
-            own = given.get(end.name)
-            stored = own if isinstance(own, StoredAs) else StoredAs((), {})
-            record.ends[end.name] = dataclasses.replace(end, attributes=self._attributes(record, end, stored))
+    def find_texts_of_ends(self) -> None:
+        self._change_ends(lambda end: replace(end, text=self._templates.node_text(self._record, end.name)))
 
-    def _attributes(self, record: RecordType, end: End, stored: StoredAs) -> dict[FieldPath, Path]:
+    def place_ends(self) -> None:
+        self._change_ends(lambda end: replace(end, attributes=self._attributes(end)))
+
+    def _attributes(self, end: End) -> dict[FieldPath, Path]:
+        stored, where = end.stored or StoredAs((), {}), f"{self._record.name}.{end.name}"
         if end.text is not None:
             if stored.attributes:
-                self._mistakes.add(
-                    "end-attributes",
-                    f"{record.name}.{end.name}",
-                    f"one attribute holds the key of a {end.type_name}, which tells the type.",
-                    'Write stored("name").',
-                )
-            name = cased(record.leaf_name((end.name,)), self._case)
+                problem = f"one attribute holds the key of a {end.type_name}, which tells the type."
+                self._tell("end-attributes", problem, 'Write stored("name").', where=where)
+            name = cased(self._record.leaf_name((end.name,)), self._style.case)
             return {(): stored.path or (name,)}
-        paths = list(dict.fromkeys(slot.path for slot in end.identity))
+        paths = dict.fromkeys(slot.path for slot in end.identity)
         names = {end.members[0].leaf_name(path): path for path in paths}
         unknown = set(stored.attributes) - set(names)
         if unknown or (stored.path and len(paths) > 1):
-            self._mistakes.add(
-                "end-attributes",
-                f"{record.name}.{end.name}",
-                f"{end.type_name} has the key fields {', '.join(names)}.",
-                f"Name one attribute for each: stored({', '.join(f'{name}=…' for name in names)}).",
-            )
+            mend = f"Name one attribute for each: stored({', '.join(f'{name}=…' for name in names)})."
+            problem = f"{end.type_name} has the key fields {', '.join(names)}."
+            self._tell("end-attributes", problem, mend, where=where)
         placed: dict[FieldPath, Path] = {}
         for name, path in names.items():
-            if name in stored.attributes:
-                placed[path] = (stored.attributes[name],)
-            elif stored.path:
-                placed[path] = stored.path
-            else:
-                placed[path] = (cased(record.leaf_name((end.name, *path)), self._case),)
+            usual = cased(self._record.leaf_name((end.name, *path)), self._style.case)
+            own = stored.attributes.get(name)
+            placed[path] = (own,) if own is not None else stored.path or (usual,)
         return placed
 
 
@@ -343,8 +309,3 @@ def _difference(called: Index, listed: Index) -> str:
         ]
         return f"the projection {shown[0]}, and the table's has {shown[1]}"
     return f"local={called.local}, and the table's has local={listed.local}"
-
-
-def _is_a_value(slot: Slot) -> bool:
-    """Whether it is a field's own, so that it may be a number in a key."""
-    return not slot.computed and not slot.is_shard and not isinstance(slot.text, NodeText)

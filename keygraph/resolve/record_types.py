@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 from typing import cast
 
@@ -42,8 +42,10 @@ class RecordTypes:
         self._modules = tuple(models)
         self._formats = cast("dict[object, Format]", dict(formats or {}))
         self.attribute_case = attribute_case
-        self._identifiers: dict[tuple[RecordType, Keys], IdentityReader] = {}
-        self._siblings: dict[AccessPath, tuple[RecordType, ...]] = {}
+        self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
+        """What reads the identity of an item that was read by these keys; None where it is not of the type."""
+        self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
+        """The other types of which items can stand inside the range that the path reads."""
 
     # --- What was declared ----------------------------------------------------------------------------
 
@@ -58,7 +60,8 @@ class RecordTypes:
     @cached_property
     def types(self) -> Mapping[str, RecordType]:
         """The record types by name, in the order of the declaration; those without mistakes in their keys."""
-        return {record.name: record for record in self.resolution.sound_types}
+        made, mistakes = self.resolution.types, self.resolution.mistakes
+        return {name: record for name, record in made.items() if not mistakes.is_broken(record)}
 
     @property
     def nodes(self) -> list[RecordType]:
@@ -198,13 +201,6 @@ class RecordTypes:
             return self.identifier(records[0], records[0].table_keys)(item) is not None
         return self.recognise(item) in records
 
-    def identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
-        """What reads the identity of an item that was read by these keys; None where it is not of the type."""
-        found = self._identifiers.get((record, keys))
-        if found is None:
-            found = self._identifiers[record, keys] = self._make_identifier(record, keys)
-        return found
-
     def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
         attribute, value = self.type_attribute, self.type_value(record)
         is_told = attribute is not None and value is not None and keys.index_name not in self._untyped
@@ -245,12 +241,6 @@ class RecordTypes:
         return f"its key fits none of the templates ({shapes})"
 
     # --- Siblings -------------------------------------------------------------------------------------
-
-    def siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
-        """The other types of which items can stand inside the range that the path reads."""
-        if path not in self._siblings:
-            self._siblings[path] = self._find_siblings(path)
-        return self._siblings[path]
 
     def _find_siblings(self, path: AccessPath) -> tuple[RecordType, ...]:
         prefix = path.of_owner(path.prefix)
@@ -293,8 +283,7 @@ class RecordTypes:
 def _special_first(records: list[RecordType]) -> list[RecordType]:
     """The types so that one whose key is a special case of another's comes before it."""
     shapes = {record.name: shape(*record.table_keys.templates) for record in records}
-
-    def generality(record: RecordType) -> int:
-        return -sum(goes_before(shapes[record.name], other) for other in shapes.values())
-
-    return sorted(records, key=generality)
+    special = {
+        name: sum(goes_before(own, other) for other in shapes.values()) for name, own in shapes.items()
+    }
+    return sorted(records, key=lambda record: -special[record.name])

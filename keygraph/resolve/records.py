@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TypeGuard
 
 from keygraph.dynamo.table import Table
 from keygraph.keys.types import AttributeStyle
@@ -17,9 +16,9 @@ from keygraph.model.declaration import Declaration, declaration_of
 from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
-from keygraph.resolve.fields import FieldResolution
-from keygraph.resolve.keys import KeyResolution
-from keygraph.resolve.options import refuse_wrong_options
+from keygraph.resolve.fields import resolve_fields
+from keygraph.resolve.keys import resolve_keys
+from keygraph.resolve.options import option_mistakes
 
 
 class Resolution:
@@ -35,13 +34,8 @@ class Resolution:
             self._add(cls, table)
         for cls in self._declared_in(modules, classes):
             self._add(cls, table)
-        FieldResolution(self.types, self._declarations, style, self.mistakes).resolve()
-        KeyResolution(table, self.types, self._declarations, style, self.mistakes).resolve()
-
-    @property
-    def sound_types(self) -> list[RecordType]:
-        """The types whose fields and table keys are known."""
-        return self.mistakes.without_broken(self.types.values())
+        resolve_fields(self.types, self._declarations, style, self.mistakes)
+        resolve_keys(table, self.types, self._declarations, style, self.mistakes)
 
     def _declared_in(self, modules: Sequence[object], listed: Sequence[type]) -> list[type]:
         """The record types in the modules, in the order of their declaration, each once.
@@ -55,7 +49,8 @@ class Resolution:
                     "no-types", repr(module), "it is not a module.", "models=[…] takes modules."
                 )
                 continue
-            declared = [each for each in vars(module).values() if _is_record_type(each)]
+            held = [(each, declaration_of(each)) for each in vars(module).values()]
+            declared = [each for each, told in held if told is not None and told.kind != "fields"]
             found.update(dict.fromkeys(declared))
             if not declared:
                 self.mistakes.add(
@@ -69,7 +64,7 @@ class Resolution:
 
     def _add(self, cls: type, table: Table) -> None:
         name = getattr(cls, "__name__", str(cls))
-        declaration = _declaration_of_any(cls)
+        declaration = declaration_of(cls)
         if declaration is None or declaration.kind == "fields":
             self.mistakes.add(
                 "not-a-type",
@@ -79,12 +74,10 @@ class Resolution:
             )
             return
         if name in self.types:
-            if self.types[name].cls is cls:
-                self.mistakes.add("duplicate-type", name, "it is listed twice.", "List it once.")
-            else:
-                self.mistakes.add("duplicate-type", name, "two types have this name.", "Rename one of them.")
+            listed = "it is listed twice.", "List it once."
+            named = "two types have this name.", "Rename one of them."
+            self.mistakes.add("duplicate-type", name, *(listed if self.types[name].cls is cls else named))
             return
-        refuse_wrong_options(name, declaration, self.mistakes)
         self._declarations[name] = declaration
         self.types[name] = RecordType(
             name=name,
@@ -99,12 +92,6 @@ class Resolution:
             gathers=declaration.gather,
             item_bytes=DEFAULT_ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
         )
-
-
-def _declaration_of_any(value: object) -> Declaration | None:
-    return declaration_of(value) if isinstance(value, type) else None
-
-
-def _is_record_type(value: object) -> TypeGuard[type]:
-    declaration = _declaration_of_any(value)
-    return declaration is not None and declaration.kind != "fields"
+        for mistake in option_mistakes(name, declaration):
+            self.mistakes.found.append(mistake)
+            self.mistakes.break_silently(self.types[name])

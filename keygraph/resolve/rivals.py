@@ -5,7 +5,8 @@ A text is refused as a part of a key where the key would be read back as another
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from keygraph.keys.shapes import are_disjoint, is_special_case, shape
 from keygraph.keys.template import Template
@@ -19,61 +20,51 @@ class Rivals:
 
     def __init__(self, types: Mapping[str, RecordType]) -> None:
         self._types = types
-        self._certain: dict[tuple[Keys, int], bool] = {}
-        self._templates: dict[tuple[str | None, tuple[Template, ...]], tuple[Template, ...]] = {}
-        self._records: dict[tuple[str, tuple[Template, ...]], list[RecordType]] = {}
-
-    def has_none(self, keys: Keys, number: int) -> bool:
+        self.has_none: Callable[[Keys, int], bool] = cache(self._has_none)
         """Whether every key there that is neither empty nor too long parses back, and is of no other shape.
 
-        `number` is 0 for the partition key and 1 for the sort key.
+        The number is 0 for the partition key and 1 for the sort key.
         """
-        found = self._certain.get((keys, number))
-        if found is None:
-            template = keys.templates[number]
-            found = self._certain[keys, number] = (
-                (template.says_any_text or not template.slots)
-                and not any(isinstance(slot.text, NodeText) for slot in keys.slots)
-                and not self.templates(keys, number, {})
-            )
-        return found
+        self._templates_of = cache(self._find_templates)
+        self._records_of = cache(self._find_records)
+
+    def _has_none(self, keys: Keys, number: int) -> bool:
+        template = keys.templates[number]
+        return (
+            (template.says_any_text or not template.slots)
+            and not any(isinstance(slot.text, NodeText) for slot in keys.slots)
+            and not self.templates(keys, number, {})
+        )
 
     def templates(self, keys: Keys, number: int, texts: Mapping[str, str | None]) -> tuple[Template, ...]:
         """The templates that the key attribute has elsewhere and of which this one is no special case."""
-        own = in_use(keys.templates[: number + 1], texts)
-        place = (keys.index_name, own)
-        if place not in self._templates:
-            self._templates[place] = self._find_templates(keys, own)
-        return self._templates[place]
+        return self._templates_of(keys.attributes[number].name, in_use(keys.templates[: number + 1], texts))
 
-    def _find_templates(self, keys: Keys, templates: tuple[Template, ...]) -> tuple[Template, ...]:
-        number = len(templates) - 1
-        attribute = keys.attributes[number].name
-        own, own_partition = shape(templates[number]), shape(templates[0])
+    def _find_templates(self, attribute: str, templates: tuple[Template, ...]) -> tuple[Template, ...]:
+        own, own_partition = shape(templates[-1]), shape(templates[0])
         rivals: dict[Template, None] = {}
         for other in self._types.values():
-            if other.is_virtual:
-                continue
-            for others in other.keys.values():
-                for key, template in zip(others.attributes, others.templates, strict=False):
+            for others in () if other.is_virtual else other.keys.values():
+                for key, template in others.parts:
                     if key.name != attribute or is_special_case(own, shape(template)):
                         continue
-                    is_elsewhere = number == 1 and are_disjoint(own_partition, shape(others.partition))
+                    is_elsewhere = len(templates) == 2 and are_disjoint(
+                        own_partition, shape(others.partition)
+                    )
                     if not is_elsewhere and not are_disjoint(own, shape(template)):
                         rivals[template] = None
         return tuple(rivals)
 
     def records(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
         """The types of which a whole key of this one can be, as the edge from a node to itself has the node's own."""
-        templates = in_use(record.table_keys.templates, texts)
-        place = (record.name, templates)
-        if place not in self._records:
-            own = shape(*templates)
-            self._records[place] = [
-                other
-                for other in self._types.values()
-                if other is not record and not other.is_virtual and not record.is_virtual
-                for theirs in [shape(*other.table_keys.templates)]
-                if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
-            ]
-        return self._records[place]
+        return self._records_of(record, in_use(record.table_keys.templates, texts))
+
+    def _find_records(self, record: RecordType, templates: tuple[Template, ...]) -> list[RecordType]:
+        own = shape(*templates)
+        return [
+            other
+            for other in self._types.values()
+            if other is not record and not other.is_virtual and not record.is_virtual
+            for theirs in [shape(*other.table_keys.templates)]
+            if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
+        ]

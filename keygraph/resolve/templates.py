@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import NoReturn
 
@@ -43,46 +44,39 @@ class _Site:
     source: str
 
 
+@dataclass(frozen=True)
 class TemplateResolution:
     """Makes the templates of record types; each is made, and its mistake told, once."""
 
-    def __init__(
-        self,
-        table: Table,
-        declarations: Mapping[str, Declaration],
-        formats: Mapping[object, Format],
-        mistakes: Mistakes,
-    ) -> None:
-        self._table = table
-        self._declarations = declarations
-        self._formats = formats
-        self._mistakes = mistakes
-        self._made: dict[tuple[str, str], Template | None] = {}
-        self._node_texts: dict[tuple[str, str], NodeText | BrokenTemplate | None] = {}
-        self._under_way: set[str] = set()
+    _table: Table
+    _declarations: Mapping[str, Declaration]
+    _formats: Mapping[object, Format]
+    _mistakes: Mistakes
+    _made: dict[tuple[str, str], Template | None] = field(default_factory=dict)
+    _node_texts: dict[tuple[str, str], NodeText | BrokenTemplate | None] = field(default_factory=dict)
+    _under_way: set[str] = field(default_factory=set)
 
     # --- The table's own keys -------------------------------------------------------------------------
 
     def table_templates(self, record: RecordType) -> list[Template]:
         """The templates of a type's own key, one for each key attribute. Raises BrokenTemplate."""
         if record.name in self._under_way:
-            self._tell_circle(record)
-            raise BrokenTemplate
+            raise self._refused_keys(
+                "circular-key",
+                record,
+                "its key refers to itself through an end.",
+                "Write out the key's fields.",
+            )
         self._under_way.add(record.name)
         try:
             return [self.written(record, source) for source in self._sources(record)]
         finally:
             self._under_way.discard(record.name)
 
-    def _tell_circle(self, record: RecordType) -> None:
+    def _refused_keys(self, kind: str, record: RecordType, problem: str, mend: str) -> BrokenTemplate:
         if not self._mistakes.is_broken(record):
-            self._mistakes.add(
-                "circular-key",
-                record.name,
-                "its key refers to itself through an end.",
-                "Write out the key's fields.",
-                breaks=record.name,
-            )
+            self._mistakes.add(kind, record.name, problem, mend, breaks=record.name)
+        return BrokenTemplate()
 
     def _sources(self, record: RecordType) -> list[str]:
         """The templates as they are written: a node's second one is its first where only one is given."""
@@ -94,15 +88,8 @@ class TemplateResolution:
             return sources
         given = "no template" if not sources else f"{len(sources)} template" + "s" * (len(sources) != 1)
         names = " and ".join(key.name for key in self._table.keys)
-        if not self._mistakes.is_broken(record):
-            self._mistakes.add(
-                "key-templates",
-                record.name,
-                f"it has {given} for the table's key.",
-                f"Give one for each of {names}.",
-                breaks=record.name,
-            )
-        raise BrokenTemplate
+        problem = f"it has {given} for the table's key."
+        raise self._refused_keys("key-templates", record, problem, f"Give one for each of {names}.")
 
     def _identity(self, record: RecordType) -> list[Slot]:
         """The slots that identify a node of that type, before it has keys."""
@@ -173,7 +160,7 @@ class TemplateResolution:
             own = keys[0]
         else:
             own = self._key(site, record, reference, name)
-        return [under(token, name) for token in own]
+        return list(under(own, name))
 
     def _key_field(
         self, site: _Site, target: RecordType, reference: Reference, inner: FieldPath
@@ -226,8 +213,25 @@ class TemplateResolution:
             alike.setdefault(tuple(self.table_templates(member)), []).append(member)
         if len(alike) == 1:
             return None
-        for (mine, ones), (theirs, others) in combinations(alike.items(), 2):
-            self._refuse_confused(record, end, (ones[0], mine), (others[0], theirs))
+        for (own, (mine, *_)), (others, (theirs, *_)) in combinations(alike.items(), 2):
+            # Two members whose keys differ, but may not tell them apart.
+            names = f"{mine.name} and {theirs.name}"
+            shapes = shape(*own), shape(*others)
+            if is_special_case(*shapes) and is_special_case(*reversed(shapes)):
+                self._refuse_end(
+                    record,
+                    end,
+                    f"the keys of {names} are the same, but their fields have different names.",
+                    "Give the key fields the same names, or give the keys different literal text.",
+                )
+            is_told = _goes_before(own, others) or _goes_before(others, own)
+            if not is_told and not are_disjoint(shape(own[0]), shape(others[0])):
+                self._refuse_end(
+                    record,
+                    end,
+                    f"a partition key can be of {names}: {own[0]} and {others[0]}.",
+                    "Give each its own literal prefix, or make the keys the same.",
+                )
         for templates, members in alike.items():
             slots = templates[0].slots
             if not _identifies(templates[0], self._identity(members[0])) or any(s.is_shard for s in slots):
@@ -243,36 +247,6 @@ class TemplateResolution:
         )
         variants = (Variant(tuple(member.name for member in alike[each]), each[0]) for each in special_first)
         return NodeText(FieldType("id"), variants=tuple(variants))
-
-    def _refuse_confused(
-        self,
-        record: RecordType,
-        end: str,
-        one: tuple[RecordType, tuple[Template, ...]],
-        other: tuple[RecordType, tuple[Template, ...]],
-    ) -> None:
-        """Two members whose keys differ, but do not tell them apart."""
-        (mine, own), (theirs, others) = one, other
-        names = f"{mine.name} and {theirs.name}"
-        shapes = shape(*own), shape(*others)
-        if is_special_case(*shapes) and is_special_case(*reversed(shapes)):
-            self._refuse_end(
-                record,
-                end,
-                f"the keys of {names} are the same, but their fields have different names.",
-                "Give the key fields the same names, or give the keys different literal text.",
-            )
-        if not (
-            are_disjoint(shape(own[0]), shape(others[0]))
-            or _goes_before(own, others)
-            or _goes_before(others, own)
-        ):
-            self._refuse_end(
-                record,
-                end,
-                f"a partition key can be of {names}: {own[0]} and {others[0]}.",
-                "Give each its own literal prefix, or make the keys the same.",
-            )
 
     def _refuse_end(self, record: RecordType, end: str, problem: str, mend: str) -> NoReturn:
         self._mistakes.add("union-end", f"{record.name}.{end}", problem, mend, breaks=record.name)
@@ -290,7 +264,8 @@ class TemplateResolution:
             raise self._refused(site, f"{reference}: {error}.", mend) from None
 
     def _computed(self, site: _Site, method: Method) -> Slot:
-        if method.is_async or method.needs is None or len(method.signature.parameters) > 1:
+        is_async = inspect.iscoroutinefunction(method.function)
+        if is_async or method.needs is None or len(method.signature.parameters) > 1:
             raise self._refused(
                 site,
                 f"{method.name} cannot be part of a key.",

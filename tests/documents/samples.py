@@ -67,7 +67,7 @@ def _check(record: RecordType, item: Item) -> None:
     for field in record.fields.values():
         is_told = field.name in record.key_fields
         if is_told:
-            number, value_of = record.place_in_identity(field.name)
+            number, value_of = record.places_in_identity[field.name]
             value = value_of(identity[number])
         else:
             value = record.reader(field)(item)

@@ -244,7 +244,7 @@ def test_methods() -> None:
     assert mistakes(Post) == [
         "Post.title: it needs titel, which Post does not have. Name stored fields of the type.",
         "Post.heading: its return type is missing. Annotate it.",
-        "Post.author: its annotations cannot be read: name 'Usr' is not defined. Import the name.",
+        "Post.author: its annotation cannot be read: name 'Usr' is not defined. Import the name, or list the type in the graph.",
     ]
 
 

@@ -205,12 +205,12 @@ def test_what_a_key_tells() -> None:
 
 def test_the_value_of_a_key_field_from_an_identity() -> None:
     """A field that is answered from the key would have another value than the item's."""
-    place, value_of = course.place_in_identity("number")
+    place, value_of = course.places_in_identity["number"]
     assert (place, value_of("0012"), value_of("")) == (1, 12, None)
-    place, value_of = day.place_in_identity("day")
+    place, value_of = day.places_in_identity["day"]
     assert (place, value_of("2024-02-29")) == (1, date(2024, 2, 29))
     with pytest.raises(KeyError):
-        student.place_in_identity("name")
+        student.places_in_identity["name"]
 
 
 # --- Objects for methods ------------------------------------------------------------------------------

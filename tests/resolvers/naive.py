@@ -138,7 +138,7 @@ class Naive:
 
     def _stored(self, thing: Thing, field: Any) -> Any:
         if field.name in thing.record.key_fields:
-            number, value_of = thing.record.place_in_identity(field.name)
+            number, value_of = thing.record.places_in_identity[field.name]
             value = value_of(thing.identity[number])
         else:
             value = thing.record.reader(field)(self._item(thing))
@@ -180,7 +180,7 @@ class Naive:
 
     def _end(self, thing: Thing, end: End) -> Thing | None:
         if end.name in thing.record.key_fields:
-            identity = thing.record.end_reader(end)(thing.identity)
+            identity = thing.record.end_readers[end.name](thing.identity)
         else:
             found = thing.record.end_identity(self._item(thing), end)
             if found is None:
@@ -216,7 +216,7 @@ class Naive:
             return thing
         end = path.record.ends[path.far_end]
         if end.name in path.record.key_fields:
-            return self._node(self._at(thing, end, path.record.end_reader(end)(thing.identity)), info)
+            return self._node(self._at(thing, end, path.record.end_readers[end.name](thing.identity)), info)
         identity = path.record.end_identity(self._item(thing), end)
         return self._node(None if identity is None else self._at(thing, end, identity), info)
 

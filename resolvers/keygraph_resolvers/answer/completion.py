@@ -426,7 +426,7 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
         serialize = cache(type_.serialize)
     position = Position(field, field.is_nullable)
     if stored.name in record.key_fields:
-        number, value_of_text = record.place_in_identity(stored.name)
+        number, value_of_text = record.places_in_identity[stored.name]
         of_texts = leaves(position, value_of_text, serialize)
         return lambda objects, items: [each.identity[number] for each in objects], of_texts
     of_items = leaves(position, record.reader(stored), serialize)

@@ -47,7 +47,7 @@ class Object:
     def value(self, field: Field) -> Any:
         """The value of a field: of its key where that tells it, else of the item."""
         if field.name in self.record.key_fields:
-            number, value_of = self.record.place_in_identity(field.name)
+            number, value_of = self.record.places_in_identity[field.name]
             return value_of(self.identity[number])
         return self.record.reader(field)(self.read_item(field.name))
 
@@ -92,7 +92,7 @@ def end_reader(record: RecordType, end: End) -> Callable[[Object], Object | None
     It raises CorruptItem where an item holds no key of the node.
     """
     if end.name in record.key_fields:
-        read_key = record.end_reader(end)
+        read_key = record.end_readers[end.name]
 
         def read(found: Object) -> tuple[str, ...] | None:
             return read_key(found.identity)
