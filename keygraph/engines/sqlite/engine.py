@@ -12,11 +12,11 @@ import asyncio
 import queue
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from keygraph.dynamo.store import (
     Answer,
@@ -34,11 +34,26 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Table
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
 from keygraph.engines.sqlite.layout import Layout
-from keygraph.engines.sqlite.reads import Allowance, TooMuch, batch_get, count, query, scan, segment_hash
+from keygraph.engines.sqlite.reads import (
+    ANYTHING,
+    Allowance,
+    TooMuch,
+    batch_get,
+    count,
+    query,
+    scan,
+    segment_hash,
+)
 from keygraph.engines.sqlite.writes import batch_changes
 from keygraph.errors import Unavailable
 
 _READERS = 4
+_READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, Allowance], object]] = {
+    Query: query,
+    Count: count,
+    BatchGet: batch_get,
+    Scan: scan,
+}
 _LOCKED_SECONDS = 5.0
 _AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
 """About half a millisecond, which is enough for lists of 100 items."""
@@ -191,45 +206,28 @@ class SQLiteStore:
     def _read_in_thread(self, request: Request[object]) -> object:
         try:
             with self._reading.connection() as connection, _transaction(connection, "BEGIN"):
-                return self._read(connection, request, None)
+                return self._read(connection, request, ANYTHING)
         except sqlite3.Error as error:
             raise _unusable(error) from error
 
-    def _read(
-        self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance | None
-    ) -> object:
+    def _read(self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance) -> object:
         match request:
             case ListTables():
                 return self._catalogue.names(connection)
             case DescribeTable():
                 layout = self._catalogue.find(connection)
                 return None if layout is None else layout.table
+        read = _READS.get(type(request))
+        if read is None:
+            raise TypeError(f"{type(request).__name__} is not a request to a store")
         known = self._catalogue.known
         if known is not None:
             try:
-                return self._answered(connection, known, request, allowed)
+                return read(connection, known, request, allowed)
             except sqlite3.OperationalError as error:
                 if not str(error).startswith("no such table"):
                     raise
-        return self._answered(connection, self._catalogue.layout(connection), request, allowed)
-
-    def _answered(
-        self,
-        connection: sqlite3.Connection,
-        layout: Layout,
-        request: Request[object],
-        allowed: Allowance | None,
-    ) -> object:
-        match request:
-            case Query():
-                return query(connection, layout, request, allowed)
-            case BatchGet():
-                return batch_get(connection, layout, request, allowed)
-            case Count():
-                return count(connection, layout, request, allowed)
-            case Scan():
-                return scan(connection, layout, request)
-        raise TypeError(f"{type(request).__name__} is not a request to a store")
+        return read(connection, self._catalogue.layout(connection), request, allowed)
 
     # --- Writes -----------------------------------------------------------------------------------------
 
