@@ -10,7 +10,14 @@ from decimal import Decimal
 from functools import lru_cache
 
 from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
-from keygraph.dynamo.limits import ATTRIBUTE_NAME_BYTES, ITEM_BYTES, KEY_BYTES, NESTED_LEVELS
+from keygraph.dynamo.limits import (
+    ATTRIBUTE_NAME_BYTES,
+    ITEM_BYTES,
+    KEY_BYTES,
+    NESTED_LEVELS,
+    PARTITION_KEY_BYTES,
+    SORT_KEY_BYTES,
+)
 from keygraph.dynamo.order import key_bytes
 from keygraph.dynamo.table import Index, KeyAttribute, Table
 from keygraph.errors import BadUserInput
@@ -39,6 +46,13 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
     if len(stored) > limit:
         raise BadUserInput(f"The key {attribute.name} has more than {limit:,} bytes.")
     return stored
+
+
+def position_limits(table: Table, keyed: Table | Index) -> list[int]:
+    """The limits, in bytes, of the values of a position in the table or the index."""
+    sort_keys = (table.sort, keyed.sort)
+    position = table.position(None if keyed is table else keyed.name)
+    return [SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES for key in position]
 
 
 class WriteRules:
@@ -131,5 +145,5 @@ def _entry_size(item: Item, index: Index) -> int:
         return 0
     if index.projection == "ALL":
         return item_size(item)
-    held = {*keys, *(() if index.projection == "KEYS_ONLY" else index.projection)}
+    held = index.named.union(keys)
     return item_size({name: value for name, value in item.items() if name in held})

@@ -44,7 +44,7 @@ from keygraph.engines.sqlite.reads import (
     scan,
     segment_hash,
 )
-from keygraph.engines.sqlite.writes import batch_changes
+from keygraph.engines.sqlite.writes import batch_write
 from keygraph.errors import Unavailable
 
 _READERS = 4
@@ -260,30 +260,21 @@ class SQLiteStore:
                 done.set_result(outcome)
 
     def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
-        """The answer to one write, or the error that refused it; then nothing of it was written."""
-        if isinstance(request, BatchWrite):
-            try:
-                changes = batch_changes(connection, self._catalogue.layout(connection), request)
-            except sqlite3.Error:
-                raise
-            except Exception as error:
-                return error
-            # No savepoint: SQLite would keep a copy of every page that changes after it.
-            return changes.make(connection)
-        connection.execute("SAVEPOINT request")
-        answer: object = None
+        """The answer to one write, or the error that refused it; then nothing of it was written.
+
+        No savepoint is needed, of which SQLite would keep a copy of every page: a write is refused before its first change.
+        """
         try:
-            if isinstance(request, CreateTable):
-                self._catalogue.create(connection)
-            else:
-                self._catalogue.delete(connection)
+            if isinstance(request, BatchWrite):
+                return batch_write(connection, self._catalogue.layout(connection), request)
+            is_created = isinstance(request, CreateTable)
+            change = self._catalogue.create if is_created else self._catalogue.delete
+            change(connection)
+            return None
         except sqlite3.Error:
             raise
         except Exception as error:
-            connection.execute("ROLLBACK TO request")
-            answer = error
-        connection.execute("RELEASE request")
-        return answer
+            return error
 
 
 class _Threads:

@@ -20,24 +20,11 @@ _IndexRows: TypeAlias = Sequence[Row | None]
 """An item's row in each index, in the order of the layout; None where it is not in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchChanges:
-    """The changes that a BatchWrite makes, before any is written."""
+def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> Written:
+    """Puts and deletes. To be called inside a transaction that writes.
 
-    tables: Sequence[_Changes]
-    answer: Written
-
-    def make(self, connection: sqlite3.Connection) -> Written:
-        """Writes them. If this fails, a part may be written, and the transaction must be rolled back."""
-        for each in self.tables:
-            each.make(connection)
-        return self.answer
-
-
-def batch_changes(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> BatchChanges:
-    """The rows to put and to delete. To be called inside a transaction that writes.
-
-    Raises BadUserInput for an item that DynamoDB refuses.
+    Raises BadUserInput for an item that DynamoDB refuses; then nothing is written. After an error of SQLite's, which may leave
+    a part written, the transaction must be rolled back.
     """
     wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
     for item in request.puts:
@@ -52,8 +39,10 @@ def batch_changes(connection: sqlite3.Connection, layout: Layout, request: Batch
     units = 0
     for key, rows in wanted.items():
         units += _change_item(layout, tables, key, found.get(key), rows)
+    for changes in tables:
+        changes.make(connection)
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
-    return BatchChanges(tables, Written(Cost(requests=requests, write_units=float(units))))
+    return Written(Cost(requests=requests, write_units=float(units)))
 
 
 def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
