@@ -5,7 +5,7 @@ Every function that refuses raises BadUserInput. All engines ask these, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 
 from keygraph.dynamo.limits import NESTED_LEVELS, SCAN_SEGMENTS
@@ -68,7 +68,7 @@ def refuse_crossed_bounds(low: KeyValue, high: KeyValue) -> None:
         raise BadUserInput("The upper bound of a range is below its lower bound.")
 
 
-def refuse_position(position: Position, attributes: tuple[KeyAttribute, ...]) -> None:
+def refuse_position(position: Position, attributes: Collection[KeyAttribute]) -> None:
     """Refuses a position that does not have one value for each of the attributes."""
     if len(position) != len(attributes):
         names = ", ".join(attribute.name for attribute in attributes)

@@ -6,8 +6,10 @@ a load checks each item before, where its line is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
+from typing import cast
 
 from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
 from keygraph.dynamo.limits import (
@@ -48,11 +50,23 @@ def checked_key_bytes(attribute: KeyAttribute, value: object, limit: int) -> byt
     return stored
 
 
-def position_limits(table: Table, keyed: Table | Index) -> list[int]:
-    """The limits, in bytes, of the values of a position in the table or the index."""
-    sort_keys = (table.sort, keyed.sort)
-    position = table.position(None if keyed is table else keyed.name)
-    return [SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES for key in position]
+def check_keys(attribute: KeyAttribute, values: Sequence[object], limit: int) -> None:
+    """Raises BadUserInput for the first value that `checked_key_bytes` refuses.
+
+    Plain text is checked together, which takes half of the time of a BatchGet's rendering off.
+    """
+    if attribute.type == "S" and set(map(type, values)) == {str}:
+        texts = cast("Sequence[str]", values)
+        if "".join(texts).isascii() and "" not in texts and max(map(len, texts)) <= limit:
+            return
+    for value in values:
+        checked_key_bytes(attribute, value, limit)
+
+
+def position_limits(table: Table, index: str | None) -> dict[KeyAttribute, int]:
+    """The attributes of a position in the table or the index, with the limits of their values in bytes."""
+    sort_keys = (table.sort, table.keyed(index).sort)
+    return {key: SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES for key in table.position(index)}
 
 
 class WriteRules:

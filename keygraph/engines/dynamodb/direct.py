@@ -12,46 +12,22 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
-from keygraph.engines.dynamodb.http1 import Reply
+from keygraph.engines.dynamodb.http1 import Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Body, Transport
 
-_TARGETS = {
-    operation: f"DynamoDB_20120810.{operation}"
-    for operation in (
-        "BatchGetItem",
-        "BatchWriteItem",
-        "DeleteItem",
-        "GetItem",
-        "PutItem",
-        "Query",
-        "Scan",
-        "TransactGetItems",
-        "TransactWriteItems",
-        "UpdateItem",
-    )
-}
-"""The operations that are sent directly, with their names on the wire; the client sends all others."""
+_MANAGED = {"CreateTable", "DeleteTable", "DescribeTable", "ListTables"}
+"""The operations that the client sends."""
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is corrected; AWS refuses a signature that is 5 minutes off."""
-
-
-class Http(Protocol):
-    """A pool of connections to one endpoint."""
-
-    async def post(self, lines: str, body: bytes) -> Reply:
-        """The answer, whole, to a request with these lines of headers. Raises botocore's exceptions of connections and timeouts."""
-
-    async def close(self) -> None:
-        """Closes every connection."""
 
 
 class DirectTransport:
@@ -59,7 +35,7 @@ class DirectTransport:
 
     def __init__(
         self,
-        http: Http,
+        http: Pool,
         signer: Signer,
         credentials: Callable[[], Awaitable[Credentials]],
         others: Transport,
@@ -78,8 +54,7 @@ class DirectTransport:
     async def call(self, wire: Wire) -> Body:
         """The answer of one call."""
         operation = wire.operation
-        target = _TARGETS.get(operation)
-        if target is None:
+        if operation in _MANAGED:
             return await self._others.call(wire)
         body = encoded(wire.body)
         now = self._clock() + self._offset
@@ -87,7 +62,8 @@ class DirectTransport:
         if given is None or int(now) != self._second:
             given = await self._credentials()
             self._second, self._given = int(now), given
-        reply = await self._http.post(self._signer.lines(given, target, body, now), body)
+        lines = self._signer.lines(given, f"DynamoDB_20120810.{operation}", body, now)
+        reply = await self._http.post(lines, body)
         expected = reply.checksum
         if expected is not None and expected != (actual := b"%d" % zlib.crc32(reply.body)):
             raise boto.ChecksumError(

@@ -44,7 +44,7 @@ from keygraph.dynamo.store import (
     Within,
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
-from keygraph.dynamo.write_rules import WriteRules, checked_key_bytes
+from keygraph.dynamo.write_rules import WriteRules, check_keys, checked_key_bytes, position_limits
 
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _FORMS = 512
@@ -89,6 +89,9 @@ class Renderer:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._rules = WriteRules(table)
+        self._limits = {
+            name: position_limits(table, name) for name in (None, *(index.name for index in table.indexes))
+        }
         self._queries: dict[object, _QueryForm] = {}
         self._projections: dict[object, dict[str, Any]] = {}
 
@@ -242,16 +245,14 @@ class Renderer:
 
     def _typed_keys(self, positions: Sequence[Position], index: str | None) -> list[dict[str, TypedValue]]:
         """Positions in DynamoDB's typed form. Raises BadUserInput for values that cannot be these keys."""
-        attributes = self._table.position(index)
+        limits = self._limits[index]
         for position in positions:
-            refuse_position(position, attributes)
-        sort_keys = (self._table.sort, self._table.keyed(index).sort)
+            refuse_position(position, limits)
         typed: list[dict[str, TypedValue]] = [{} for _ in positions]
-        for key, values in zip(attributes, zip(*positions, strict=True), strict=False):
-            limit = SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES
+        for (key, limit), values in zip(limits.items(), zip(*positions, strict=True), strict=False):
+            check_keys(key, values, limit)
             name, is_text = key.name, key.type == "S"
             for each, value in zip(typed, values, strict=True):
-                checked_key_bytes(key, value, limit)
                 each[name] = {"S": value} if is_text else to_typed(value)
         return typed
 

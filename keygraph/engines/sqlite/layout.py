@@ -36,17 +36,17 @@ class Keyed:
 
     def __init__(self, name: str, table: Table, index: Index | None) -> None:
         """`name` is that of the SQLite table, `index` the index whose rows it has; None for the table itself."""
-        keyed = table if index is None else index
         self.name = name
-        self.attributes = table.position(None if index is None else index.name)
+        limits = position_limits(table, None if index is None else index.name)
+        self._limits = list(limits.values())
+        self.attributes = tuple(limits)
         """The attributes that its rows are ordered by; each is a column."""
         self.names = tuple([attribute.name for attribute in self.attributes])
         self.projected = None if index is None else table.projected(index)
         """The attributes that its rows have; None for all."""
         self.overhead = LOCAL_ENTRY_BYTES if index is not None and index.local else 0
         """The bytes that a row takes beside its attributes when it is written."""
-        self._own_names = [key.name for key in keyed.keys]
-        self._limits = position_limits(table, keyed)
+        self._own_names = [key.name for key in (index or table).keys]
         self.columns = tuple([f"k{at}" for at in range(len(self.attributes))])
         columns, marks = ", ".join(self.columns), ", ".join("?" for _ in self.columns)
         is_key = " AND ".join(f"{column} = ?" for column in self.columns)
