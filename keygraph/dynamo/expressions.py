@@ -189,16 +189,6 @@ def _comparison_text(condition: Comparison, placeholders: Placeholders) -> str:
             return f"{path} {_OPERATORS[type(condition)]} {value(condition.value)}"
 
 
-def attribute_names(condition: Condition) -> set[str]:
-    """The attributes of the item that the condition uses."""
-    match condition:
-        case And(conditions) | Or(conditions):
-            return {name for part in conditions for name in attribute_names(part)}
-        case Not(inner):
-            return attribute_names(inner)
-    return {condition.path[0]}
-
-
 # --- Keys ---------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from decimal import Decimal
 
+from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.limits import NESTED_LEVELS, SCAN_SEGMENTS
 from keygraph.dynamo.store import AtLeast, AtMost, Count, Equals, Prefix, Query, Range, Scan, Within
 from keygraph.dynamo.table import Index, KeyAttribute, KeyValue, Position, Table
@@ -90,16 +91,16 @@ def refuse_prefix(value: object) -> None:
         raise BadUserInput("A filter can only look for a prefix that is text or bytes.")
 
 
-def refuse_deep_path(path: tuple[str, ...]) -> None:
+def refuse_deep_path(path: Path) -> None:
     """Refuses a path with more levels than an item can have."""
     if len(path) > NESTED_LEVELS:
         raise BadUserInput(f"A path has more than {NESTED_LEVELS} levels.")
 
 
-def refuse_filtered(names: Iterable[str], keyed: Table | Index, table: Table) -> None:
-    """Refuses a filter on these attributes where one is a key of the table or index that is read, or is not projected."""
+def refuse_filtered(paths: Iterable[Path], keyed: Table | Index, table: Table) -> None:
+    """Refuses a filter on these paths where one is of a key of the table or index that is read, or is not projected."""
     keys = {key.name for key in keyed.keys}
-    for name in sorted(names):
+    for name in sorted({path[0] for path in paths}):
         if name in keys:
             raise BadUserInput(f"A filter cannot use {name}, which is a key of {keyed.name}.")
         # A local index fetches from the table what is selected, but nothing for a filter.

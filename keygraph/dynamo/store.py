@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from keygraph.dynamo.conditions import Condition, Path
@@ -248,25 +248,6 @@ async def pages(store: Store, request: Query | Scan) -> AsyncIterator[Page]:
         if page.last is None:
             return
         request = replace(request, start=page.last)
-
-
-@dataclass(slots=True)
-class TracingStore:
-    """A store that passes requests on to another one and records them."""
-
-    store: Store
-    requests: list[Request[object]] = field(default_factory=list)
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        self.requests.append(request)
-        return await self.store.send(request)
-
-    async def close(self) -> None:
-        await self.store.close()
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
 from keygraph.engines.dynamodb.errors import code_of, failure_of
 from keygraph.engines.dynamodb.requests import Renderer, Wire
-from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.sending import Sender
 from keygraph.engines.dynamodb.settings import open_transport
 from keygraph.engines.dynamodb.transport import Body, Transport, TransportName
@@ -102,7 +102,7 @@ class DynamoDBStore:
         if answer is None:
             return cast(Answer, await self._managed(request))
         calls = self._render(request)
-        with self._sender.sending() as sending:
+        async with self._sender.sending() as sending:
             answers = await sending.all(calls)
         return cast(Answer, answer(request, answers, sending.cost))
 
@@ -172,7 +172,7 @@ class DynamoDBStore:
     ) -> None:
         """Asks again until the table, by its description, is in that state."""
         late = f"the table {self._table.name} is not {state} yet: try again in a few minutes"
-        with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
+        async with Attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
             for attempt in itertools.count():
                 if await is_done(wire, await self._description()):
                     return

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from keygraph.dynamo.conditions import Condition, Path
+from keygraph.dynamo.conditions import Condition, Path, paths_of
 from keygraph.dynamo.expressions import (
     Placeholders,
-    attribute_names,
     filter_text,
     key_text,
     projection_text,
@@ -125,16 +124,9 @@ class Renderer:
     # --- Reads ----------------------------------------------------------------------------------------
 
     def _query(self, request: Query | Count) -> tuple[Wire, ...]:
+        form_key: tuple[object, ...] = (request.index, type(request.range), request.consistent)
         if isinstance(request, Query):
-            form_key: object = (
-                request.index,
-                type(request.range),
-                request.consistent,
-                request.projection,
-                request.forward,
-            )
-        else:
-            form_key = (request.index, type(request.range), request.consistent)
+            form_key += (request.projection, request.forward)
         form = self._queries.get(form_key)
         if form is None or form.filter is not request.filter:
             form = self._query_form(request)
@@ -163,7 +155,7 @@ class Renderer:
             body["IndexName"] = request.index
         body["KeyConditionExpression"] = key_text(request, keyed, placeholders)
         if not isinstance(filter_, bool):
-            refuse_filtered(attribute_names(filter_), keyed, table)
+            refuse_filtered(paths_of(filter_), keyed, table)
             body["FilterExpression"] = filter_text(filter_, placeholders)
         if isinstance(request, Count):
             body["Select"] = "COUNT"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from keygraph.dynamo.store import Cost
 from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.requests import Wire
-from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.transport import Body, Transport
 from keygraph.errors import Throttled
 
@@ -28,7 +28,6 @@ class Sender:
     """How often a call is sent at most; None where the deadline and the quota alone decide."""
 
     def __post_init__(self) -> None:
-        self.deadlines = Deadlines(self.deadline)
         self.late = f"DynamoDB at {self.endpoint} did not answer within {self.deadline:g} seconds"
 
     def sending(self) -> Sending:
@@ -37,17 +36,15 @@ class Sender:
 
     async def call(self, wire: Wire) -> Body:
         """The answer of a single call."""
-        with self.sending() as sending:
+        async with self.sending() as sending:
             return await sending.call(wire)
 
 
 class Sending(Attempts):
     """The calls of one answer; `cost` counts every attempt."""
 
-    __slots__ = ("_read_units", "_requests", "_sender", "_write_units")
-
     def __init__(self, sender: Sender) -> None:
-        super().__init__(sender.deadlines, sender.backoff, sender.late)
+        super().__init__(sender.deadline, sender.backoff, sender.late)
         self._sender = sender
         self._requests = 0
         self._read_units = 0.0
