@@ -8,7 +8,7 @@ unequal to everything.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -136,6 +136,12 @@ def paths_of(condition: Condition) -> list[Path]:
         case Not(inner):
             return paths_of(inner)
     return [condition.path]
+
+
+def outermost(paths: Iterable[Path]) -> list[Path]:
+    """The paths, none twice, without those inside another one."""
+    asked = dict.fromkeys(paths)
+    return [path for path in asked if not any(path[:i] in asked for i in range(1, len(path)))]
 
 
 def holds(condition: Condition, item: Mapping[str, Value]) -> bool:

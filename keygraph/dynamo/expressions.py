@@ -6,7 +6,7 @@ care. The grammar: "Expressions" in the DynamoDB developer guide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from keygraph.dynamo.conditions import (
     Not,
     Or,
     Path,
+    outermost,
 )
 from keygraph.dynamo.items import TypedValue, Value, to_typed
 from keygraph.dynamo.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS, IN_VALUES
@@ -48,11 +49,14 @@ _OPERATORS: dict[type, str] = {
     Le: "<=",
     Gt: ">",
     Ge: ">=",
-    Equals: "=",
-    Below: "<",
-    AtMost: "<=",
-    Above: ">",
-    AtLeast: ">=",
+}
+_OF_RANGES: dict[type, Callable[[Path, Any], Comparison]] = {
+    Equals: Eq,
+    Below: Lt,
+    AtMost: Le,
+    Above: Gt,
+    AtLeast: Ge,
+    Prefix: BeginsWith,
 }
 
 
@@ -202,14 +206,10 @@ def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeho
 
 def range_text(range_: Range, sort_key: str, placeholders: Placeholders) -> str:
     """The condition on the sort key of that name."""
-    path, value = placeholders.path((sort_key,)), placeholders.value
-    match range_:
-        case Prefix(prefix):
-            return f"begins_with({path}, {value(prefix)})"
-        case Within(low, high):
-            return f"{path} BETWEEN {value(low)} AND {value(high)}"
-        case _:
-            return f"{path} {_OPERATORS[type(range_)]} {value(range_.value)}"
+    path = (sort_key,)
+    if isinstance(range_, Within):
+        return _comparison_text(Between(path, range_.low, range_.high), placeholders)
+    return _comparison_text(_OF_RANGES[type(range_)](path, range_.value), placeholders)
 
 
 # --- Projections --------------------------------------------------------------------------------------
@@ -217,7 +217,4 @@ def range_text(range_: Range, sort_key: str, placeholders: Placeholders) -> str:
 
 def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
     """The projection expression: every path but those inside another one, which DynamoDB refuses."""
-    asked = dict.fromkeys(paths)
-    return ", ".join(
-        placeholders.path(path) for path in asked if not any(path[:i] in asked for i in range(1, len(path)))
-    )
+    return ", ".join(map(placeholders.path, outermost(paths)))

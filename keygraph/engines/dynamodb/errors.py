@@ -15,43 +15,37 @@ from botocore.parsers import ResponseParserError
 from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
 
+# Codes without the `Exception` that some services end them with.
 _THROTTLING = {
     "BandwidthLimitExceeded",
-    "EC2ThrottledException",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
+    "EC2Throttled",
+    "LimitExceeded",
+    "ProvisionedThroughputExceeded",
     "RequestLimitExceeded",
     "RequestThrottled",
-    "RequestThrottledException",
     "SlowDown",
-    "ThrottledException",
+    "Throttled",
     "Throttling",
-    "ThrottlingException",
-    "TooManyRequestsException",
+    "TooManyRequests",
 }
 _PASSING = {
     "InternalServerError",
     "PriorRequestNotComplete",
     "RequestTimeout",
-    "RequestTimeoutException",
     "ServiceUnavailable",
-    "TransactionInProgressException",
+    "TransactionInProgress",
 }
 """What a retry may help, and is not throttling."""
 _CREDENTIALS = {
     "AccessDenied",
-    "AccessDeniedException",
     "ExpiredToken",
-    "ExpiredTokenException",
     "IncompleteSignature",
-    "IncompleteSignatureException",
     "InvalidClientTokenId",
-    "InvalidSignatureException",
+    "InvalidSignature",
     "MissingAuthenticationToken",
-    "MissingAuthenticationTokenException",
-    "NotAuthorizedException",
+    "NotAuthorized",
     "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
+    "UnrecognizedClient",
 }
 _SKEWED = {"InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"}
 _SKEWED_MESSAGE = re.compile(r"Signature (expired|not yet current)", re.IGNORECASE)
@@ -127,13 +121,14 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
     code = code_of(error) or ""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     message = error.response.get("Error", {}).get("Message", "")
-    if code in _THROTTLING:
+    kind = code.removesuffix("Exception")
+    if kind in _THROTTLING:
         return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
     if code == "ResourceNotFoundException":
         return Failure(
             TableMissing(f"there is no table {table}: create it with `keygraph table create`"), False
         )
-    if code in _CREDENTIALS or isinstance(error, ClockCorrected):
+    if kind in _CREDENTIALS or isinstance(error, ClockCorrected):
         problem = (
             f"AWS refuses these credentials for the table {table} ({code}): check AWS_PROFILE or the role"
         )
@@ -152,7 +147,7 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
         return Failure(BadUserInput(problem), is_passing=False)
     if code == "ValidationException" and "starting key" in message:
         return Failure(BadUserInput("the start is outside the range that is read"), is_passing=False)
-    if status >= 500 or code in _PASSING:
+    if status >= 500 or kind in _PASSING:
         return Failure(Unavailable(f"DynamoDB at {endpoint} failed with status {status}"), is_passing=True)
     if not code or code.isdigit():
         return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"), is_passing=False)

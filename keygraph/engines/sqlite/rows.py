@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.conditions import Path, outermost
 from keygraph.dynamo.items import Item, TypedValue, Value, from_typed, number, to_typed
 from keygraph.dynamo.read_rules import refuse_deep_path
 
@@ -110,19 +110,16 @@ def decoder(paths: tuple[Path, ...] | None) -> Decoder:
     }
 
 
-_Tree: TypeAlias = "dict[str, _Tree | None]"
-"""Paths by their first names; None stands for the whole value."""
+_Tree: TypeAlias = "dict[str, _Tree]"
+"""Paths by their first names; an empty one stands for the whole value."""
 
 
 def _tree(paths: Iterable[Path]) -> _Tree:
     tree: _Tree = {}
-    for path in paths:
-        level: _Tree | None = tree
-        for name in path[:-1]:
-            inner = level.setdefault(name, {}) if level is not None else None
-            level = inner
-        if level is not None:
-            level[path[-1]] = None
+    for path in outermost(paths):
+        level = tree
+        for name in path:
+            level = level.setdefault(name, {})
     return tree
 
 
@@ -132,7 +129,7 @@ def _part(stored: Mapping[str, Any], tree: _Tree) -> Item:
         if name not in stored:
             continue
         value: TypedValue | str | int | None = stored[name]
-        if inner is None:
+        if not inner:
             found[name] = value if isinstance(value, str) else value_of(value)
         elif isinstance(value, dict) and "M" in value and (part := _part(value["M"], inner)):
             found[name] = part
