@@ -38,7 +38,7 @@ from keygraph.dynamo.read_rules import (
     refuse_prefix,
     refuse_unordered,
 )
-from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Count, Equals, Prefix, Query, Range, Within
+from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Count, Equals, Prefix, Query, Within
 from keygraph.dynamo.table import Index, Table
 from keygraph.errors import BadUserInput
 
@@ -199,17 +199,15 @@ def _comparison_text(condition: Comparison, placeholders: Placeholders) -> str:
 def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeholders) -> str:
     """The condition on the keys of the table or index that is read."""
     text = f"{placeholders.path((keyed.partition.name,))} = {placeholders.value(request.partition)}"
-    if request.range is None or keyed.sort is None:
+    range_ = request.range
+    if range_ is None or keyed.sort is None:
         return text
-    return f"{text} AND {range_text(request.range, keyed.sort.name, placeholders)}"
-
-
-def range_text(range_: Range, sort_key: str, placeholders: Placeholders) -> str:
-    """The condition on the sort key of that name."""
-    path = (sort_key,)
+    path = (keyed.sort.name,)
     if isinstance(range_, Within):
-        return _comparison_text(Between(path, range_.low, range_.high), placeholders)
-    return _comparison_text(_OF_RANGES[type(range_)](path, range_.value), placeholders)
+        on_sort: Comparison = Between(path, range_.low, range_.high)
+    else:
+        on_sort = _OF_RANGES[type(range_)](path, range_.value)
+    return f"{text} AND {_comparison_text(on_sort, placeholders)}"
 
 
 # --- Projections --------------------------------------------------------------------------------------
