@@ -32,7 +32,7 @@ from keygraph.dynamo.conditions import (
 )
 from keygraph.dynamo.items import TypedValue, Value, to_typed
 from keygraph.dynamo.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS, IN_VALUES
-from keygraph.dynamo.read_rules import (
+from keygraph.dynamo.rules import (
     refuse_crossed_bounds,
     refuse_deep_path,
     refuse_prefix,

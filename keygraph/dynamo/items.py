@@ -104,6 +104,13 @@ def from_typed(typed: Mapping[str, Any]) -> Value:
     raise AssertionError("unreachable: there is one")
 
 
+def base64_text(value: object) -> str:
+    """Binary as JSON holds it, for encoders of JSON. Raises TypeError for anything else."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
 def _binary(content: bytes | str) -> bytes:
     return base64.b64decode(content, validate=True) if isinstance(content, str) else bytes(content)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from keygraph.dynamo.conditions import Condition, Path
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from keygraph.dynamo.table import Key, KeyValue, Position, Table
 
 Answer = TypeVar("Answer", covariant=True)
@@ -139,6 +140,24 @@ class Written:
     """Everything was written."""
 
     cost: Cost
+
+
+# --- Prices, in capacity units ------------------------------------------------------------------------
+#
+# "Read and write operations" in the DynamoDB developer guide. A Query adds up the sizes of its page and rounds the sum up; a
+# BatchGetItem rounds each item up. Attributes that a projection leaves out, items that a filter leaves out, and items that are
+# only counted cost the same. An index's items are as large as what it projects.
+
+
+def read_units(size: int, consistent: bool) -> float:
+    """The units for reading so many bytes. A missing item, or an empty page, costs one unit too."""
+    units = max(1, -(-size // READ_UNIT_BYTES))
+    return float(units) if consistent else units / 2
+
+
+def write_units(size: int) -> int:
+    """The units for writing so many bytes. Deleting a missing item costs one unit too."""
+    return max(1, -(-size // WRITE_UNIT_BYTES))
 
 
 # --- Requests -----------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import (
     Item,
     Value,
+    base64_text,
     from_typed,
     known_number,
     number,
@@ -85,7 +86,7 @@ class Interchange:
         """
         ordered = self._ordered(item)
         if format_ == "typed":
-            return orjson.dumps({"Item": typed_item(ordered)}, default=_base64)
+            return orjson.dumps({"Item": typed_item(ordered)}, default=base64_text)
         forms = {**self._forms_of(item), **self._key_forms}
         return _plain_members(ordered, forms, ()).encode()
 
@@ -300,12 +301,6 @@ def _checked_number(content: str | Decimal, path: Path) -> None:
 # --- Items to lines -----------------------------------------------------------------------------------
 
 
-def _base64(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise TypeError(f"a value of type {type(value).__name__}")
-
-
 def _sorted(value: Value) -> Value:
     """The value with sorted maps, so that equal items make equal lines."""
     match value:
@@ -341,7 +336,7 @@ def _plain(value: Value, form: _Form | None, path: Path) -> str:
         case bytes():
             if kind != "bytes":
                 _refuse(path, "bytes", "text")
-            return f'"{_base64(value)}"'
+            return f'"{base64_text(value)}"'
         case dict():
             return _plain_members(value, form.members if form is not None else {}, path)
         case list():

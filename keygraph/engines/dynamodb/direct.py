@@ -6,7 +6,6 @@ client. Failures are botocore's own exceptions, so that `keygraph.engines.dynamo
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 import zlib
@@ -18,6 +17,7 @@ import orjson
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
+from keygraph.dynamo.items import base64_text
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
 from keygraph.engines.dynamodb.http1 import Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
@@ -98,16 +98,10 @@ class DirectTransport:
 def encoded(body: object) -> bytes:
     """The JSON of parameters; binary values are base64."""
     try:
-        return orjson.dumps(body, default=_base64)
+        return orjson.dumps(body, default=base64_text)
     except TypeError:
         # Text that is not valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB refuses it in its own words.
-        return json.dumps(body, default=_base64).encode()
-
-
-def _base64(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise ValueError(f"a value of type {type(value).__name__} in a request")
+        return json.dumps(body, default=base64_text).encode()
 
 
 def _answer(reply: Reply) -> Body:

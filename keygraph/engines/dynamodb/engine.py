@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keygraph.dynamo.items import Item, answered_items, untyped_item
-from keygraph.dynamo.read_rules import can_go_on
+from keygraph.dynamo.rules import can_go_on
 from keygraph.dynamo.store import (
     Answer,
     Batch,

@@ -19,15 +19,18 @@ from keygraph.dynamo.expressions import (
 )
 from keygraph.dynamo.items import TypedValue, to_typed, typed_item
 from keygraph.dynamo.limits import BATCH_GET_KEYS, BATCH_WRITE_ITEMS, PARTITION_KEY_BYTES, SORT_KEY_BYTES
-from keygraph.dynamo.read_rules import (
+from keygraph.dynamo.rules import (
+    WriteRules,
     can_go_on,
+    check_keys,
+    checked_key_bytes,
+    position_limits,
     read_from,
     refuse_crossed_bounds,
     refuse_filtered,
     refuse_limit,
     refuse_position,
     refuse_segment,
-    sort_key_of,
 )
 from keygraph.dynamo.store import (
     BatchGet,
@@ -43,7 +46,6 @@ from keygraph.dynamo.store import (
     Within,
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
-from keygraph.dynamo.write_rules import WriteRules, check_keys, checked_key_bytes, position_limits
 
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _FORMS = 512
@@ -144,7 +146,7 @@ class Renderer:
         """The form of the request; None where nothing can pass its filter."""
         table = self._table
         keyed = read_from(request, table)
-        sort = None if request.range is None else sort_key_of(request.range, keyed)
+        sort = None if request.range is None else keyed.sort
         keys = _key_values(request, keyed.partition, sort)
         filter_ = True if request.filter is None else simplified(request.filter)
         if filter_ is False:

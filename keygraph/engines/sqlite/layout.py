@@ -13,9 +13,8 @@ from typing import NamedTuple
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
 from keygraph.dynamo.order import key_value
-from keygraph.dynamo.read_rules import refuse_position
+from keygraph.dynamo.rules import WriteRules, checked_key_bytes, position_limits, refuse_position
 from keygraph.dynamo.table import Index, Position, Table
-from keygraph.dynamo.write_rules import WriteRules, checked_key_bytes, position_limits
 from keygraph.engines.sqlite.rows import content_of
 
 StoredKey = tuple[bytes, ...]

@@ -20,15 +20,13 @@ from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, sim
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
 from keygraph.dynamo.order import after_prefix
-from keygraph.dynamo.prices import read_units
-from keygraph.dynamo.read_rules import (
+from keygraph.dynamo.rules import (
     can_go_on,
     read_from,
     refuse_crossed_bounds,
     refuse_filtered,
     refuse_limit,
     refuse_segment,
-    sort_key_of,
 )
 from keygraph.dynamo.store import (
     Above,
@@ -47,6 +45,7 @@ from keygraph.dynamo.store import (
     Range,
     Scan,
     Within,
+    read_units,
 )
 from keygraph.dynamo.table import Index, Position, Table
 from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
@@ -95,14 +94,14 @@ def _select(
     )
 
 
-def _partition_rows(keyed: Keyed, read: Table | Index, request: Query | Count, forward: bool) -> _RowRange:
+def _partition_rows(keyed: Keyed, request: Query | Count, forward: bool) -> _RowRange:
     """The rows of a Query or a Count, from its start on.
 
     DynamoDB refuses a start outside the range, so this does too.
     """
     partition = keyed.stored(0, request.partition)
     span = _RowRange(keyed, forward, ["k0 = ?"], [partition])
-    low, end = (None, None) if request.range is None else _bounds(keyed, request.range, read)
+    low, end = (None, None) if request.range is None else _bounds(keyed, request.range)
     start = None if request.start is None else keyed.stored_position(request.start)
     if start is not None:
         if start[0] != partition:
@@ -118,9 +117,8 @@ def _partition_rows(keyed: Keyed, read: Table | Index, request: Query | Count, f
     return span
 
 
-def _bounds(keyed: Keyed, range_: Range, read: Table | Index) -> tuple[bytes | None, bytes | None]:
+def _bounds(keyed: Keyed, range_: Range) -> tuple[bytes | None, bytes | None]:
     """The first stored sort key of the range, and the first one above it. Next to each key is that key and a zero."""
-    sort_key_of(range_, read)
     if isinstance(range_, Within):
         refuse_crossed_bounds(range_.low, range_.high)
         return keyed.stored(1, range_.low), keyed.stored(1, range_.high) + b"\0"
@@ -269,7 +267,7 @@ def _read_partition(
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
         return reading, Cost()
-    span = _partition_rows(keyed, read, request, forward)
+    span = _partition_rows(keyed, request, forward)
     passes = None if condition is True else _filter(condition, layout.table, read, request)
     if request.start is not None and not can_go_on(request, request.start):
         return reading, Cost()

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS
 from keygraph.dynamo.order import key_bytes
-from keygraph.dynamo.prices import write_units
-from keygraph.dynamo.store import BatchWrite, Cost, Written
+from keygraph.dynamo.store import BatchWrite, Cost, Written, write_units
 from keygraph.engines.sqlite.layout import SEVERAL, Keyed, Layout, Row, StoredKey
 from keygraph.engines.sqlite.rows import content_of, is_same, stored_item, whole
 

@@ -14,7 +14,7 @@ from typing import cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import PAGE_BYTES
-from keygraph.dynamo.prices import read_units
+from keygraph.dynamo.store import read_units
 from keygraph.dynamo.table import Key
 from keygraph.lists.describe import described_requests
 from keygraph.lists.gather import Part, Together, list_part, node_part, read_together, side_by_side
