@@ -27,17 +27,28 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
     """
     wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
     for item in request.puts:
-        in_table, in_indexes = _rows(layout, item)
+        new, after = _rows(layout, item)
         # Removed first, since a dict keeps the place of a key that is set again.
-        wanted.pop(in_table.key, None)
-        wanted[in_table.key] = (in_table, in_indexes)
+        wanted.pop(new.key, None)
+        wanted[new.key] = (new, after)
     for key in request.deletes:
         wanted[layout.items.stored_position(key)] = None
-    tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
+    in_table, *in_indexes = tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
     found = _stored_rows(connection, layout.items, wanted)
+    nowhere: _IndexRows = [None] * len(in_indexes)
     units = 0
     for key, rows in wanted.items():
-        units += _change_item(layout, tables, key, found.get(key), rows)
+        old = found.get(key)
+        before = _index_rows_before(layout, old) if in_indexes and old is not None else nowhere
+        size = 0 if old is None else old.size
+        if rows is None:
+            after = nowhere
+            in_table.deleted.append(key)
+        else:
+            new, after = rows
+            size = max(size, new.size)
+            in_table.put_row(new)
+        units += write_units(size) + sum(map(_change_index, in_indexes, before, after))
     for changes in tables:
         changes.make(connection)
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
@@ -99,29 +110,6 @@ class _Changes:
             # In the order of the keys, of which no two are equal, so that neighbors are written together.
             self.put.sort()
             connection.executemany(self.keyed.insert, self.put)
-
-
-def _change_item(
-    layout: Layout,
-    changes: Sequence[_Changes],
-    key: StoredKey,
-    old: Row | None,
-    wanted: tuple[Row, _IndexRows] | None,
-) -> int:
-    """Notes that the item gets these rows, or is deleted for None. Returns the write units."""
-    before: _IndexRows = [None] * len(layout.indexes)
-    if old is not None and layout.indexes:
-        before = _index_rows_before(layout, old)
-    size = 0 if old is None else old.size
-    in_table, *in_indexes = changes
-    if wanted is None:
-        after: _IndexRows = [None] * len(layout.indexes)
-        in_table.deleted.append(key)
-    else:
-        new, after = wanted
-        size = max(size, new.size)
-        in_table.put_row(new)
-    return write_units(size) + sum(map(_change_index, in_indexes, before, after))
 
 
 def _change_index(changes: _Changes, before: Row | None, after: Row | None) -> int:
