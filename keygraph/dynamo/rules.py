@@ -45,7 +45,8 @@ def read_from(request: Query | Count, table: Table) -> Table | Index:
         if request.consistent:
             raise BadUserInput(f"The global index {keyed.name} cannot be read consistently.")
         projection = (request.projection if isinstance(request, Query) else None) or ()
-        missing = sorted({path[0] for path in projection if not table.has(keyed.name, path[0])})
+        held = table.projected(keyed)
+        missing = () if held is None else sorted({path[0] for path in projection} - held)
         if missing:
             raise BadUserInput(f"The global index {keyed.name} does not project {', '.join(missing)}.")
     if request.range is not None and keyed.sort is None:

@@ -72,13 +72,11 @@ class Keyed:
     def stored_position(self, position: Position) -> StoredKey:
         """The columns of a position. Raises BadUserInput where it does not fit the keys."""
         refuse_position(position, self.attributes)
-        return tuple(self.stored(at, value) for at, value in enumerate(position))
+        return tuple([self.stored(at, value) for at, value in enumerate(position)])
 
     def position(self, key: StoredKey) -> Position:
         """The values of the columns."""
-        return tuple(
-            key_value(stored, attribute) for stored, attribute in zip(key, self.attributes, strict=True)
-        )
+        return tuple([key_value(*each) for each in zip(key, self.attributes, strict=True)])
 
     def row(self, item: Item, keys: Mapping[str, bytes], whole: Row) -> Row | None:
         """The item's row in this index, or None where it lacks a key of it: the index is sparse.
