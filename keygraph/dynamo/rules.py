@@ -78,9 +78,9 @@ def refuse_crossed_bounds(low: KeyValue, high: KeyValue) -> None:
         raise BadUserInput("The upper bound of a range is below its lower bound.")
 
 
-def refuse_position(position: Position, attributes: Collection[KeyAttribute]) -> None:
-    """Refuses a position that does not have one value for each of the attributes."""
-    if len(position) != len(attributes):
+def refuse_positions(positions: Iterable[Position], attributes: Collection[KeyAttribute]) -> None:
+    """Refuses positions that do not have one value for each of the attributes."""
+    if set(map(len, positions)) - {len(attributes)}:
         names = ", ".join(attribute.name for attribute in attributes)
         raise BadUserInput(f"A position here has one value for each of {names}.")
 

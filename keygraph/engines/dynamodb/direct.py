@@ -121,10 +121,8 @@ def _answer(reply: Reply) -> Body:
 def _told(reply: Reply) -> tuple[str, str]:
     """The code and the message of a refusal; the status where the answer is not one of DynamoDB's."""
     try:
-        told = orjson.loads(reply.body)
-    except orjson.JSONDecodeError:
-        told = None
-    if not isinstance(told, dict):
+        told = _answer(reply)
+    except (ResponseParserError, boto.IncompleteReadError):
         return str(reply.status), ""
     code = str(told.get("__type") or "").rpartition("#")[2].partition(":")[0]
     return code, str(told.get("message") or told.get("Message") or "")

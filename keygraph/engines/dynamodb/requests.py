@@ -29,7 +29,7 @@ from keygraph.dynamo.rules import (
     refuse_crossed_bounds,
     refuse_filtered,
     refuse_limit,
-    refuse_position,
+    refuse_positions,
     refuse_segment,
 )
 from keygraph.dynamo.store import (
@@ -240,8 +240,7 @@ class Renderer:
     def _typed_keys(self, positions: Sequence[Position], index: str | None) -> list[dict[str, TypedValue]]:
         """Positions in DynamoDB's typed form. Raises BadUserInput for values that cannot be these keys."""
         limits = self._limits[index]
-        for position in positions:
-            refuse_position(position, limits)
+        refuse_positions(positions, limits)
         typed: list[dict[str, TypedValue]] = [{} for _ in positions]
         for (key, limit), values in zip(limits.items(), zip(*positions, strict=True), strict=False):
             check_keys(key, values, limit)

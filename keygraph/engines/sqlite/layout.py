@@ -13,7 +13,7 @@ from typing import NamedTuple
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import LOCAL_ENTRY_BYTES
 from keygraph.dynamo.order import key_value
-from keygraph.dynamo.rules import WriteRules, checked_key_bytes, position_limits, refuse_position
+from keygraph.dynamo.rules import WriteRules, checked_key_bytes, position_limits, refuse_positions
 from keygraph.dynamo.table import Index, Position, Table
 from keygraph.engines.sqlite.rows import content_of
 
@@ -71,7 +71,7 @@ class Keyed:
 
     def stored_position(self, position: Position) -> StoredKey:
         """The columns of a position. Raises BadUserInput where it does not fit the keys."""
-        refuse_position(position, self.attributes)
+        refuse_positions([position], self.attributes)
         return tuple([self.stored(at, value) for at, value in enumerate(position)])
 
     def position(self, key: StoredKey) -> Position:
