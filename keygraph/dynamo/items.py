@@ -150,8 +150,7 @@ def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
 def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Item]:
     """The items of an answer of DynamoDB, whose typed form needs no checks.
 
-    100 items of 11 attributes take a third of the time of `untyped_item`, which is a quarter of the whole BatchGetItem
-    (`python -m bench.transport`).
+    100 items of 11 attributes take half of the time of `untyped_item` (0.30 ms against 0.60, by timeit).
     """
     items = []
     for typed in typed_items:
