@@ -250,7 +250,12 @@ class Store(Protocol):
         """The table that the requests are for."""
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        """The answer to a request. Raises BadUserInput for one that DynamoDB refuses, StoreError where no answer comes."""
+        """The answer to a request. Raises StoreError where no answer comes, and BadUserInput for one that DynamoDB refuses.
+
+        That is a key that is of another type, empty or too large, an item above 400 KB, crossed bounds, a consistent read of a
+        global index, a filter that is too long or uses a key of what is read, an attribute that the index does not project, an
+        index that the table lacks.
+        """
 
     async def close(self) -> None:
         """Closes connections and files, and ends threads."""

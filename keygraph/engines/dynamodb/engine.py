@@ -68,7 +68,7 @@ class DynamoDBStore:
         `tries` is how often a call is sent at most; None where the deadline and the quota alone decide.
         """
         self._transport = transport
-        self._table = table
+        self.table = table
         self._render = Renderer(table).render
         self._backoff = backoff or Backoff()
         self._sender = Sender(
@@ -81,11 +81,6 @@ class DynamoDBStore:
             BatchGet: self._batch,
             BatchWrite: self._written,
         }
-
-    @property
-    def table(self) -> Table:
-        """The table that the requests are for."""
-        return self._table
 
     async def close(self) -> None:
         """Closes the transport and its connections."""
@@ -126,7 +121,7 @@ class DynamoDBStore:
         [answer] = answers or (_NOTHING,)
         items = answered_items(answer["Items"])
         if isinstance(request, Query) and request.projection == ():
-            items = [_without(item, self._table.keys) for item in items]
+            items = [_without(item, self.table.keys) for item in items]
         return Page(items, answer["ScannedCount"], self._last(answer, request), cost)
 
     def _counted(self, request: Count, answers: Sequence[Body], cost: Cost) -> Counted:
@@ -139,13 +134,13 @@ class DynamoDBStore:
         if not typed:
             return None
         if isinstance(request, Scan):
-            return self._table.position_of(untyped_item(typed), None)
-        last = self._table.position_of(untyped_item(typed), request.index)
+            return self.table.position_of(untyped_item(typed), None)
+        last = self.table.position_of(untyped_item(typed), request.index)
         return last if can_go_on(request, last) else None
 
     def _batch(self, request: BatchGet, answers: Sequence[Body], cost: Cost) -> Batch:
         found: dict[Key, Item] = {}
-        key_of, name = self._table.key_of, self._table.name
+        key_of, name = self.table.key_of, self.table.name
         for answer in answers:
             if "Item" in answer:
                 [item] = answered_items([answer["Item"]])
@@ -156,7 +151,7 @@ class DynamoDBStore:
         if request.projection is not None:
             asked = {path[0] for path in request.projection}
             # These keys were only asked for to tell the items apart.
-            surplus = [key for key in self._table.keys if key.name not in asked]
+            surplus = [key for key in self.table.keys if key.name not in asked]
             if surplus:
                 for item in found.values():
                     _without(item, surplus)
@@ -171,7 +166,7 @@ class DynamoDBStore:
         self, wire: Wire, is_done: Callable[[Wire, Body | None], Awaitable[bool]], state: str
     ) -> None:
         """Asks again until the table, by its description, is in that state."""
-        late = f"the table {self._table.name} is not {state} yet: try again in a few minutes"
+        late = f"the table {self.table.name} is not {state} yet: try again in a few minutes"
         async with Attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
             for attempt in itertools.count():
                 if await is_done(wire, await self._description()):

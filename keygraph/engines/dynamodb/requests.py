@@ -100,9 +100,7 @@ class Renderer:
         """What is sent to DynamoDB for the request; nothing where the answer is known without asking.
 
         That is a `Query` or `Count` whose filter nothing can pass or whose start nothing can follow, and an empty batch.
-        Raises BadUserInput for what DynamoDB would refuse: a key that is of another type, empty or too large, an item
-        that is too large, crossed bounds, a consistent read of a global index, a filter that is too long or uses a key of
-        what is read, an attribute that the index does not project, an index that the table lacks.
+        Raises BadUserInput for what DynamoDB would refuse.
         """
         match request:
             case Query() | Count():

@@ -87,7 +87,7 @@ class SQLiteStore:
 
     def __init__(self, path: str | Path, table: Table, *, readers: int, locked_seconds: float) -> None:
         self._path = Path(path)
-        self._table = table
+        self.table = table
         self._locked_seconds = locked_seconds
         self._catalogue = Catalogue(table)
         self._writing = _Threads("sqlite-writer", 1)
@@ -99,10 +99,6 @@ class SQLiteStore:
         self._writes: deque[tuple[Request[object], Future[object]]] = deque()
         self._is_closed = False
 
-    @property
-    def table(self) -> Table:
-        return self._table
-
     async def open(self) -> None:
         """Opens the file. Raises Unavailable where it cannot be used."""
         await asyncio.get_running_loop().run_in_executor(self._writing.executor, self._connect)
@@ -110,11 +106,7 @@ class SQLiteStore:
     async def send(self, request: Request[Answer], /) -> Answer:
         """The answer.
 
-        Raises TableMissing, Unavailable, and BadUserInput for what DynamoDB would refuse: a key that is of another
-        type, empty or too large, an item above 400 KB, crossed bounds, a start outside the range, a consistent
-        read of a global index, a filter that is too long or uses a key of what is read, an attribute that the index does
-        not project, an index that the table lacks.
-
+        Raises TableMissing, Unavailable, and BadUserInput for what DynamoDB would refuse, a start outside the range too.
         A write whose caller is cancelled may still happen, but only as a whole.
         """
         if self._is_closed:
