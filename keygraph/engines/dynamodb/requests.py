@@ -261,7 +261,7 @@ def _key_values(
             checked_key_bytes(sort, value, SORT_KEY_BYTES)
         if isinstance(range_, Within):
             refuse_crossed_bounds(range_.low, range_.high)
-    return {f":v{at}": to_typed(value) for at, value in enumerate(values)}
+    return dict(zip((":v0", ":v1", ":v2"), map(to_typed, values), strict=False))
 
 
 def _keep(forms: dict[object, Any], form_key: object, form: object) -> None:
