@@ -45,7 +45,7 @@ from keygraph.dynamo.store import (
     Scan,
     Within,
 )
-from keygraph.dynamo.table import Index, Key, KeyAttribute, Position, Table
+from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
 
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _FORMS = 512
@@ -252,16 +252,22 @@ def _key_values(
     request: Query | Count, partition: KeyAttribute, sort: KeyAttribute | None
 ) -> dict[str, TypedValue]:
     """The values of the condition on the keys, by the placeholders that `key_text` gives them."""
-    checked_key_bytes(partition, request.partition, PARTITION_KEY_BYTES)
-    values = [request.partition]
+    values = {":v0": _typed_key(partition, request.partition, PARTITION_KEY_BYTES)}
     range_ = request.range
     if range_ is not None and sort is not None:
-        values += (range_.low, range_.high) if isinstance(range_, Within) else (range_.value,)
-        for value in values[1:]:
-            checked_key_bytes(sort, value, SORT_KEY_BYTES)
         if isinstance(range_, Within):
+            values[":v1"] = _typed_key(sort, range_.low, SORT_KEY_BYTES)
+            values[":v2"] = _typed_key(sort, range_.high, SORT_KEY_BYTES)
             refuse_crossed_bounds(range_.low, range_.high)
-    return dict(zip((":v0", ":v1", ":v2"), map(to_typed, values), strict=False))
+        else:
+            values[":v1"] = _typed_key(sort, range_.value, SORT_KEY_BYTES)
+    return values
+
+
+def _typed_key(key: KeyAttribute, value: KeyValue, limit: int) -> TypedValue:
+    """The key's value in DynamoDB's typed form. Raises BadUserInput for a value that cannot be the key."""
+    checked_key_bytes(key, value, limit)
+    return to_typed(value)
 
 
 def _keep(forms: dict[object, Any], form_key: object, form: object) -> None:
