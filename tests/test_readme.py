@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from keygraph.dynamo.store import BatchWrite, Store, TracingStore
+from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb.requests import render
 from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
 from keygraph_resolvers import Service, build_schema
+from tests.tracing import TracingStore
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -1,6 +1,6 @@
 """DynamoDB as values: items, tables, conditions, limits, prices, and the requests that a store answers.
 
 Every other room builds on these. Nothing here knows a model, and nothing here does I/O. `store` names the seam: a request is
-a value, and an engine answers it. `limits` has every number that DynamoDB sets; `read_rules` and `write_rules` refuse what
-DynamoDB refuses, for all engines alike. This room imports `keygraph.errors` and nothing else.
+a value, and an engine answers it. `limits` has every number that DynamoDB sets; `rules` refuse what DynamoDB refuses, for all
+engines alike. This room imports `keygraph.errors` and nothing else.
 """

@@ -7,10 +7,11 @@ unequal to everything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Scalar, Value
 
@@ -109,6 +110,12 @@ Comparison: TypeAlias = Eq | Ne | Lt | Le | Gt | Ge | Between | In | BeginsWith 
 Condition: TypeAlias = Comparison | And | Or | Not
 
 _MISSING = object()
+_ORDERS: dict[type, Callable[[Any, Any], bool]] = {
+    Lt: operator.lt,
+    Le: operator.le,
+    Gt: operator.gt,
+    Ge: operator.ge,
+}
 
 
 def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> object:
@@ -129,6 +136,12 @@ def paths_of(condition: Condition) -> list[Path]:
         case Not(inner):
             return paths_of(inner)
     return [condition.path]
+
+
+def outermost(paths: Iterable[Path]) -> list[Path]:
+    """The paths, none twice, without those inside another one."""
+    asked = dict.fromkeys(paths)
+    return [path for path in asked if not any(path[:i] in asked for i in range(1, len(path)))]
 
 
 def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
@@ -153,14 +166,8 @@ def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
             return _equal(value, other)
         case In(_, values):
             return any(_equal(value, other) for other in values)
-        case Lt(_, other):
-            return _ordered(value, other) and value < other  # type: ignore[operator]  # one ordered type
-        case Le(_, other):
-            return _ordered(value, other) and value <= other  # type: ignore[operator]  # one ordered type
-        case Gt(_, other):
-            return _ordered(value, other) and value > other  # type: ignore[operator]  # one ordered type
-        case Ge(_, other):
-            return _ordered(value, other) and value >= other  # type: ignore[operator]  # one ordered type
+        case Lt(_, other) | Le(_, other) | Gt(_, other) | Ge(_, other):
+            return _ordered(value, other) and _ORDERS[type(condition)](value, other)
         case Between(_, low, high):
             return _ordered(value, low) and low <= value <= high  # type: ignore[operator]  # one ordered type
         case BeginsWith(_, prefix):

@@ -6,7 +6,7 @@ care. The grammar: "Expressions" in the DynamoDB developer guide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,16 +28,17 @@ from keygraph.dynamo.conditions import (
     Not,
     Or,
     Path,
+    outermost,
 )
 from keygraph.dynamo.items import TypedValue, Value, to_typed
 from keygraph.dynamo.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS, IN_VALUES
-from keygraph.dynamo.read_rules import (
+from keygraph.dynamo.rules import (
     refuse_crossed_bounds,
     refuse_deep_path,
     refuse_prefix,
     refuse_unordered,
 )
-from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Count, Equals, Prefix, Query, Range, Within
+from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Count, Equals, Prefix, Query, Within
 from keygraph.dynamo.table import Index, Table
 from keygraph.errors import BadUserInput
 
@@ -48,11 +49,14 @@ _OPERATORS: dict[type, str] = {
     Le: "<=",
     Gt: ">",
     Ge: ">=",
-    Equals: "=",
-    Below: "<",
-    AtMost: "<=",
-    Above: ">",
-    AtLeast: ">=",
+}
+_OF_RANGES: dict[type, Callable[[Path, Any], Comparison]] = {
+    Equals: Eq,
+    Below: Lt,
+    AtMost: Le,
+    Above: Gt,
+    AtLeast: Ge,
+    Prefix: BeginsWith,
 }
 
 
@@ -189,37 +193,21 @@ def _comparison_text(condition: Comparison, placeholders: Placeholders) -> str:
             return f"{path} {_OPERATORS[type(condition)]} {value(condition.value)}"
 
 
-def attribute_names(condition: Condition) -> set[str]:
-    """The attributes of the item that the condition uses."""
-    match condition:
-        case And(conditions) | Or(conditions):
-            return {name for part in conditions for name in attribute_names(part)}
-        case Not(inner):
-            return attribute_names(inner)
-    return {condition.path[0]}
-
-
 # --- Keys ---------------------------------------------------------------------------------------------
 
 
 def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeholders) -> str:
     """The condition on the keys of the table or index that is read."""
     text = f"{placeholders.path((keyed.partition.name,))} = {placeholders.value(request.partition)}"
-    if request.range is None or keyed.sort is None:
+    range_ = request.range
+    if range_ is None or keyed.sort is None:
         return text
-    return f"{text} AND {range_text(request.range, keyed.sort.name, placeholders)}"
-
-
-def range_text(range_: Range, sort_key: str, placeholders: Placeholders) -> str:
-    """The condition on the sort key of that name."""
-    path, value = placeholders.path((sort_key,)), placeholders.value
-    match range_:
-        case Prefix(prefix):
-            return f"begins_with({path}, {value(prefix)})"
-        case Within(low, high):
-            return f"{path} BETWEEN {value(low)} AND {value(high)}"
-        case _:
-            return f"{path} {_OPERATORS[type(range_)]} {value(range_.value)}"
+    path = (keyed.sort.name,)
+    if isinstance(range_, Within):
+        on_sort: Comparison = Between(path, range_.low, range_.high)
+    else:
+        on_sort = _OF_RANGES[type(range_)](path, range_.value)
+    return f"{text} AND {_comparison_text(on_sort, placeholders)}"
 
 
 # --- Projections --------------------------------------------------------------------------------------
@@ -227,7 +215,4 @@ def range_text(range_: Range, sort_key: str, placeholders: Placeholders) -> str:
 
 def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
     """The projection expression: every path but those inside another one, which DynamoDB refuses."""
-    asked = dict.fromkeys(paths)
-    return ", ".join(
-        placeholders.path(path) for path in asked if not any(path[:i] in asked for i in range(1, len(path)))
-    )
+    return ", ".join(map(placeholders.path, outermost(paths)))

@@ -85,13 +85,10 @@ def to_typed(value: Value) -> TypedValue:
 
 
 def _typed_set(value: frozenset[Scalar]) -> TypedValue:
-    members = list(value)
-    if members and all(isinstance(member, str) for member in members):
-        return {"SS": sorted(str(member) for member in members)}
-    if members and all(isinstance(member, Decimal) for member in members):
-        return {"NS": [number_text(n) for n in sorted(m for m in members if isinstance(m, Decimal))]}
-    if members and all(isinstance(member, bytes) for member in members):
-        return {"BS": sorted(member for member in members if isinstance(member, bytes))}
+    for kind, type_ in (("SS", str), ("NS", Decimal), ("BS", bytes)):
+        if value and all(isinstance(member, type_) for member in value):
+            members: list[Any] = sorted(value)
+            return {kind: list(map(number_text, members)) if kind == "NS" else members}
     raise ValueError("a set that is empty or of more than one type")
 
 
@@ -107,38 +104,35 @@ def from_typed(typed: Mapping[str, Any]) -> Value:
     raise AssertionError("unreachable: there is one")
 
 
+def base64_text(value: object) -> str:
+    """Binary as JSON holds it, for encoders of JSON. Raises TypeError for anything else."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
 def _binary(content: bytes | str) -> bytes:
     return base64.b64decode(content, validate=True) if isinstance(content, str) else bytes(content)
 
 
-def read_number(text: str) -> Decimal:
-    """`number` of a text that DynamoDB wrote: most are short and plain, and need no check of range and digits."""
-    digits = text[1:] if text[:1] == "-" else text
-    if len(digits) > 20 or not digits.isascii():
+@lru_cache(maxsize=4096)
+def known_number(text: str) -> Decimal:
+    """`number` of a text that DynamoDB wrote: most are plain and need no check, and quantities, prices and versions repeat."""
+    if not _PLAIN.fullmatch(text):
         return number(text)
-    if not digits.isdigit():
-        whole, point, fraction = digits.partition(".")
-        if not (point and whole.isdigit() and fraction.isdigit()):
-            return number(text)
-    plain = Decimal(text)
-    if text[-1] != "0":
-        return plain
-    return plain.normalize(_EXACT) if plain else _ZERO
+    return Decimal(text) if text[-1] != "0" else Decimal(text).normalize(_EXACT)
 
 
-_ZERO = Decimal(0)
-known_number = lru_cache(4096)(read_number)
-"""`read_number` with a cache: quantities, prices and versions repeat."""
 _READERS: dict[str, Callable[[Any], Value]] = {
     "S": str,
-    "N": read_number,
+    "N": known_number,
     "BOOL": bool,
     "NULL": lambda _: None,
     "B": _binary,
     "M": lambda content: {name: from_typed(inner) for name, inner in content.items()},
     "L": lambda content: list(map(from_typed, content)),
     "SS": frozenset,
-    "NS": lambda content: frozenset(map(read_number, content)),
+    "NS": lambda content: frozenset(map(known_number, content)),
     "BS": lambda content: frozenset(map(_binary, content)),
 }
 
@@ -150,19 +144,13 @@ def typed_item(item: Mapping[str, Value]) -> dict[str, TypedValue]:
 
 def untyped_item(typed: Mapping[str, Mapping[str, Any]]) -> Item:
     """The item of DynamoDB's typed form."""
-    item: Item = {}
-    for name, value in typed.items():
-        # Most attributes are text, and every item of every answer comes through here.
-        text = value.get("S")
-        item[name] = text if isinstance(text, str) and len(value) == 1 else from_typed(value)
-    return item
+    return {name: from_typed(value) for name, value in typed.items()}
 
 
 def answered_items(typed_items: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Item]:
     """The items of an answer of DynamoDB, whose typed form needs no checks.
 
-    100 items of 11 attributes take 0.42 of the time of `untyped_item`, which is a quarter of the whole BatchGetItem
-    (`python -m bench.transport`).
+    100 items of 11 attributes take half of the time of `untyped_item` (0.30 ms against 0.60, by timeit).
     """
     items = []
     for typed in typed_items:

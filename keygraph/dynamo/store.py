@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from keygraph.dynamo.conditions import Condition, Path
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from keygraph.dynamo.table import Key, KeyValue, Position, Table
 
 Answer = TypeVar("Answer", covariant=True)
@@ -141,6 +142,24 @@ class Written:
     cost: Cost
 
 
+# --- Prices, in capacity units ------------------------------------------------------------------------
+#
+# "Read and write operations" in the DynamoDB developer guide. A Query adds up the sizes of its page and rounds the sum up; a
+# BatchGetItem rounds each item up. Attributes that a projection leaves out, items that a filter leaves out, and items that are
+# only counted cost the same. An index's items are as large as what it projects.
+
+
+def read_units(size: int, consistent: bool) -> float:
+    """The units for reading so many bytes. A missing item, or an empty page, costs one unit too."""
+    units = max(1, -(-size // READ_UNIT_BYTES))
+    return float(units) if consistent else units / 2
+
+
+def write_units(size: int) -> int:
+    """The units for writing so many bytes. Deleting a missing item costs one unit too."""
+    return max(1, -(-size // WRITE_UNIT_BYTES))
+
+
 # --- Requests -----------------------------------------------------------------------------------------
 
 
@@ -231,7 +250,12 @@ class Store(Protocol):
         """The table that the requests are for."""
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        """The answer to a request. Raises BadUserInput for one that DynamoDB refuses, StoreError where no answer comes."""
+        """The answer to a request. Raises StoreError where no answer comes, and BadUserInput for one that DynamoDB refuses.
+
+        That is a key that is of another type, empty or too large, an item above 400 KB, crossed bounds, a consistent read of a
+        global index, a filter that is too long or uses a key of what is read, an attribute that the index does not project, an
+        index that the table lacks.
+        """
 
     async def close(self) -> None:
         """Closes connections and files, and ends threads."""
@@ -248,25 +272,6 @@ async def pages(store: Store, request: Query | Scan) -> AsyncIterator[Page]:
         if page.last is None:
             return
         request = replace(request, start=page.last)
-
-
-@dataclass(slots=True)
-class TracingStore:
-    """A store that passes requests on to another one and records them."""
-
-    store: Store
-    requests: list[Request[object]] = field(default_factory=list)
-
-    @property
-    def table(self) -> Table:
-        return self.store.table
-
-    async def send(self, request: Request[Answer], /) -> Answer:
-        self.requests.append(request)
-        return await self.store.send(request)
-
-    async def close(self) -> None:
-        await self.store.close()
 
 
 @dataclass(slots=True)

@@ -61,6 +61,28 @@ def _key_attribute(declared: KeyDeclaration) -> KeyAttribute:
     return KeyAttribute(declared) if isinstance(declared, str) else KeyAttribute(*declared)
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class _KeySchema:
+    """What a table and an index have in common."""
+
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None
+
+    def __init__(
+        self, name: str, partition_key: KeyDeclaration, sort_key: KeyDeclaration | None = None
+    ) -> None:
+        set_ = object.__setattr__
+        set_(self, "name", name)
+        set_(self, "partition", _key_attribute(partition_key))
+        set_(self, "sort", None if sort_key is None else _key_attribute(sort_key))
+
+    @property
+    def keys(self) -> tuple[KeyAttribute, ...]:
+        """The partition key, and the sort key if there is one."""
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexKey:
     """The keys that a record type has in one index: their templates, and the fields that read it.
@@ -77,12 +99,9 @@ class IndexKey:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Index:
+class Index(_KeySchema):
     """A global or local secondary index: its name, its key attributes and what it projects."""
 
-    name: str
-    partition: KeyAttribute
-    sort: KeyAttribute | None
     projection: Projection
     local: bool
 
@@ -96,13 +115,10 @@ class Index:
         local: bool = False,
     ) -> None:
         """`projection` is "ALL", "KEYS_ONLY", or the names of the attributes that it has besides its keys."""
-        set_ = object.__setattr__
-        set_(self, "name", name)
-        set_(self, "partition", _key_attribute(partition_key))
-        set_(self, "sort", None if sort_key is None else _key_attribute(sort_key))
+        _KeySchema.__init__(self, name, partition_key, sort_key)
         named = projection if isinstance(projection, str) else tuple(projection)
-        set_(self, "projection", named)
-        set_(self, "local", local)
+        object.__setattr__(self, "projection", named)
+        object.__setattr__(self, "local", local)
 
     def __call__(
         self,
@@ -115,18 +131,15 @@ class Index:
         return IndexKey(self, templates, lists, finds, shards)
 
     @property
-    def keys(self) -> tuple[KeyAttribute, ...]:
-        """The partition key, and the sort key if there is one."""
-        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+    def named(self) -> frozenset[str]:
+        """The attributes that it projects by name."""
+        return frozenset(() if isinstance(self.projection, str) else self.projection)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Table:
+class Table(_KeySchema):
     """A DynamoDB table: its name, its key attributes and its indexes."""
 
-    name: str
-    partition: KeyAttribute
-    sort: KeyAttribute | None
     indexes: tuple[Index, ...]
 
     def __init__(
@@ -137,16 +150,8 @@ class Table:
         sort_key: KeyDeclaration | None = None,
         indexes: Sequence[Index] = (),
     ) -> None:
-        set_ = object.__setattr__
-        set_(self, "name", name)
-        set_(self, "partition", _key_attribute(partition_key))
-        set_(self, "sort", None if sort_key is None else _key_attribute(sort_key))
-        set_(self, "indexes", tuple(indexes))
-
-    @property
-    def keys(self) -> tuple[KeyAttribute, ...]:
-        """The partition key, and the sort key if there is one."""
-        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+        _KeySchema.__init__(self, name, partition_key, sort_key)
+        object.__setattr__(self, "indexes", tuple(indexes))
 
     def index(self, name: str) -> Index:
         """The index of that name; KeyError where the table lacks it."""
@@ -166,14 +171,16 @@ class Table:
         own = self.index(index).keys
         return own + tuple(key for key in self.keys if key.name not in {mine.name for mine in own})
 
+    def projected(self, index: Index) -> frozenset[str] | None:
+        """The attributes that the index holds of its items; None for all."""
+        if index.projection == "ALL":
+            return None
+        return index.named | {key.name for key in self.position(index.name)}
+
     def has(self, index: str | None, attribute: str) -> bool:
         """Whether the table (None) or the index holds that attribute of its items."""
-        keyed = self.keyed(index)
-        if isinstance(keyed, Table) or keyed.projection == "ALL":
-            return True
-        if attribute in {key.name for key in self.position(index)}:
-            return True
-        return keyed.projection != "KEYS_ONLY" and attribute in keyed.projection
+        held = None if index is None else self.projected(self.index(index))
+        return held is None or attribute in held
 
     def key_of(self, item: Mapping[str, Value]) -> Key:
         """The item's table key. KeyError where it lacks a key attribute."""

@@ -18,7 +18,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, cast
 import orjson
 
 from keygraph.dynamo.conditions import Path
-from keygraph.dynamo.items import Item, Value, known_number, number, number_text, typed_item
+from keygraph.dynamo.items import Item, Value, base64_text, known_number, number, number_text, typed_item
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.model.records import RecordType
@@ -75,7 +75,7 @@ class Interchange:
         """
         ordered = self._ordered(item)
         if format_ == "typed":
-            return orjson.dumps({"Item": typed_item(ordered)}, default=_base64)
+            return orjson.dumps({"Item": typed_item(ordered)}, default=base64_text)
         forms = {**self._forms_of(item), **self._key_forms}
         return _plain_members(ordered, forms, ()).encode()
 
@@ -243,12 +243,6 @@ def _untyped(typed: object, path: Path) -> Value:
 # --- Items to lines -----------------------------------------------------------------------------------
 
 
-def _base64(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise TypeError(f"a value of type {type(value).__name__}")
-
-
 def _sorted(value: Value) -> Value:
     """The value with sorted maps, so that equal items make equal lines."""
     match value:
@@ -283,7 +277,7 @@ def _plain(value: Value, form: _Form | None, path: Path) -> str:
         case bytes():
             if kind != "bytes":
                 _refuse(path, "bytes", "text")
-            return f'"{_base64(value)}"'
+            return f'"{base64_text(value)}"'
         case dict():
             return _plain_members(value, form if isinstance(form, dict) else {}, path)
         case list():

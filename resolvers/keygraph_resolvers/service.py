@@ -163,7 +163,9 @@ class Service:
         try:
             if plan.foreign:
                 nodes = tuple(node for each in plan.foreign for node in each.nodes)
-                elsewhere = self._elsewhere(document, _of_fields(plan.operation, nodes), variables, meter=meter)
+                elsewhere = self._elsewhere(
+                    document, _of_fields(plan.operation, nodes), variables, meter=meter
+                )
                 async with asyncio.TaskGroup() as group:
                     asked, answered = group.create_task(plan.read(run)), group.create_task(elsewhere)
                 root, answer = asked.result(), answered.result()

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from keygraph import Graph
-from keygraph.dynamo.store import BatchWrite, Store, TracingStore
+from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.engines.dynamodb.requests import Wire, render
 from keygraph.tables.interchange import Interchange
 from keygraph_resolvers import Service
 from tests.schemas import schema_of
+from tests.tracing import TracingStore
 
 EXAMPLES = Path(__file__).parents[2] / "examples/keygraph_examples"
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Query, TracingStore
+from keygraph.dynamo.store import BatchWrite, Query
 from keygraph.dynamo.table import Table
 from keygraph.errors import Unavailable
 from keygraph.tables.bulk import whole_table, write_batches
 from tests.conftest import MakeStore
+from tests.tracing import TracingStore
 
 table = Table("Things", partition_key="PK", sort_key="SK")
 

@@ -8,9 +8,10 @@ from decimal import Decimal
 import pytest
 
 from keygraph import ID, BadUserInput, Format, Graph, Index, Many, Table, many, node, record, stored
-from keygraph.dynamo.store import BatchWrite, TracingStore
+from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
+from tests.tracing import TracingStore
 
 by_name = Index("ByName", "NamePK", "NameSK")
 

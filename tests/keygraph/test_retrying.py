@@ -12,23 +12,23 @@ from botocore.retries.quota import RetryQuota
 
 from keygraph.engines.dynamodb import retrying
 from keygraph.engines.dynamodb.errors import failure_of
-from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.errors import Throttled, TimedOut, Unavailable
 
 
-def _within(deadlines: Deadlines) -> Attempts:
-    return Attempts(deadlines, Backoff(), "too late")
+def _within(seconds: float) -> Attempts:
+    return Attempts(seconds, Backoff(), "too late")
 
 
 async def test_each_ends_at_its_own_deadline() -> None:
     """Of requests that begin one after the other some would be ended too early, or hang."""
     loop = asyncio.get_running_loop()
-    deadlines = Deadlines(0.1)
 
     async def hang() -> float:
         began = loop.time()
-        with pytest.raises(TimedOut, match="too late"), _within(deadlines):
-            await asyncio.sleep(10)
+        with pytest.raises(TimedOut, match="too late"):
+            async with _within(0.1):
+                await asyncio.sleep(10)
         return loop.time() - began
 
     running = []
@@ -40,34 +40,28 @@ async def test_each_ends_at_its_own_deadline() -> None:
 
 
 async def test_what_is_in_time_is_left_alone() -> None:
-    """A request that has ended would take what its client does next with it, or be remembered for ever."""
-    deadlines = Deadlines(0.05)
+    """A request that has ended would take what its client does next with it."""
 
     async def quick() -> str:
-        with _within(deadlines):
+        async with _within(0.05):
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.1)
         return "whole"
 
     async def slow() -> None:
-        with pytest.raises(TimedOut), _within(deadlines):
-            await asyncio.sleep(10)
+        with pytest.raises(TimedOut):
+            async with _within(0.05):
+                await asyncio.sleep(10)
 
     *answers, _ = await asyncio.gather(*(quick() for _ in range(20)), slow())
     assert answers == ["whole"] * 20
-    with _within(deadlines):
-        pass
-    assert not deadlines._watched
-    await asyncio.sleep(0.06)
-    assert deadlines._timer is None
 
 
 async def test_somebody_elses_cancellation_is_no_deadline() -> None:
     """A client that goes away would look like a DynamoDB that does not answer, and its task go on."""
-    deadlines = Deadlines(0.03)
 
     async def hang(first: float) -> None:
-        with _within(deadlines):
+        async with _within(0.03):
             try:
                 await asyncio.sleep(10)
             finally:
@@ -89,7 +83,7 @@ async def test_a_deadline_tells_the_last_failure() -> None:
     """Whoever reads the error would look for a broken network instead of the table's capacity."""
 
     async def busy(backoff: Backoff, times: int) -> None:
-        with Attempts(Deadlines(0.02), backoff, "too late") as attempts:
+        async with Attempts(0.02, backoff, "too late") as attempts:
             for attempt in range(times):
                 await attempts.wait(attempt, Throttled("busy"))
             await asyncio.sleep(10)

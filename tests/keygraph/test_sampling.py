@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from keygraph.dynamo.store import BatchWrite, Scan, TracingStore
+from keygraph.dynamo.store import BatchWrite, Scan
 from keygraph.dynamo.table import Table
 from keygraph.tables.sample import sample
 from tests.conftest import MakeStore
+from tests.tracing import TracingStore
 
 TABLE = Table("Sampled", partition_key="PK", sort_key="SK")
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Many, Table, many, node, record
-from keygraph.dynamo.store import BatchWrite, Count, Query, TracingStore
+from keygraph.dynamo.store import BatchWrite, Count, Query
 from keygraph.lists.counting import count
 from keygraph.lists.describe import path_request
 from keygraph.lists.listing import bind
 from keygraph.lists.ranges import Narrowing
 from keygraph.lists.reading import Extent, read
 from tests.conftest import MakeStore
+from tests.tracing import TracingStore
 
 
 @node("PERSON#{person_id}", "PROFILE")

@@ -9,7 +9,6 @@ import pytest
 import strawberry
 
 from keygraph import ID, Graph, Table, field, node
-from keygraph.dynamo.store import TracingStore
 from keygraph.errors import BadUserInput
 from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.schema.global_ids import global_id
@@ -17,6 +16,7 @@ from tests.conftest import MakeStore
 from tests.resolvers.differential import paths_made
 from tests.resolvers.methodical import Extra, methodical, methodical_items
 from tests.resolvers.worlds import SECRET, World, world
+from tests.tracing import TracingStore
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])  # what was read, not from where
 

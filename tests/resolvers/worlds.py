@@ -18,12 +18,13 @@ from typing import Any
 import keygraph_examples
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Request, Store, TracingStore
+from keygraph.dynamo.store import BatchWrite, Request, Store
 from keygraph.engines.dynamodb.requests import render
 from keygraph.tables.interchange import Interchange
 from keygraph_examples.commerce import graph as commerce
 from keygraph_resolvers import Service
 from tests.schemas import schema_of
+from tests.tracing import TracingStore
 
 SECRET = b"the secret of the tests' cursors"
 

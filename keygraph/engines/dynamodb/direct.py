@@ -6,52 +6,28 @@ client. Failures are botocore's own exceptions, so that `keygraph.engines.dynamo
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 import zlib
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
+from keygraph.dynamo.items import base64_text
 from keygraph.engines.dynamodb.errors import ClockCorrected, is_skewed
-from keygraph.engines.dynamodb.http1 import Reply
+from keygraph.engines.dynamodb.http1 import Pool, Reply
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.signing import Credentials, Signer
 from keygraph.engines.dynamodb.transport import Body, Transport
 
-_TARGETS = {
-    operation: f"DynamoDB_20120810.{operation}"
-    for operation in (
-        "BatchGetItem",
-        "BatchWriteItem",
-        "DeleteItem",
-        "GetItem",
-        "PutItem",
-        "Query",
-        "Scan",
-        "TransactGetItems",
-        "TransactWriteItems",
-        "UpdateItem",
-    )
-}
-"""The operations that are sent directly, with their names on the wire; the client sends all others."""
+_MANAGED = {"CreateTable", "DeleteTable", "DescribeTable", "ListTables"}
+"""The operations that the client sends."""
 _SKEW_SECONDS = 240.0
 """How far a clock may be off before it is corrected; AWS refuses a signature that is 5 minutes off."""
-
-
-class Http(Protocol):
-    """A pool of connections to one endpoint."""
-
-    async def post(self, lines: str, body: bytes) -> Reply:
-        """The answer, whole, to a request with these lines of headers. Raises botocore's exceptions of connections and timeouts."""
-
-    async def close(self) -> None:
-        """Closes every connection."""
 
 
 class DirectTransport:
@@ -59,7 +35,7 @@ class DirectTransport:
 
     def __init__(
         self,
-        http: Http,
+        http: Pool,
         signer: Signer,
         credentials: Callable[[], Awaitable[Credentials]],
         others: Transport,
@@ -78,8 +54,7 @@ class DirectTransport:
     async def call(self, wire: Wire) -> Body:
         """The answer of one call."""
         operation = wire.operation
-        target = _TARGETS.get(operation)
-        if target is None:
+        if operation in _MANAGED:
             return await self._others.call(wire)
         body = encoded(wire.body)
         now = self._clock() + self._offset
@@ -87,7 +62,8 @@ class DirectTransport:
         if given is None or int(now) != self._second:
             given = await self._credentials()
             self._second, self._given = int(now), given
-        reply = await self._http.post(self._signer.lines(given, target, body, now), body)
+        lines = self._signer.lines(given, f"DynamoDB_20120810.{operation}", body, now)
+        reply = await self._http.post(lines, body)
         expected = reply.checksum
         if expected is not None and expected != (actual := b"%d" % zlib.crc32(reply.body)):
             raise boto.ChecksumError(
@@ -122,16 +98,10 @@ class DirectTransport:
 def encoded(body: object) -> bytes:
     """The JSON of parameters; binary values are base64."""
     try:
-        return orjson.dumps(body, default=_base64)
+        return orjson.dumps(body, default=base64_text)
     except TypeError:
         # Text that is not valid Unicode goes escaped, as aioboto3 sends it, so that DynamoDB refuses it in its own words.
-        return json.dumps(body, default=_base64).encode()
-
-
-def _base64(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise ValueError(f"a value of type {type(value).__name__} in a request")
+        return json.dumps(body, default=base64_text).encode()
 
 
 def _answer(reply: Reply) -> Body:
@@ -151,10 +121,8 @@ def _answer(reply: Reply) -> Body:
 def _told(reply: Reply) -> tuple[str, str]:
     """The code and the message of a refusal; the status where the answer is not one of DynamoDB's."""
     try:
-        told = orjson.loads(reply.body)
-    except orjson.JSONDecodeError:
-        told = None
-    if not isinstance(told, dict):
+        told = _answer(reply)
+    except (ResponseParserError, boto.IncompleteReadError):
         return str(reply.status), ""
     code = str(told.get("__type") or "").rpartition("#")[2].partition(":")[0]
     return code, str(told.get("message") or told.get("Message") or "")

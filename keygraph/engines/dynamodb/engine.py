@@ -7,15 +7,15 @@ A process has one transport, which `open_dynamodb` makes and closes. `keygraph.e
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keygraph.dynamo.items import Item, answered_items, untyped_item
-from keygraph.dynamo.read_rules import can_go_on
+from keygraph.dynamo.rules import can_go_on
 from keygraph.dynamo.store import (
     Answer,
     Batch,
@@ -37,14 +37,14 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
 from keygraph.engines.dynamodb.errors import code_of, failure_of
 from keygraph.engines.dynamodb.requests import Renderer, Wire
-from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.sending import Sender
 from keygraph.engines.dynamodb.settings import open_transport
 from keygraph.engines.dynamodb.transport import Body, Transport, TransportName
 from keygraph.errors import TableMissing, TimedOut
 
-_BATCHES = {"BatchGetItem", "BatchWriteItem"}
-"""The operations that may leave a part unprocessed."""
+_NOTHING: Body = {"Items": (), "Count": 0, "ScannedCount": 0}
+"""The answer where nothing had to be sent."""
 _TABLE_SECONDS = 300.0
 """How long a table may take to become active, or to be deleted."""
 
@@ -68,7 +68,7 @@ class DynamoDBStore:
         `tries` is how often a call is sent at most; None where the deadline and the quota alone decide.
         """
         self._transport = transport
-        self._table = table
+        self.table = table
         self._render = Renderer(table).render
         self._backoff = backoff or Backoff()
         self._sender = Sender(
@@ -81,11 +81,6 @@ class DynamoDBStore:
             BatchGet: self._batch,
             BatchWrite: self._written,
         }
-
-    @property
-    def table(self) -> Table:
-        """The table that the requests are for."""
-        return self._table
 
     async def close(self) -> None:
         """Closes the transport and its connections."""
@@ -102,44 +97,35 @@ class DynamoDBStore:
         if answer is None:
             return cast(Answer, await self._managed(request))
         calls = self._render(request)
-        with self._sender.sending() as sending:
-            if len(calls) == 1 and calls[0].operation not in _BATCHES:
-                answers = [await sending.call(calls[0])]
-            else:
-                answers = await sending.all(calls)
+        async with self._sender.sending() as sending:
+            answers = await sending.all(calls)
         return cast(Answer, answer(request, answers, sending.cost))
 
     async def _managed(self, request: Request[Any]) -> object:
         """The answer to a request about tables."""
+        [wire] = self._render(request)
         match request:
             case CreateTable():
-                await self._create_table(self._render(request)[0])
-                return None
+                await self._until(wire, self._is_created, "active")
             case DeleteTable():
-                await self._delete_table(self._render(request)[0])
-                return None
-            case DescribeTable():
-                described = await self._description()
-                return None if described is None else described_table(described)
+                await self._until(wire, self._is_deleted, "deleted")
             case ListTables():
-                return await self._names(self._render(request)[0])
-        raise TypeError(f"{type(request).__name__} is not a request to a store")
+                return await self._names(wire)
+            case DescribeTable() if (described := await self._description()) is not None:
+                return described_table(described)
+        return None
 
-    # --- Answers, which are empty where nothing had to be sent -----------------------------------------
+    # --- Answers --------------------------------------------------------------------------------------
 
     def _page(self, request: Query | Scan, answers: Sequence[Body], cost: Cost) -> Page:
-        if not answers:
-            return Page([], 0, None, cost)
-        answer = answers[0]
+        [answer] = answers or (_NOTHING,)
         items = answered_items(answer["Items"])
         if isinstance(request, Query) and request.projection == ():
-            items = [_without(item, self._table.keys) for item in items]
+            items = [_without(item, self.table.keys) for item in items]
         return Page(items, answer["ScannedCount"], self._last(answer, request), cost)
 
     def _counted(self, request: Count, answers: Sequence[Body], cost: Cost) -> Counted:
-        if not answers:
-            return Counted(0, 0, None, cost)
-        answer = answers[0]
+        [answer] = answers or (_NOTHING,)
         return Counted(answer["Count"], answer["ScannedCount"], self._last(answer, request), cost)
 
     def _last(self, answer: Body, request: Query | Count | Scan) -> Position | None:
@@ -148,13 +134,13 @@ class DynamoDBStore:
         if not typed:
             return None
         if isinstance(request, Scan):
-            return self._table.position_of(untyped_item(typed), None)
-        last = self._table.position_of(untyped_item(typed), request.index)
+            return self.table.position_of(untyped_item(typed), None)
+        last = self.table.position_of(untyped_item(typed), request.index)
         return last if can_go_on(request, last) else None
 
     def _batch(self, request: BatchGet, answers: Sequence[Body], cost: Cost) -> Batch:
         found: dict[Key, Item] = {}
-        key_of, name = self._table.key_of, self._table.name
+        key_of, name = self.table.key_of, self.table.name
         for answer in answers:
             if "Item" in answer:
                 [item] = answered_items([answer["Item"]])
@@ -165,7 +151,7 @@ class DynamoDBStore:
         if request.projection is not None:
             asked = {path[0] for path in request.projection}
             # These keys were only asked for to tell the items apart.
-            surplus = [key for key in self._table.keys if key.name not in asked]
+            surplus = [key for key in self.table.keys if key.name not in asked]
             if surplus:
                 for item in found.values():
                     _without(item, surplus)
@@ -176,48 +162,37 @@ class DynamoDBStore:
 
     # --- Tables ---------------------------------------------------------------------------------------
 
-    async def _create_table(self, wire: Wire) -> None:
-        late = f"the table {self._table.name} is not active yet: try again in a few minutes"
-        with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
+    async def _until(
+        self, wire: Wire, is_done: Callable[[Wire, Body | None], Awaitable[bool]], state: str
+    ) -> None:
+        """Asks again until the table, by its description, is in that state."""
+        late = f"the table {self.table.name} is not {state} yet: try again in a few minutes"
+        async with Attempts(_TABLE_SECONDS, self._backoff, late) as waiting:
             for attempt in itertools.count():
-                described = await self._description()
-                status = await self._created(wire) if described is None else described["TableStatus"]
-                if status not in {"CREATING", "DELETING"}:
+                if await is_done(wire, await self._description()):
                     return
                 await waiting.wait(attempt, TimedOut(late))
 
-    async def _created(self, wire: Wire) -> object:
-        """The new table's status."""
-        try:
-            answer = await self._sender.call(wire)
-        except ClientError as error:
-            # Somebody else creates it at the same time.
-            if code_of(error) == "ResourceInUseException":
-                return "CREATING"
-            raise
-        return answer["TableDescription"]["TableStatus"]
+    async def _is_created(self, wire: Wire, described: Body | None) -> bool:
+        if described is None:
+            answer = await self._changed(wire)
+            described = {"TableStatus": "CREATING"} if answer is None else answer["TableDescription"]
+        return described["TableStatus"] not in {"CREATING", "DELETING"}
 
-    async def _delete_table(self, wire: Wire) -> None:
-        late = f"the table {self._table.name} is not deleted yet: try again in a few minutes"
-        with Attempts(Deadlines(_TABLE_SECONDS), self._backoff, late) as waiting:
-            for attempt in itertools.count():
-                described = await self._description()
-                if described is None:
-                    return
-                if described["TableStatus"] == "DELETING" or not await self._deleted(wire):
-                    await waiting.wait(attempt, TimedOut(late))
+    async def _is_deleted(self, wire: Wire, described: Body | None) -> bool:
+        if described is not None and described["TableStatus"] != "DELETING":
+            with suppress(TableMissing):
+                await self._changed(wire)
+        return described is None
 
-    async def _deleted(self, wire: Wire) -> bool:
-        """Whether the table is being deleted; that cannot be done while it is being created."""
+    async def _changed(self, wire: Wire) -> Body | None:
+        """The answer; None while the table is created, by somebody else at the same time, or is deleted."""
         try:
-            await self._sender.call(wire)
-        except TableMissing:
-            return True
+            return await self._sender.call(wire)
         except ClientError as error:
             if code_of(error) == "ResourceInUseException":
-                return False
+                return None
             raise
-        return True
 
     async def _names(self, wire: Wire) -> tuple[str, ...]:
         """The names of all tables; one answer has 100 of them."""

@@ -15,43 +15,37 @@ from botocore.parsers import ResponseParserError
 from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
 
+# Codes without the `Exception` that some services end them with.
 _THROTTLING = {
     "BandwidthLimitExceeded",
-    "EC2ThrottledException",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
+    "EC2Throttled",
+    "LimitExceeded",
+    "ProvisionedThroughputExceeded",
     "RequestLimitExceeded",
     "RequestThrottled",
-    "RequestThrottledException",
     "SlowDown",
-    "ThrottledException",
+    "Throttled",
     "Throttling",
-    "ThrottlingException",
-    "TooManyRequestsException",
+    "TooManyRequests",
 }
 _PASSING = {
     "InternalServerError",
     "PriorRequestNotComplete",
     "RequestTimeout",
-    "RequestTimeoutException",
     "ServiceUnavailable",
-    "TransactionInProgressException",
+    "TransactionInProgress",
 }
 """What a retry may help, and is not throttling."""
 _CREDENTIALS = {
     "AccessDenied",
-    "AccessDeniedException",
     "ExpiredToken",
-    "ExpiredTokenException",
     "IncompleteSignature",
-    "IncompleteSignatureException",
     "InvalidClientTokenId",
-    "InvalidSignatureException",
+    "InvalidSignature",
     "MissingAuthenticationToken",
-    "MissingAuthenticationTokenException",
-    "NotAuthorizedException",
+    "NotAuthorized",
     "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
+    "UnrecognizedClient",
 }
 _SKEWED = {"InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"}
 _SKEWED_MESSAGE = re.compile(r"Signature (expired|not yet current)", re.IGNORECASE)
@@ -79,7 +73,7 @@ class Failure:
     """What an error of botocore means to whoever asked, and whether sending the request again may help."""
 
     error: KeygraphError
-    is_passing: bool
+    is_passing: bool = False
 
 
 def is_skewed(code: str, message: str) -> bool:
@@ -103,9 +97,7 @@ def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
         case boto.ReadTimeoutError() | boto.ConnectTimeoutError():
             return Failure(TimedOut(f"DynamoDB at {endpoint} did not answer in time"), is_passing=True)
         case boto.SSLError():
-            return Failure(
-                Unavailable(f"no secure connection to {endpoint}: check its certificate"), is_passing=False
-            )
+            return Failure(Unavailable(f"no secure connection to {endpoint}: check its certificate"))
         case boto.ChecksumError() | boto.IncompleteReadError():
             return Failure(
                 Unavailable(f"answers from DynamoDB at {endpoint} arrive damaged"), is_passing=True
@@ -115,11 +107,11 @@ def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
                 Unavailable(f"no connection to DynamoDB at {endpoint}: is it running?"), is_passing=True
             )
         case ResponseParserError():
-            return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"), is_passing=False)
+            return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"))
         case boto.NoRegionError():
-            return Failure(Unavailable("no AWS region is set: set AWS_REGION"), is_passing=False)
+            return Failure(Unavailable("no AWS region is set: set AWS_REGION"))
         case _ if isinstance(error, _NO_CREDENTIALS):
-            return Failure(Unavailable("no AWS credentials: set AWS_PROFILE, or run with a role"), False)
+            return Failure(Unavailable("no AWS credentials: set AWS_PROFILE, or run with a role"))
     return None
 
 
@@ -127,13 +119,12 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
     code = code_of(error) or ""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     message = error.response.get("Error", {}).get("Message", "")
-    if code in _THROTTLING:
+    kind = code.removesuffix("Exception")
+    if kind in _THROTTLING:
         return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
     if code == "ResourceNotFoundException":
-        return Failure(
-            TableMissing(f"there is no table {table}: create it with `keygraph table create`"), False
-        )
-    if code in _CREDENTIALS or isinstance(error, ClockCorrected):
+        return Failure(TableMissing(f"there is no table {table}: create it with `keygraph table create`"))
+    if kind in _CREDENTIALS or isinstance(error, ClockCorrected):
         problem = (
             f"AWS refuses these credentials for the table {table} ({code}): check AWS_PROFILE or the role"
         )
@@ -142,18 +133,18 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
         problem = (
             f"the table {table} lacks an index of the model: compare `keygraph table describe` with the model"
         )
-        return Failure(TableMissing(problem), is_passing=False)
+        return Failure(TableMissing(problem))
     if code == "ValidationException" and _KEY_OR_ITEM_SIZE.search(message):
         problem = (
             "a key is empty, or a key or an item is larger than DynamoDB allows "
             f"({PARTITION_KEY_BYTES:,} bytes for a partition key, {SORT_KEY_BYTES:,} for a sort key, "
             f"{ITEM_BYTES // 1024} KB for an item)"
         )
-        return Failure(BadUserInput(problem), is_passing=False)
+        return Failure(BadUserInput(problem))
     if code == "ValidationException" and "starting key" in message:
-        return Failure(BadUserInput("the start is outside the range that is read"), is_passing=False)
-    if status >= 500 or code in _PASSING:
+        return Failure(BadUserInput("the start is outside the range that is read"))
+    if status >= 500 or kind in _PASSING:
         return Failure(Unavailable(f"DynamoDB at {endpoint} failed with status {status}"), is_passing=True)
     if not code or code.isdigit():
-        return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"), is_passing=False)
+        return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"))
     return None

@@ -97,7 +97,10 @@ class AnswerReader:
         if head.startswith(_OK):
             self._status, is_kept = 200, True
         else:
-            self._status, is_kept = _read_status(head.partition(b"\r\n")[0])
+            told_status = _STATUS.fullmatch(head.partition(b"\r\n")[0])
+            if told_status is None:
+                raise Malformed("no status line")
+            self._status, is_kept = int(told_status[2]), told_status[1] == b"1"
             if self._status < 200:
                 # An interim answer comes before the answer itself.
                 return
@@ -146,14 +149,6 @@ class AnswerReader:
 
     def _whole(self, body: bytes) -> Reply:
         return Reply(self._status, body, self._checksum, self._head or b"")
-
-
-def _read_status(line: bytes) -> tuple[int, bool]:
-    """The status, and whether the connection is kept unless a header says otherwise. Raises Malformed."""
-    told = _STATUS.fullmatch(line)
-    if told is None:
-        raise Malformed("no status line")
-    return int(told[2]), told[1] == b"1"
 
 
 class _Chunks:
@@ -207,13 +202,12 @@ class _HttpConnection(asyncio.BufferedProtocol):
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport
+        self.transport: asyncio.Transport
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._answer: AnswerReader | None = None
         self._whole: asyncio.Future[Reply] | None = None
         self.lost = self._loop.create_future()
         """Done when the connection has ended."""
-        self.is_lost = False
         self.heard = 0.0
         """When something was last sent or received, by the loop's time."""
         self.may_go_on = True
@@ -224,13 +218,13 @@ class _HttpConnection(asyncio.BufferedProtocol):
 
         Raises ConnectionError where the connection has ended. `settle` has to follow.
         """
-        if self.is_lost:
+        if self.lost.done():
             raise ConnectionResetError("the connection has ended")
         self._answer = AnswerReader()
         whole = self._whole = self._loop.create_future()
         self.heard = self._loop.time()
         self.may_go_on = False
-        self._transport.write(request)
+        self.transport.write(request)
         return whole
 
     def settle(self) -> None:
@@ -259,7 +253,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
             self._whole.set_exception(error)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # a stream's, for a connection of TCP
+        self.transport = transport  # type: ignore[assignment]  # a stream's, for a connection of TCP
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -269,7 +263,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
         answer, whole = self._answer, self._whole
         if answer is None or whole is None or whole.done():
             # Nobody asked for it.
-            self.abort()
+            self.transport.abort()
             return
         self.heard = self._loop.time()
         try:
@@ -282,7 +276,6 @@ class _HttpConnection(asyncio.BufferedProtocol):
             whole.set_result(reply)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.is_lost = True
         if not self.lost.done():
             self.lost.set_result(None)
         if self._whole is None or self._whole.done() or self._answer is None:
@@ -294,14 +287,6 @@ class _HttpConnection(asyncio.BufferedProtocol):
             self._fail(error)
         else:
             self._fail(ConnectionResetError("the connection was cut"))
-
-    def close(self) -> None:
-        """Closes the connection in order."""
-        self._transport.close()
-
-    def abort(self) -> None:
-        """Drops the connection at once."""
-        self._transport.abort()
 
 
 class Pool:
@@ -370,12 +355,12 @@ class Pool:
             self._looking.cancel()
         ending = list(self._open)
         for connection in ending:
-            connection.close()
+            connection.transport.close()
         if ending:
             _, left = await asyncio.wait([each.lost for each in ending], timeout=_CLOSE_SECONDS)
             if left:
                 for connection in ending:
-                    connection.abort()
+                    connection.transport.abort()
                 await asyncio.wait(left, timeout=_CLOSE_SECONDS)
 
     def _look_later(self) -> None:
@@ -390,12 +375,17 @@ class Pool:
         if waiting and not self._is_closed:
             self._look_later()
 
-    def _told(self, error: OSError) -> Exception:
+    def _told(
+        self,
+        error: OSError,
+        late: type[boto.ReadTimeoutError | boto.ConnectTimeoutError] = boto.ReadTimeoutError,
+        closed: type[boto.ConnectionClosedError | boto.EndpointConnectionError] = boto.ConnectionClosedError,
+    ) -> Exception:
         if isinstance(error, TimeoutError):
-            return boto.ReadTimeoutError(endpoint_url=self._endpoint_url, error=error)
+            return late(endpoint_url=self._endpoint_url, error=error)
         if isinstance(error, ssl.SSLError):
             return boto.SSLError(endpoint_url=self._endpoint_url, error=error)
-        return boto.ConnectionClosedError(endpoint_url=self._endpoint_url, error=error)
+        return closed(endpoint_url=self._endpoint_url, error=error)
 
     def _used_before(self) -> _HttpConnection | None:
         """The connection that was used last, so that connections in excess stay idle and are closed."""
@@ -403,21 +393,21 @@ class Pool:
         if not idle:
             return None
         too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS
-        while idle and (idle[0].is_lost or idle[0].heard < too_old):
-            idle.popleft().close()
+        while idle and (idle[0].lost.done() or idle[0].heard < too_old):
+            idle.popleft().transport.close()
         while idle:
             connection = idle.pop()
-            if not connection.is_lost:
+            if not connection.lost.done():
                 return connection
         return None
 
     def _leave(self, connection: _HttpConnection) -> None:
         connection.settle()
-        if connection.may_go_on and not self._is_closed and not connection.is_lost:
+        if connection.may_go_on and not self._is_closed and not connection.lost.done():
             self._idle.append(connection)
         else:
             # What still arrives on it would be taken for the next answer.
-            connection.abort()
+            connection.transport.abort()
 
     async def _connected(self) -> _HttpConnection:
         if self._is_closed:
@@ -432,12 +422,8 @@ class Pool:
                     ssl=self._tls,
                     server_hostname=self._host if self._tls else None,
                 )
-        except TimeoutError as error:
-            raise boto.ConnectTimeoutError(endpoint_url=self._endpoint_url, error=error) from error
-        except ssl.SSLError as error:
-            raise boto.SSLError(endpoint_url=self._endpoint_url, error=error) from error
         except OSError as error:
-            raise boto.EndpointConnectionError(endpoint_url=self._endpoint_url, error=error) from error
+            raise self._told(error, boto.ConnectTimeoutError, boto.EndpointConnectionError) from error
         self._open.add(connection)
         connection.lost.add_done_callback(lambda _: self._open.discard(connection))
         return connection

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from keygraph.dynamo.conditions import Condition, Path
+from keygraph.dynamo.conditions import Condition, Path, paths_of
 from keygraph.dynamo.expressions import (
     Placeholders,
-    attribute_names,
     filter_text,
     key_text,
     projection_text,
@@ -20,15 +19,18 @@ from keygraph.dynamo.expressions import (
 )
 from keygraph.dynamo.items import TypedValue, to_typed, typed_item
 from keygraph.dynamo.limits import BATCH_GET_KEYS, BATCH_WRITE_ITEMS, PARTITION_KEY_BYTES, SORT_KEY_BYTES
-from keygraph.dynamo.read_rules import (
+from keygraph.dynamo.rules import (
+    WriteRules,
     can_go_on,
+    check_keys,
+    checked_key_bytes,
+    position_limits,
     read_from,
     refuse_crossed_bounds,
     refuse_filtered,
     refuse_limit,
-    refuse_position,
+    refuse_positions,
     refuse_segment,
-    sort_key_of,
 )
 from keygraph.dynamo.store import (
     BatchGet,
@@ -44,7 +46,6 @@ from keygraph.dynamo.store import (
     Within,
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
-from keygraph.dynamo.write_rules import WriteRules, checked_key_bytes
 
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 _FORMS = 512
@@ -89,6 +90,9 @@ class Renderer:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._rules = WriteRules(table)
+        self._limits = {
+            name: position_limits(table, name) for name in (None, *(index.name for index in table.indexes))
+        }
         self._queries: dict[object, _QueryForm] = {}
         self._projections: dict[object, dict[str, Any]] = {}
 
@@ -96,9 +100,7 @@ class Renderer:
         """What is sent to DynamoDB for the request; nothing where the answer is known without asking.
 
         That is a `Query` or `Count` whose filter nothing can pass or whose start nothing can follow, and an empty batch.
-        Raises BadUserInput for what DynamoDB would refuse: a key that is of another type, empty or too large, an item
-        that is too large, crossed bounds, a consistent read of a global index, a filter that is too long or uses a key of
-        what is read, an attribute that the index does not project, an index that the table lacks.
+        Raises BadUserInput for what DynamoDB would refuse.
         """
         match request:
             case Query() | Count():
@@ -122,16 +124,9 @@ class Renderer:
     # --- Reads ----------------------------------------------------------------------------------------
 
     def _query(self, request: Query | Count) -> tuple[Wire, ...]:
+        form_key: tuple[object, ...] = (request.index, type(request.range), request.consistent)
         if isinstance(request, Query):
-            form_key: object = (
-                request.index,
-                type(request.range),
-                request.consistent,
-                request.projection,
-                request.forward,
-            )
-        else:
-            form_key = (request.index, type(request.range), request.consistent)
+            form_key += (request.projection, request.forward)
         form = self._queries.get(form_key)
         if form is None or form.filter is not request.filter:
             form = self._query_form(request)
@@ -149,7 +144,7 @@ class Renderer:
         """The form of the request; None where nothing can pass its filter."""
         table = self._table
         keyed = read_from(request, table)
-        sort = None if request.range is None else sort_key_of(request.range, keyed)
+        sort = None if request.range is None else keyed.sort
         keys = _key_values(request, keyed.partition, sort)
         filter_ = True if request.filter is None else simplified(request.filter)
         if filter_ is False:
@@ -160,7 +155,7 @@ class Renderer:
             body["IndexName"] = request.index
         body["KeyConditionExpression"] = key_text(request, keyed, placeholders)
         if not isinstance(filter_, bool):
-            refuse_filtered(attribute_names(filter_), keyed, table)
+            refuse_filtered(paths_of(filter_), keyed, table)
             body["FilterExpression"] = filter_text(filter_, placeholders)
         if isinstance(request, Count):
             body["Select"] = "COUNT"
@@ -242,16 +237,13 @@ class Renderer:
 
     def _typed_keys(self, positions: Sequence[Position], index: str | None) -> list[dict[str, TypedValue]]:
         """Positions in DynamoDB's typed form. Raises BadUserInput for values that cannot be these keys."""
-        attributes = self._table.position(index)
-        for position in positions:
-            refuse_position(position, attributes)
-        sort_keys = (self._table.sort, self._table.keyed(index).sort)
+        limits = self._limits[index]
+        refuse_positions(positions, limits)
         typed: list[dict[str, TypedValue]] = [{} for _ in positions]
-        for key, values in zip(attributes, zip(*positions, strict=True), strict=False):
-            limit = SORT_KEY_BYTES if key in sort_keys else PARTITION_KEY_BYTES
+        for (key, limit), values in zip(limits.items(), zip(*positions, strict=True), strict=False):
+            check_keys(key, values, limit)
             name, is_text = key.name, key.type == "S"
             for each, value in zip(typed, values, strict=True):
-                checked_key_bytes(key, value, limit)
                 each[name] = {"S": value} if is_text else to_typed(value)
         return typed
 

@@ -4,55 +4,47 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from keygraph.dynamo.store import Cost
 from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.requests import Wire
-from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Deadlines, Quota
+from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.transport import Body, Transport
 from keygraph.errors import Throttled
 
 
+@dataclass
 class Sender:
     """Sends calls by one transport, within a deadline, with retries that all its calls pay from one quota."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        table: str,
-        endpoint: str,
-        deadline: float,
-        backoff: Backoff,
-        quota: Quota,
-        tries: int | None,
-    ) -> None:
-        """`tries` is how often a call is sent at most; None where the deadline and the quota alone decide."""
-        self.transport = transport
-        self.table = table
-        self.endpoint = endpoint
-        self.quota = quota
-        self.tries = tries
-        self._backoff = backoff
-        self._deadlines = Deadlines(deadline)
-        self._late = f"DynamoDB at {endpoint} did not answer within {deadline:g} seconds"
+    transport: Transport
+    table: str
+    endpoint: str
+    deadline: float
+    backoff: Backoff
+    quota: Quota
+    tries: int | None
+    """How often a call is sent at most; None where the deadline and the quota alone decide."""
+
+    def __post_init__(self) -> None:
+        self.late = f"DynamoDB at {self.endpoint} did not answer within {self.deadline:g} seconds"
 
     def sending(self) -> Sending:
         """A context in which all calls of one answer share the deadline. Raises Throttled or TimedOut past it."""
-        return Sending(self, self._deadlines, self._backoff, self._late)
+        return Sending(self)
 
     async def call(self, wire: Wire) -> Body:
         """The answer of a single call."""
-        with self.sending() as sending:
+        async with self.sending() as sending:
             return await sending.call(wire)
 
 
 class Sending(Attempts):
     """The calls of one answer; `cost` counts every attempt."""
 
-    __slots__ = ("_read_units", "_requests", "_sender", "_write_units")
-
-    def __init__(self, sender: Sender, deadlines: Deadlines, backoff: Backoff, late: str) -> None:
-        super().__init__(deadlines, backoff, late)
+    def __init__(self, sender: Sender) -> None:
+        super().__init__(sender.deadline, sender.backoff, sender.late)
         self._sender = sender
         self._requests = 0
         self._read_units = 0.0

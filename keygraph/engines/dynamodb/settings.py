@@ -57,9 +57,11 @@ async def open_transport(
         connect_timeout=connect_seconds,
         read_timeout=read_seconds,
     )
+    # Loading certificates takes longer than a request, and a plain endpoint has none.
+    verify = False if _is_plain(endpoint_url) else None
     client: Any = (
         await aioboto3.Session(botocore_session=session, region_name=region)
-        .client("dynamodb", endpoint_url=endpoint_url, config=config, verify=_verified(endpoint_url))
+        .client("dynamodb", endpoint_url=endpoint_url, config=config, verify=verify)
         .__aenter__()
     )
     through_client = ClientTransport(client)
@@ -100,11 +102,6 @@ def _tries(session: AioSession) -> int | None:
 
 def _is_plain(endpoint_url: str | None) -> bool:
     return endpoint_url is not None and urlsplit(endpoint_url).scheme == "http"
-
-
-def _verified(endpoint_url: str | None) -> bool | None:
-    """Whether certificates are loaded, which takes longer than a request: not for a plain endpoint."""
-    return False if _is_plain(endpoint_url) else None
 
 
 async def _forget_roles(session: AioSession) -> None:
@@ -153,7 +150,7 @@ def _unknown_to_direct(client: Any, session: AioSession) -> str | None:
 
 def _tls(url: str, session: AioSession) -> ssl.SSLContext | None:
     """The context that verifies the endpoint's certificate, with AWS_CA_BUNDLE where it is set; None for `http:`."""
-    if urlsplit(url).scheme == "http":
+    if _is_plain(url):
         return None
     bundle = session.get_config_variable("ca_bundle") or get_cert_path(True)
     try:

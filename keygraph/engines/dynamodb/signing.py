@@ -1,7 +1,7 @@
 """Signature Version 4 of AWS for DynamoDB's requests: a POST of JSON to one endpoint.
 
-The rules: "Create a signed AWS API request" in the IAM user guide. The parts that all requests of a second share are made
-once a second, the signing key once a day.
+The rules: "Create a signed AWS API request" in the IAM user guide. The parts that all requests of one second to one target share
+are made once.
 """
 
 from __future__ import annotations
@@ -37,13 +37,10 @@ class Signer:
     def __init__(self, endpoint_url: str, region: str, service: str = "dynamodb") -> None:
         parts = urlsplit(endpoint_url)
         self._scope = f"{region}/{service}/aws4_request"
-        self._steps = (region.encode(), service.encode(), b"aws4_request")
         self.host = host_of(parts)
         path = quote(normalize_url_path(parts.path or "/"), safe="/~")
         self._head = f"POST\n{path}\n\ncontent-type:{CONTENT_TYPE}\nhost:{self.host}\nx-amz-date:"
-        self._key = _SigningKey("", "", b"")
         self._signed: tuple[int, str, str, str | None] = (-1, "", "", None)
-        self._texts = _Texts("", "", "", b"")
         self._prepared: dict[str, _Prepared] = {}
 
     def lines(self, credentials: Credentials, target: str, body: bytes, at: float) -> str:
@@ -53,11 +50,10 @@ class Signer:
         """
         signed = (int(at), credentials.access_key, credentials.secret_key, credentials.token)
         if signed != self._signed:
-            self._begin(*signed)
-            self._signed = signed
+            self._signed, self._prepared = signed, {}
         prepared = self._prepared.get(target)
         if prepared is None:
-            prepared = self._prepared[target] = self._prepare(target)
+            prepared = self._prepared[target] = self._prepare(target, *signed)
         hashed = _NOTHING.copy()
         hashed.update(body)
         request = prepared.request.copy()
@@ -68,23 +64,11 @@ class Signer:
         outer.update(inner.digest())
         return f"{prepared.before}{outer.hexdigest()}{prepared.after}"
 
-    def _prepare(self, target: str) -> _Prepared:
-        texts = self._texts
-        inner = self._key.inner.copy()
-        inner.update(texts.scope)
-        request = f"{texts.request}{target}{texts.signed}"
-        after = f"\r\nX-Amz-Target: {target}\r\n"
-        return _Prepared(sha256(request.encode()), inner, self._key.outer, texts.lines, after)
-
-    def _begin(self, second: int, access_key: str, secret: str, token: str | None) -> None:
-        """Makes the parts that all requests of one second share."""
+    def _prepare(
+        self, target: str, second: int, access_key: str, secret: str, token: str | None
+    ) -> _Prepared:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         day = stamp[:8]
-        if (self._key.secret, self._key.day) != (secret, day):
-            key = hmac.digest(f"AWS4{secret}".encode(), day.encode(), "sha256")
-            for step in self._steps:
-                key = hmac.digest(key, step, "sha256")
-            self._key = _SigningKey(secret, day, key)
         lines = [f"Host: {self.host}", f"Content-Type: {CONTENT_TYPE}", f"X-Amz-Date: {stamp}"]
         named, names = "", "content-type;host;x-amz-date;x-amz-target"
         if token:
@@ -98,23 +82,17 @@ class Signer:
         )
         if any(not line.isprintable() for line in lines):
             raise ValueError("credentials with a line break or another control character in them")
-        self._texts = _Texts(
-            request=f"{self._head}{stamp}\n{named}x-amz-target:",
-            signed=f"\n\n{names}\n",
-            lines="\r\n".join(lines),
-            scope=f"AWS4-HMAC-SHA256\n{stamp}\n{day}/{self._scope}\n".encode(),
-        )
-        self._prepared = {}
-
-
-class _Texts(NamedTuple):
-    """The text that all requests of one second share: of the canonical request before and after the target, of the
-    headers, and of the string to sign."""
-
-    request: str
-    signed: str
-    lines: str
-    scope: bytes
+        key = f"AWS4{secret}".encode()
+        for step in (day, *self._scope.split("/")):
+            key = hmac.digest(key, step.encode(), "sha256")
+        # The signature is an HMAC by RFC 2104, whose two hashes begin with the key.
+        block = key.ljust(64, b"\0")
+        inner = sha256(bytes(byte ^ 0x36 for byte in block))
+        inner.update(f"AWS4-HMAC-SHA256\n{stamp}\n{day}/{self._scope}\n".encode())
+        outer = sha256(bytes(byte ^ 0x5C for byte in block))
+        request = f"{self._head}{stamp}\n{named}x-amz-target:{target}\n\n{names}\n"
+        after = f"\r\nX-Amz-Target: {target}\r\n"
+        return _Prepared(sha256(request.encode()), inner, outer, "\r\n".join(lines), after)
 
 
 class _Prepared(NamedTuple):
@@ -126,17 +104,6 @@ class _Prepared(NamedTuple):
     outer: Any
     before: str
     after: str
-
-
-class _SigningKey:
-    """A day's signing key, as the two hashes that RFC 2104 begins with it."""
-
-    def __init__(self, secret: str, day: str, key: bytes) -> None:
-        self.secret = secret
-        self.day = day
-        block = key.ljust(64, b"\0")
-        self.inner = sha256(bytes(byte ^ 0x36 for byte in block))
-        self.outer = sha256(bytes(byte ^ 0x5C for byte in block))
 
 
 def host_of(parts: SplitResult) -> str:

@@ -13,7 +13,7 @@ import orjson
 
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Index, KeyAttribute, Table
-from keygraph.engines.sqlite.layout import Layout, layout_of
+from keygraph.engines.sqlite.layout import Layout
 from keygraph.errors import TableMissing, Unavailable
 
 _APPLICATION_ID = 0x4B657967
@@ -68,7 +68,7 @@ class Catalogue:
         number, schema = row
         found = self._found
         if found is None or found[0] != number:
-            found = (number, layout_of(_table(orjson.loads(schema)), number))
+            found = (number, Layout(_table(orjson.loads(schema)), number))
             self._found = found
         return found[1]
 
@@ -112,34 +112,32 @@ class Catalogue:
 
 
 def _schema(table: Table) -> dict[str, Any]:
+    indexes = sorted(table.indexes, key=lambda index: index.name)
     return {
-        "name": table.name,
-        "keys": [list(key) for key in table.keys],
-        "indexes": [_index_schema(index) for index in sorted(table.indexes, key=lambda index: index.name)],
+        **_key_schema(table),
+        "indexes": [
+            {
+                **_key_schema(index),
+                "projection": index.projection if isinstance(index.projection, str) else sorted(index.named),
+                "local": index.local,
+            }
+            for index in indexes
+        ],
     }
 
 
-def _index_schema(index: Index) -> dict[str, Any]:
-    named = index.projection if isinstance(index.projection, str) else sorted(index.projection)
-    return {
-        "name": index.name,
-        "keys": [list(key) for key in index.keys],
-        "projection": named,
-        "local": index.local,
-    }
+def _key_schema(keyed: Table | Index) -> dict[str, Any]:
+    return {"name": keyed.name, "keys": [list(key) for key in keyed.keys]}
 
 
 def _table(schema: dict[str, Any]) -> Table:
-    partition, sort = _keys(schema["keys"])
-    indexes = [_index(index) for index in schema["indexes"]]
-    return Table(schema["name"], partition_key=partition, sort_key=sort, indexes=indexes)
+    indexes = [
+        Index(each["name"], *_keys(each), projection=each["projection"], local=each["local"])
+        for each in schema["indexes"]
+    ]
+    partition, *sort = _keys(schema)
+    return Table(schema["name"], partition_key=partition, sort_key=sort[0] if sort else None, indexes=indexes)
 
 
-def _index(schema: dict[str, Any]) -> Index:
-    partition, sort = _keys(schema["keys"])
-    return Index(schema["name"], partition, sort, projection=schema["projection"], local=schema["local"])
-
-
-def _keys(keys: list[list[Any]]) -> tuple[KeyAttribute, KeyAttribute | None]:
-    partition, *sort = (KeyAttribute(*key) for key in keys)
-    return partition, sort[0] if sort else None
+def _keys(schema: dict[str, Any]) -> list[KeyAttribute]:
+    return [KeyAttribute(*key) for key in schema["keys"]]

@@ -12,11 +12,11 @@ import asyncio
 import queue
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from keygraph.dynamo.store import (
     Answer,
@@ -34,11 +34,26 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Table
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
 from keygraph.engines.sqlite.layout import Layout
-from keygraph.engines.sqlite.reads import Allowance, TooMuch, batch_get, count, query, scan, segment_hash
-from keygraph.engines.sqlite.writes import batch_changes
+from keygraph.engines.sqlite.reads import (
+    ANYTHING,
+    Allowance,
+    TooMuch,
+    batch_get,
+    count,
+    query,
+    scan,
+    segment_hash,
+)
+from keygraph.engines.sqlite.writes import batch_write
 from keygraph.errors import Unavailable
 
 _READERS = 4
+_READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, Allowance], object]] = {
+    Query: query,
+    Count: count,
+    BatchGet: batch_get,
+    Scan: scan,
+}
 _LOCKED_SECONDS = 5.0
 _AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
 """About half a millisecond, which is enough for lists of 100 items."""
@@ -72,7 +87,7 @@ class SQLiteStore:
 
     def __init__(self, path: str | Path, table: Table, *, readers: int, locked_seconds: float) -> None:
         self._path = Path(path)
-        self._table = table
+        self.table = table
         self._locked_seconds = locked_seconds
         self._catalogue = Catalogue(table)
         self._writing = _Threads("sqlite-writer", 1)
@@ -84,10 +99,6 @@ class SQLiteStore:
         self._writes: deque[tuple[Request[object], Future[object]]] = deque()
         self._is_closed = False
 
-    @property
-    def table(self) -> Table:
-        return self._table
-
     async def open(self) -> None:
         """Opens the file. Raises Unavailable where it cannot be used."""
         await asyncio.get_running_loop().run_in_executor(self._writing.executor, self._connect)
@@ -95,11 +106,7 @@ class SQLiteStore:
     async def send(self, request: Request[Answer], /) -> Answer:
         """The answer.
 
-        Raises TableMissing, Unavailable, and BadUserInput for what DynamoDB would refuse: a key that is of another
-        type, empty or too large, an item above 400 KB, crossed bounds, a start outside the range, a consistent
-        read of a global index, a filter that is too long or uses a key of what is read, an attribute that the index does
-        not project, an index that the table lacks.
-
+        Raises TableMissing, Unavailable, and BadUserInput for what DynamoDB would refuse, a start outside the range too.
         A write whose caller is cancelled may still happen, but only as a whole.
         """
         if self._is_closed:
@@ -191,45 +198,28 @@ class SQLiteStore:
     def _read_in_thread(self, request: Request[object]) -> object:
         try:
             with self._reading.connection() as connection, _transaction(connection, "BEGIN"):
-                return self._read(connection, request, None)
+                return self._read(connection, request, ANYTHING)
         except sqlite3.Error as error:
             raise _unusable(error) from error
 
-    def _read(
-        self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance | None
-    ) -> object:
+    def _read(self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance) -> object:
         match request:
             case ListTables():
                 return self._catalogue.names(connection)
             case DescribeTable():
                 layout = self._catalogue.find(connection)
                 return None if layout is None else layout.table
+        read = _READS.get(type(request))
+        if read is None:
+            raise TypeError(f"{type(request).__name__} is not a request to a store")
         known = self._catalogue.known
         if known is not None:
             try:
-                return self._answered(connection, known, request, allowed)
+                return read(connection, known, request, allowed)
             except sqlite3.OperationalError as error:
                 if not str(error).startswith("no such table"):
                     raise
-        return self._answered(connection, self._catalogue.layout(connection), request, allowed)
-
-    def _answered(
-        self,
-        connection: sqlite3.Connection,
-        layout: Layout,
-        request: Request[object],
-        allowed: Allowance | None,
-    ) -> object:
-        match request:
-            case Query():
-                return query(connection, layout, request, allowed)
-            case BatchGet():
-                return batch_get(connection, layout, request, allowed)
-            case Count():
-                return count(connection, layout, request, allowed)
-            case Scan():
-                return scan(connection, layout, request)
-        raise TypeError(f"{type(request).__name__} is not a request to a store")
+        return read(connection, self._catalogue.layout(connection), request, allowed)
 
     # --- Writes -----------------------------------------------------------------------------------------
 
@@ -262,30 +252,21 @@ class SQLiteStore:
                 done.set_result(outcome)
 
     def _written(self, connection: sqlite3.Connection, request: Request[object]) -> object:
-        """The answer to one write, or the error that refused it; then nothing of it was written."""
-        if isinstance(request, BatchWrite):
-            try:
-                changes = batch_changes(connection, self._catalogue.layout(connection), request)
-            except sqlite3.Error:
-                raise
-            except Exception as error:
-                return error
-            # No savepoint: SQLite would keep a copy of every page that changes after it.
-            return changes.make(connection)
-        connection.execute("SAVEPOINT request")
-        answer: object = None
+        """The answer to one write, or the error that refused it; then nothing of it was written.
+
+        No savepoint is needed, of which SQLite would keep a copy of every page: a write is refused before its first change.
+        """
         try:
-            if isinstance(request, CreateTable):
-                self._catalogue.create(connection)
-            else:
-                self._catalogue.delete(connection)
+            if isinstance(request, BatchWrite):
+                return batch_write(connection, self._catalogue.layout(connection), request)
+            is_created = isinstance(request, CreateTable)
+            change = self._catalogue.create if is_created else self._catalogue.delete
+            change(connection)
+            return None
         except sqlite3.Error:
             raise
         except Exception as error:
-            connection.execute("ROLLBACK TO request")
-            answer = error
-        connection.execute("RELEASE request")
-        return answer
+            return error
 
 
 class _Threads:

@@ -7,10 +7,11 @@ what they raise.
 from __future__ import annotations
 
 import sqlite3
+import sys
 import zlib
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -19,15 +20,13 @@ from keygraph.dynamo.expressions import Placeholders, filter_text, key_text, sim
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, PAGE_BYTES
 from keygraph.dynamo.order import after_prefix
-from keygraph.dynamo.prices import read_units
-from keygraph.dynamo.read_rules import (
+from keygraph.dynamo.rules import (
     can_go_on,
     read_from,
     refuse_crossed_bounds,
     refuse_filtered,
     refuse_limit,
     refuse_segment,
-    sort_key_of,
 )
 from keygraph.dynamo.store import (
     Above,
@@ -46,8 +45,9 @@ from keygraph.dynamo.store import (
     Range,
     Scan,
     Within,
+    read_units,
 )
-from keygraph.dynamo.table import Index, KeyValue, Position, Table
+from keygraph.dynamo.table import Index, Position, Table
 from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
 from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
 from keygraph.errors import BadUserInput
@@ -81,12 +81,6 @@ class _RowRange:
         comparison = ">" if self.forward else "<"
         self.add(f"({', '.join(columns)}) {comparison} ({marks})", *key[fixed:])
 
-    def rows(self, connection: sqlite3.Connection, limit: int | None, with_items: bool) -> sqlite3.Cursor:
-        """The rows as key columns, size and, if asked for, item. The cursor reads them one by one."""
-        keyed = self.keyed
-        sql = _select(keyed.name, keyed.columns, tuple(self.conditions), self.forward, with_items)
-        return connection.execute(sql, (*self.values, -1 if limit is None else limit))
-
 
 @lru_cache(maxsize=1024)
 def _select(
@@ -100,126 +94,86 @@ def _select(
     )
 
 
-def _partition_rows(keyed: Keyed, read: Table | Index, request: Query | Count, forward: bool) -> _RowRange:
+def _partition_rows(keyed: Keyed, request: Query | Count, forward: bool) -> _RowRange:
     """The rows of a Query or a Count, from its start on.
 
     DynamoDB refuses a start outside the range, so this does too.
     """
     partition = keyed.stored(0, request.partition)
     span = _RowRange(keyed, forward, ["k0 = ?"], [partition])
-    low, high = (None, None) if request.range is None else _bounds(keyed, request.range, read)
+    low, end = (None, None) if request.range is None else _bounds(keyed, request.range)
     start = None if request.start is None else keyed.stored_position(request.start)
     if start is not None:
         if start[0] != partition:
             raise BadUserInput("The start is in another partition.")
-        if (low and not low.is_met_by(start[1])) or (high and not high.is_met_by(start[1])):
+        if (low is not None and start[1] < low) or (end is not None and start[1] >= end):
             raise BadUserInput("The start is outside the range.")
         span.go_on_after(start, 1)
     # A start is within the bounds, so it replaces the bound before it: SQLite seeks by one lower bound only.
-    if low and not (start and forward):
-        span.add(f"k1 {low.comparison} ?", low.value)
-    if high and not (start and not forward):
-        span.add(f"k1 {high.comparison} ?", high.value)
+    if low is not None and not (start and forward):
+        span.add("k1 >= ?", low)
+    if end is not None and not (start and not forward):
+        span.add("k1 < ?", end)
     return span
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    comparison: str
-    value: bytes
-
-    def is_met_by(self, stored: bytes) -> bool:
-        match self.comparison:
-            case ">=":
-                return stored >= self.value
-            case ">":
-                return stored > self.value
-            case "<=":
-                return stored <= self.value
-            case _:
-                return stored < self.value
-
-
-def _bounds(keyed: Keyed, range_: Range, read: Table | Index) -> tuple[_Bound | None, _Bound | None]:
-    """The lower and the upper bound of the sort key."""
-    sort_key_of(range_, read)
-
-    def bound(comparison: str, value: KeyValue) -> _Bound:
-        return _Bound(comparison, keyed.stored(1, value))
-
+def _bounds(keyed: Keyed, range_: Range) -> tuple[bytes | None, bytes | None]:
+    """The first stored sort key of the range, and the first one above it. Next to each key is that key and a zero."""
+    if isinstance(range_, Within):
+        refuse_crossed_bounds(range_.low, range_.high)
+        return keyed.stored(1, range_.low), keyed.stored(1, range_.high) + b"\0"
+    stored = keyed.stored(1, range_.value)
     match range_:
-        case Equals(value):
-            return bound(">=", value), bound("<=", value)
-        case Within(low, high):
-            refuse_crossed_bounds(low, high)
-            return bound(">=", low), bound("<=", high)
-        case AtLeast(value):
-            return bound(">=", value), None
-        case AtMost(value):
-            return None, bound("<=", value)
-        case Above(value):
-            return bound(">", value), None
-        case Below(value):
-            return None, bound("<", value)
-        case Prefix(value):
-            low_ = bound(">=", value)
-            end = after_prefix(low_.value)
-            return low_, None if end is None else _Bound("<", end)
+        case Equals():
+            return stored, stored + b"\0"
+        case AtLeast():
+            return stored, None
+        case AtMost():
+            return None, stored + b"\0"
+        case Above():
+            return stored + b"\0", None
+        case Below():
+            return None, stored
+        case Prefix():
+            return stored, after_prefix(stored)
 
 
 # --- The items of rows --------------------------------------------------------------------------------
 
 
-class _Filter:
-    """Tells whether an item passes a filter, and decodes nothing but what the filter uses."""
-
-    def __init__(
-        self, condition: Condition, table: Table, read: Table | Index, request: Query | Count
-    ) -> None:
-        self._condition = condition
-        paths = tuple(paths_of(condition))
-        refuse_filtered({path[0] for path in paths}, read, table)
-        # The expression is written only to measure it as DynamoDB would, keys first.
-        placeholders = Placeholders()
-        key_text(request, read, placeholders)
-        filter_text(condition, placeholders)
-        self._decoded = decoder(paths)
-
-    def passes(self, stored: Stored) -> bool:
-        return holds(self._condition, self._decoded(stored))
+def _filter(
+    condition: Condition, table: Table, read: Table | Index, request: Query | Count
+) -> Callable[[Stored], bool]:
+    """Tells whether an item passes the condition, and decodes nothing but what the condition uses."""
+    paths = tuple(paths_of(condition))
+    refuse_filtered(paths, read, table)
+    # The expression is written only to measure it as DynamoDB would, keys first.
+    placeholders = Placeholders()
+    key_text(request, read, placeholders)
+    filter_text(condition, placeholders)
+    decoded = decoder(paths)
+    return lambda stored: holds(condition, decoded(stored))
 
 
-class _Items:
-    """The items of the rows of a read, and the cost of fetching them beside the rows.
+class _Fetched:
+    """The items of the rows of an index, fetched from the table, and what that costs.
 
-    A local index fetches from the table what is selected and not projected; a global index cannot.
+    A local index fetches what is selected and not projected; a global index cannot, and `read_from` refuses it.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, layout: Layout, keyed: Keyed, request: Query | Count
+        self, connection: sqlite3.Connection, layout: Layout, keyed: Keyed, consistent: bool
     ) -> None:
-        projection = request.projection if isinstance(request, Query) else None
         self._connection = connection
         self._get = layout.items.get
-        self._consistent = request.consistent
-        self._at: tuple[int, ...] | None = None
+        self._consistent = consistent
+        self._at = [keyed.attributes.index(key) for key in layout.items.attributes]
         self.units = 0.0
-        if keyed.projected is None or keyed.index is None:
-            return
-        # In a global index none is missing: `read_from` refuses that.
-        if {path[0] for path in projection or ()} - keyed.projected:
-            self._at = tuple(keyed.attributes.index(key) for key in layout.items.attributes)
 
     def stored(self, row: tuple[Any, ...]) -> Stored:
-        """The item of the row, read from the table if the row lacks an attribute."""
-        if self._at is None:
-            return stored_item(row[-1])
         size, content = self._connection.execute(self._get, [row[at] for at in self._at]).fetchone()
         self.units += read_units(size, self._consistent)
         return stored_item(content)
-
-
-# --- Requests -----------------------------------------------------------------------------------------
 
 
 class TooMuch(Exception):
@@ -236,58 +190,65 @@ class Allowance:
     bytes: int
 
 
-@dataclass(slots=True)
-class _Pager:
-    """Counts the rows of a page, which ends at the limit, or with the row that reaches 1 MB."""
+ANYTHING = Allowance(sys.maxsize, sys.maxsize, sys.maxsize)
 
-    limit: int | None
-    most: int | None
-    """The number of rows that is too much."""
-    most_bytes: int
+
+@dataclass(slots=True)
+class _Reading:
+    """What has been read of a page, which ends at the limit, or with the row that reaches 1 MB."""
+
+    request: Query | Count | Scan
+    with_items: bool
+    found: list[Stored] = field(default_factory=list)
+    """The items that passed the filter."""
     scanned: int = 0
     size: int = 0
+    last: Position | None = None
 
-    def ends_with(self, size: int) -> bool:
-        self.scanned += 1
-        self.size += size
-        if self.scanned == self.limit or self.size >= PAGE_BYTES:
-            return True
-        if self.scanned == self.most or self.size > self.most_bytes:
-            raise TooMuch
-        return False
+    def read(
+        self,
+        connection: sqlite3.Connection,
+        span: _RowRange,
+        allowed: Allowance,
+        passes: Callable[[Stored], bool] | None = None,
+        fetched: _Fetched | None = None,
+    ) -> None:
+        """Reads the rows one by one, without their items where only the sizes are asked for."""
+        keyed, limit = span.keyed, self.request.limit
+        sql = _select(keyed.name, keyed.columns, tuple(span.conditions), span.forward, self.with_items)
+        width = len(keyed.columns)
+        most = allowed.items if self.with_items else allowed.sizes
+        with closing(connection.execute(sql, (*span.values, -1 if limit is None else limit))) as rows:
+            for row in rows:
+                self.scanned += 1
+                self.size += row[width]
+                is_last = self.scanned == limit or self.size >= PAGE_BYTES
+                if not is_last and (self.scanned == most or self.size > allowed.bytes):
+                    raise TooMuch
+                if self.with_items:
+                    stored = stored_item(row[-1]) if fetched is None else fetched.stored(row)
+                    if passes is None or passes(stored):
+                        self.found.append(stored)
+                if is_last:
+                    self.last = keyed.position(row[:width])
+                    return
 
 
-def _pager(request: Query | Count | Scan, allowed: Allowance | None, with_items: bool) -> _Pager:
-    refuse_limit(request)
-    if allowed is None:
-        return _Pager(request.limit, None, PAGE_BYTES)
-    return _Pager(request.limit, allowed.items if with_items else allowed.sizes, allowed.bytes)
+# --- Requests -----------------------------------------------------------------------------------------
 
 
-def query(
-    connection: sqlite3.Connection, layout: Layout, request: Query, allowed: Allowance | None = None
-) -> Page:
+def query(connection: sqlite3.Connection, layout: Layout, request: Query, allowed: Allowance) -> Page:
     """One page of a partition."""
-    items: list[Item] = []
     decoded = decoder(request.projection)
-    pager, last, cost = _read_partition(
-        connection, layout, request, request.forward, lambda stored: items.append(decoded(stored)), allowed
-    )
-    return Page(items, pager.scanned, last, cost)
+    reading, cost = _read_partition(connection, layout, request, request.forward, True, allowed)
+    return Page([decoded(stored) for stored in reading.found], reading.scanned, reading.last, cost)
 
 
-def count(
-    connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance | None = None
-) -> Counted:
+def count(connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance) -> Counted:
     """How many items one page of a partition has."""
-    if request.filter is None:
-        pager, last, cost = _read_partition(connection, layout, request, True, None, allowed)
-        return Counted(pager.scanned, pager.scanned, last, cost)
-    passed: list[None] = []
-    pager, last, cost = _read_partition(
-        connection, layout, request, True, lambda _: passed.append(None), allowed
-    )
-    return Counted(len(passed), pager.scanned, last, cost)
+    with_items = request.filter is not None
+    reading, cost = _read_partition(connection, layout, request, True, with_items, allowed)
+    return Counted(len(reading.found) if with_items else reading.scanned, reading.scanned, reading.last, cost)
 
 
 def _read_partition(
@@ -295,46 +256,36 @@ def _read_partition(
     layout: Layout,
     request: Query | Count,
     forward: bool,
-    take: Callable[[Stored], None] | None,
-    allowed: Allowance | None,
-) -> tuple[_Pager, Position | None, Cost]:
-    """Passes each item that the filter accepts to `take`; without `take` only sizes are read.
-
-    A filter that nothing can pass costs no request, nor does a start that nothing can follow.
-    """
+    with_items: bool,
+    allowed: Allowance,
+) -> tuple[_Reading, Cost]:
+    """Reads a page. A filter that nothing can pass costs no request, nor does a start that nothing can follow."""
     read = read_from(request, layout.table)
     keyed = layout.keyed(request.index)
-    pager = _pager(request, allowed, take is not None)
+    refuse_limit(request)
+    reading = _Reading(request, with_items)
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
-        return pager, None, Cost()
-    span = _partition_rows(keyed, read, request, forward)
-    filter_ = None if condition is True else _Filter(condition, layout.table, read, request)
-    items = _Items(connection, layout, keyed, request)
+        return reading, Cost()
+    span = _partition_rows(keyed, request, forward)
+    passes = None if condition is True else _filter(condition, layout.table, read, request)
     if request.start is not None and not can_go_on(request, request.start):
-        return pager, None, Cost()
-    last = None
-    width = len(keyed.columns)
-    with closing(span.rows(connection, pager.limit, take is not None)) as rows:
-        for row in rows:
-            ends = pager.ends_with(row[width])
-            if take is not None:
-                stored = items.stored(row)
-                if filter_ is None or filter_.passes(stored):
-                    take(stored)
-            if ends:
-                last = keyed.position(row[:width])
-                break
-    if last is not None and not can_go_on(request, last):
-        last = None
-    return pager, last, Cost(1, read_units(pager.size, request.consistent) + items.units)
+        return reading, Cost()
+    asked = {path[0] for path in (request.projection if isinstance(request, Query) else None) or ()}
+    is_projected = keyed.projected is None or asked <= keyed.projected
+    fetched = None if is_projected else _Fetched(connection, layout, keyed, request.consistent)
+    reading.read(connection, span, allowed, passes, fetched)
+    if reading.last is not None and not can_go_on(request, reading.last):
+        reading.last = None
+    units = read_units(reading.size, request.consistent)
+    return reading, Cost(1, units if fetched is None else units + fetched.units)
 
 
-def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
+def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed: Allowance) -> Page:
     """One page of a segment of the table. Partitions are in the order of their keys."""
     keyed = layout.items
     refuse_segment(request)
-    pager = _pager(request, None, True)
+    refuse_limit(request)
     span = _RowRange(keyed, True, [], [])
     if request.start is not None:
         start = keyed.stored_position(request.start)
@@ -343,23 +294,15 @@ def scan(connection: sqlite3.Connection, layout: Layout, request: Scan) -> Page:
         span.go_on_after(start, 0)
     if request.segments > 1:
         span.add("segment_hash(k0) % ? = ?", request.segments, request.segment)
-    items: list[Item] = []
-    last = None
-    width = len(keyed.columns)
-    with closing(span.rows(connection, pager.limit, with_items=True)) as rows:
-        for row in rows:
-            items.append(whole(stored_item(row[-1])))
-            if pager.ends_with(row[width]):
-                last = keyed.position(row[:width])
-                break
-    return Page(items, pager.scanned, last, Cost(1, read_units(pager.size, request.consistent)))
+    reading = _Reading(request, True)
+    reading.read(connection, span, allowed)
+    cost = Cost(1, read_units(reading.size, request.consistent))
+    return Page(list(map(whole, reading.found)), reading.scanned, reading.last, cost)
 
 
-def batch_get(
-    connection: sqlite3.Connection, layout: Layout, request: BatchGet, allowed: Allowance | None = None
-) -> Batch:
+def batch_get(connection: sqlite3.Connection, layout: Layout, request: BatchGet, allowed: Allowance) -> Batch:
     """The items with these keys."""
-    if allowed is not None and len(request.keys) > allowed.items:
+    if len(request.keys) > allowed.items:
         raise TooMuch
     decoded = decoder(request.projection)
     found: dict[StoredKey, Item | None] = {}
@@ -372,7 +315,7 @@ def batch_get(
         size, content = row or (0, None)
         answered += size
         looked_at += size
-        if allowed is not None and looked_at > allowed.bytes:
+        if looked_at > allowed.bytes:
             raise TooMuch
         if len(found) % BATCH_GET_KEYS == 0 or answered > BATCH_GET_BYTES:
             requests, answered = requests + 1, size

@@ -7,7 +7,6 @@ so its rows can be read as they are.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
@@ -15,9 +14,9 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from keygraph.dynamo.conditions import Path
-from keygraph.dynamo.items import Item, TypedValue, Value, from_typed, number, to_typed
-from keygraph.dynamo.read_rules import refuse_deep_path
+from keygraph.dynamo.conditions import Path, outermost
+from keygraph.dynamo.items import Item, TypedValue, Value, base64_text, from_typed, number, to_typed
+from keygraph.dynamo.rules import refuse_deep_path
 
 _WHOLE_DIGITS = 18
 """Numbers of so many digits fit an integer of 64 bits in every JSON reader."""
@@ -35,7 +34,7 @@ def content_of(item: Item) -> bytes:
     Raises ValueError for a value that DynamoDB cannot hold, orjson.JSONEncodeError for invalid Unicode.
     """
     stored = {name: value if type(value) is str else _stored(value) for name, value in item.items()}
-    return orjson.dumps(stored, default=_base64_text)
+    return orjson.dumps(stored, default=base64_text)
 
 
 def _stored(value: Value) -> object:
@@ -50,12 +49,6 @@ def _stored_number(text: str) -> object:
     if len(text) <= _WHOLE_DIGITS and text.removeprefix("-").isdecimal():
         return int(text)
     return to_typed(Decimal(text))
-
-
-def _base64_text(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise TypeError(f"a value of type {type(value).__name__}")
 
 
 # --- Reading ------------------------------------------------------------------------------------------
@@ -110,19 +103,16 @@ def decoder(paths: tuple[Path, ...] | None) -> Decoder:
     }
 
 
-_Tree: TypeAlias = "dict[str, _Tree | None]"
-"""Paths by their first names; None stands for the whole value."""
+_Tree: TypeAlias = "dict[str, _Tree]"
+"""Paths by their first names; an empty one stands for the whole value."""
 
 
 def _tree(paths: Iterable[Path]) -> _Tree:
     tree: _Tree = {}
-    for path in paths:
-        level: _Tree | None = tree
-        for name in path[:-1]:
-            inner = level.setdefault(name, {}) if level is not None else None
-            level = inner
-        if level is not None:
-            level[path[-1]] = None
+    for path in outermost(paths):
+        level = tree
+        for name in path:
+            level = level.setdefault(name, {})
     return tree
 
 
@@ -132,7 +122,7 @@ def _part(stored: Mapping[str, Any], tree: _Tree) -> Item:
         if name not in stored:
             continue
         value: TypedValue | str | int | None = stored[name]
-        if inner is None:
+        if not inner:
             found[name] = value if isinstance(value, str) else value_of(value)
         elif isinstance(value, dict) and "M" in value and (part := _part(value["M"], inner)):
             found[name] = part

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS
 from keygraph.dynamo.order import key_bytes
-from keygraph.dynamo.prices import write_units
-from keygraph.dynamo.store import BatchWrite, Cost, Written
+from keygraph.dynamo.store import BatchWrite, Cost, Written, write_units
 from keygraph.engines.sqlite.layout import SEVERAL, Keyed, Layout, Row, StoredKey
 from keygraph.engines.sqlite.rows import content_of, is_same, stored_item, whole
 
@@ -20,40 +19,40 @@ _IndexRows: TypeAlias = Sequence[Row | None]
 """An item's row in each index, in the order of the layout; None where it is not in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchChanges:
-    """The changes that a BatchWrite makes, before any is written."""
+def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> Written:
+    """Puts and deletes. To be called inside a transaction that writes.
 
-    tables: Sequence[_Changes]
-    answer: Written
-
-    def make(self, connection: sqlite3.Connection) -> Written:
-        """Writes them. If this fails, a part may be written, and the transaction must be rolled back."""
-        for each in self.tables:
-            each.make(connection)
-        return self.answer
-
-
-def batch_changes(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> BatchChanges:
-    """The rows to put and to delete. To be called inside a transaction that writes.
-
-    Raises BadUserInput for an item that DynamoDB refuses.
+    Raises BadUserInput for an item that DynamoDB refuses; then nothing is written. After an error of SQLite's, which may leave
+    a part written, the transaction must be rolled back.
     """
     wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
     for item in request.puts:
-        in_table, in_indexes = _rows(layout, item)
+        new, after = _rows(layout, item)
         # Removed first, since a dict keeps the place of a key that is set again.
-        wanted.pop(in_table.key, None)
-        wanted[in_table.key] = (in_table, in_indexes)
+        wanted.pop(new.key, None)
+        wanted[new.key] = (new, after)
     for key in request.deletes:
         wanted[layout.items.stored_position(key)] = None
-    tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
+    in_table, *in_indexes = tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
     found = _stored_rows(connection, layout.items, wanted)
+    nowhere: _IndexRows = [None] * len(in_indexes)
     units = 0
     for key, rows in wanted.items():
-        units += _change_item(layout, tables, key, found.get(key), rows)
+        old = found.get(key)
+        before = _index_rows_before(layout, old) if in_indexes and old is not None else nowhere
+        size = 0 if old is None else old.size
+        if rows is None:
+            after = nowhere
+            in_table.deleted.append(key)
+        else:
+            new, after = rows
+            size = max(size, new.size)
+            in_table.put_row(new)
+        units += write_units(size) + sum(map(_change_index, in_indexes, before, after))
+    for changes in tables:
+        changes.make(connection)
     requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
-    return BatchChanges(tables, Written(Cost(requests=requests, write_units=float(units))))
+    return Written(Cost(requests=requests, write_units=float(units)))
 
 
 def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
@@ -111,29 +110,6 @@ class _Changes:
             # In the order of the keys, of which no two are equal, so that neighbors are written together.
             self.put.sort()
             connection.executemany(self.keyed.insert, self.put)
-
-
-def _change_item(
-    layout: Layout,
-    changes: Sequence[_Changes],
-    key: StoredKey,
-    old: Row | None,
-    wanted: tuple[Row, _IndexRows] | None,
-) -> int:
-    """Notes that the item gets these rows, or is deleted for None. Returns the write units."""
-    before: _IndexRows = [None] * len(layout.indexes)
-    if old is not None and layout.indexes:
-        before = _index_rows_before(layout, old)
-    size = 0 if old is None else old.size
-    in_table, *in_indexes = changes
-    if wanted is None:
-        after: _IndexRows = [None] * len(layout.indexes)
-        in_table.deleted.append(key)
-    else:
-        new, after = wanted
-        size = max(size, new.size)
-        in_table.put_row(new)
-    return write_units(size) + sum(map(_change_index, in_indexes, before, after))
 
 
 def _change_index(changes: _Changes, before: Row | None, after: Row | None) -> int:

@@ -14,7 +14,7 @@ from typing import cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import PAGE_BYTES
-from keygraph.dynamo.prices import read_units
+from keygraph.dynamo.store import read_units
 from keygraph.dynamo.table import Key
 from keygraph.errors import TimedOut
 from keygraph.lists.describe import described_requests

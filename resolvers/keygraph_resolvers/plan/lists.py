@@ -10,7 +10,7 @@ from typing import Any
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import PAGE_BYTES
-from keygraph.dynamo.prices import read_units
+from keygraph.dynamo.store import read_units
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput
 from keygraph.lists.counting import count_requests

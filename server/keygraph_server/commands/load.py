@@ -14,8 +14,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.rules import WriteRules
 from keygraph.dynamo.store import BatchGet, DescribeTable, Store
-from keygraph.dynamo.write_rules import WriteRules
 from keygraph.errors import BadUserInput, KeygraphError, TableMissing
 from keygraph.graph import Graph
 from keygraph.keys.types import plain

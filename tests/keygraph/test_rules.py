@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.rules import WriteRules
 from keygraph.dynamo.table import Index, Table
-from keygraph.dynamo.write_rules import WriteRules
 from keygraph.errors import BadUserInput
 
 KINDS = Index("Kinds", "Kind", ("Price", "N"))
