@@ -1,4 +1,4 @@
-"""Cursors: where an edge stands in its list, sealed so that only what was given out is taken back.
+"""Cursors: where an edge stands in its list, signed so that only cursors that the server made are accepted.
 
 A cursor holds what tells the item apart inside the list and a MAC over that, over the list's path and over what the
 list fixes. One of another list, a cut one or an invented one does not verify.

@@ -5,7 +5,7 @@ has a hundred keys, which is all that a BatchGetItem takes. What can add to a ba
 in which round trips after its answer keys will be asked for. So the items of one round trip are in one batch however
 slowly its lists come in, nothing waits for a read that leads to no item, and nobody sleeps on a timer.
 
-Nothing runs in a task of its own but what has to: answers are gone on with when they come.
+Only what has to has a task of its own: answers are handled as they arrive.
 """
 
 from __future__ import annotations
