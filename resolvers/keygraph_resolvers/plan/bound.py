@@ -7,13 +7,13 @@ so that the work is in proportion to the document.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.run import Run
-from keygraph_resolvers.plan.step import Starts, Step, StepCost
+from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 
 MOST_PLACES = 1000
 """How many places a bound tells apart: through fragments a short document has any number of them."""
@@ -51,14 +51,19 @@ class Bound:
         return found
 
     def _total(self) -> Figures:
-        """The steps in order, each with all its starts at once."""
-        cost, starts = StepCost(), dict.fromkeys(self._plan.roots, _ONCE)
+        cost = StepCost()
+        for _, own, _ in self._each_step():
+            cost.add(own)
+        return _figures(cost)
+
+    def _each_step(self) -> Iterator[tuple[Step, StepCost, Below]]:
+        """The steps in order, each with what all its starts cost together, and what they start."""
+        starts = dict.fromkeys(self._plan.roots, _ONCE)
         for step in self._in_order():
             own, below = step.cost(self._run, starts[step])
-            cost.add(own)
+            yield step, own, below
             for each, more in below:
                 starts[each] = starts[each] + more if each in starts else more
-        return _figures(cost)
 
     def _in_order(self) -> list[Step]:
         """Every step once, behind all that start it."""
@@ -89,10 +94,19 @@ class Bound:
 
     @cached_property
     def dearest(self) -> tuple[str, float]:
-        """The place in the query that costs most, and its read units."""
-        places = self._by_place
-        place = max(places, key=lambda each: places[each].read_units, default="")
-        return place, places[place].read_units if place else 0.0
+        """The place in the query that costs most, and its read units.
+
+        Places that select the same through a fragment count as one of them.
+        """
+        places: dict[Step, str] = {}
+        dearest = "", 0.0
+        for step, own, below in self._each_step():
+            place = places[step] if step in places else step.below("")
+            if own.read_units > dearest[1]:
+                dearest = place, own.read_units
+            for each, _ in below:
+                places.setdefault(each, each.below(place))
+        return dearest
 
     @cached_property
     def _by_place(self) -> dict[str, StepCost]:
@@ -107,7 +121,7 @@ class Bound:
             if own.round_trips:
                 places.setdefault(place, StepCost()).add(own)
                 for name in own.shared_with:
-                    shared = StepCost(own.apart, own.keys, own.batches, own.round_trips)
+                    shared = replace(own, batches=set(own.batches), shared_with=())
                     places.setdefault(f"{place}.{name}", StepCost()).add(shared)
             waiting += [(each, more, place) for each, more in reversed(below)]
         return places
@@ -124,4 +138,5 @@ def _key(plan: Plan, run: Run) -> Hashable:
     return (
         tuple(step.bound_key(run) for step in plan.lists if step.selected.variables),
         tuple(step.bound_key(run) for step in plan.named),
+        tuple(gather.bound_key(run) for gather in plan.gathers),
     )

@@ -68,7 +68,7 @@ def compile_plan(
     by_field = {step.name: step for step in (*lists, *named)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
     start = Items(root, lists, named, ())
-    return Plan(operation, graph, root, selections.made, start, roots, steps.lists)
+    return Plan(operation, graph, root, selections.made, start, roots, steps.lists, steps.gathers)
 
 
 class _Selections:
@@ -203,6 +203,7 @@ class _Steps:
         self._met = Counter(below.record for selection in selections for below in selection.inner)
         for selection in selections:  # inner ones first
             self._items[selection] = self._made_items(selection)
+        self.gathers = [each.gather for each in self._items.values() if each.gather is not None]
 
     def _made_items(self, selection: Selection) -> Items:
         record = selection.record

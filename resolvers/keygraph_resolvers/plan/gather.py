@@ -8,7 +8,7 @@ read as if nothing had been promised.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -158,7 +158,10 @@ class Gather:
         gathered: set[ListStep] = set()
         for group in self._groups(run, None, is_wanted=is_wanted):
             items = sum(part.most for part in group.together.parts)
-            size = items * self._record.item_bytes
+            size = sum(
+                part.most * (self._record if step is None else step.path.record).item_bytes
+                for part, step in zip(group.together.parts, group.steps, strict=True)
+            )
             names = tuple(step.name for step in group.steps if step is not None)
             cost.add(
                 StepCost(
@@ -187,6 +190,14 @@ class Gather:
                 may_be_missed = True
         below += [(step, starts) for step in self._lists if step not in gathered]
         return cost, below
+
+    def bound_key(self, run: Run) -> Hashable:
+        """What decides what it costs, besides what decides that of its lists."""
+        return tuple(
+            (group.steps, tuple(part.most for part in group.together.parts))
+            for is_wanted in (True, False)
+            for group in self._groups(run, None, is_wanted=is_wanted)
+        )
 
     # --- How it is explained --------------------------------------------------------------------------------
 

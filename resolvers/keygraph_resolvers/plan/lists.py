@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.limits import PAGE_BYTES
+from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, ITEM_BYTES, PAGE_BYTES
 from keygraph.dynamo.store import read_units
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput
@@ -20,6 +20,7 @@ from keygraph.lists.named_edges import in_list
 from keygraph.lists.reading import LARGEST_LIMIT, Found, most_requests, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.plan.explained import Explained, View, Where, arguments_text, page_text
 from keygraph_resolvers.plan.run import Run
@@ -73,10 +74,16 @@ class ListStep(Step):
         self.page = page
         self.has_total = has_total
         self._looks = looks
-        self.later = union((AT_ONCE, later(page.after))) if page is not None else AT_ONCE
-        """That keys are asked for at once is so where the list is a key lookup, which its arguments say."""
-        if path.keys.index is not None and not path.finds_by_node:
-            self.later -= AT_ONCE
+        self.later = union((AT_ONCE if self.may_look_up else NEVER, later(page.after) if page else NEVER))
+
+    @property
+    def may_look_up(self) -> bool:
+        """Whether it may be read by the keys of its items: the values of its arguments say it."""
+        path, selected = self.path, self.selected
+        if selected.says("to"):
+            return path.finds_by_node
+        is_narrowed = any(selected.says(camel(argument.name)) for argument in path.ranged)
+        return path.keys.index is None and (not path.rest.slots or is_narrowed)
 
     def arguments(self, run: Run) -> ListArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
@@ -158,7 +165,7 @@ class ListStep(Step):
         if not requests:
             self._show_all(run, bound, [], round_trip)
         for request in requests:
-            run.scheduler.load(request, Read((bound.place,), round_trip, after), came)
+            run.scheduler.load(request, Read((bound.place,), round_trip, after, goes_on=True), came)
 
     def _show_all(self, run: Run, bound: BoundList, found: Sequence[Located], round_trip: int) -> None:
         """Goes on with a list of which all items were found, whole."""
@@ -184,6 +191,7 @@ class ListStep(Step):
             shown = arguments.any_shown
             return (
                 arguments.size,
+                arguments.extent.forward,
                 arguments.from_end,
                 arguments.after is None,
                 arguments.before is None,
@@ -192,7 +200,8 @@ class ListStep(Step):
                 arguments.is_key_lookup,
                 bool(shown.narrowed),
                 bool(shown.reading.others),
-                len(shown.reading.pieces),
+                sum(not piece.is_empty for piece in shown.reading.pieces),
+                len(shown.reading.singles),
                 len(count_requests(shown)) if self.has_total else 0,
             )
         except Exception:
@@ -382,16 +391,18 @@ class PageStep:
             found.found[selected] = edges
             step.start(run, sound, round_trip, place)
         for selected, step in self._nodes:
-            nodes = found.found[selected] = self._nodes_of(sound)
+            nodes = found.found[selected] = self._nodes_of(edges)
             step.start(run, [node for node in nodes if node.error is None], round_trip, place)
 
     def _nodes_of(self, edges: Sequence[Edge]) -> Sequence[Object]:
-        """The nodes of a page's edges; one of which the key cannot be read has its error."""
+        """The nodes of a page's edges; one of which the edge or the key cannot be read has its error."""
         far_of, nodes = self._far_of, []
         if far_of is None:
             return edges
         for edge in edges:
             try:
+                if edge.error is not None:
+                    raise edge.error
                 node = far_of(edge)
             except Exception as error:
                 node = Object(self._path.nodes[0], ())
@@ -467,7 +478,9 @@ def keys_cost(record: RecordType, starts: Starts, keys: int = 1) -> StepCost:
     items = starts.times(keys).count
     units = items * (read_units(record.item_bytes, consistent=False) + (shards - 1) / 2)
     in_all = starts.times(keys * shards).count
-    return StepCost(0, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
+    is_large = record.item_bytes * BATCH_GET_KEYS > BATCH_GET_BYTES
+    left_over = items * record.item_bytes // (BATCH_GET_BYTES - ITEM_BYTES) if is_large else 0
+    return StepCost(left_over, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
 
 
 class ListCost:
@@ -483,6 +496,8 @@ class ListCost:
         self._bytes = record.item_bytes
         self._per_page = max(1, PAGE_BYTES // record.item_bytes)
         self._pieces = max(1, sum(not piece.is_empty for piece in reading.pieces))
+        self._singles = len(reading.singles)
+        """How many items of other types are looked at with the list's."""
         self._neighbours = neighbours
         self._is_filtered = arguments.where is not None or bool(reading.others)
         # Of shards, those before the cursor's skip what has its sort key.
@@ -502,7 +517,10 @@ class ListCost:
         elif named is not None:
             between = step.path.keys_of_both_ends
             requests = len(named) * ((between.shards if between else None) or 1)
-            cost, after, size = self._requests(starts, requests, 1, len(named)), starts.after(), len(named)
+            # There may be any number of edges between two nodes, which something behind their keys tells apart.
+            size = requests * self._per_page
+            cost, after = self._requests(starts, requests, 1, size), starts.after()
+            cost.is_open = True
         elif page is None or not self._wanted:
             return StepCost(), ()
         else:
@@ -516,11 +534,11 @@ class ListCost:
     def _pages(self, starts: Starts) -> tuple[StepCost, Starts, int]:
         """What is read for the page, when it is there, and how many edges it has."""
         arguments, budget = self._arguments, self._limits.read_budget
-        requests, looked_at = self._needed(self._wanted)
+        requests, looked_at = self._needed(self._wanted + self._singles)
         chain = 1 + requests - self._shards
         cost = self._requests(starts, requests, chain, looked_at)
         if arguments.may_look_back and arguments.begins_behind:
-            more, looked_at = self._needed(1)
+            more, looked_at = self._needed(1 + self._singles)
             cost.add(self._requests(starts.after(chain), more, 1 + more - self._shards, looked_at))
             chain += 1 + more - self._shards
         if arguments.after is not None and arguments.before is not None:

@@ -15,7 +15,7 @@ from graphql import OperationDefinitionNode
 from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
-from keygraph.names import camel
+from keygraph_resolvers.plan.gather import Gather
 from keygraph_resolvers.plan.get import Items, Named
 from keygraph_resolvers.plan.lists import ListStep
 from keygraph_resolvers.plan.run import Run
@@ -26,7 +26,6 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.schema.field_kinds import (
     Called,
     FarNode,
-    ListOf,
     NodeAt,
     NodeById,
     NodeByKey,
@@ -46,15 +45,17 @@ class Plan:
         steps: Items,
         roots: Sequence[Step],
         lists: Sequence[ListStep],
+        gathers: Sequence[Gather],
     ) -> None:
         """`selections` has every one once, inner ones first; `steps` starts all of the root, of which `roots` are the
-        steps in the order of the document; `lists` has every list."""
+        steps in the order of the document; `lists` and `gathers` have all there are."""
         self.operation = operation
         self.graph = graph
         self.root = root
         self.selections = selections
         self.roots = roots
         self.lists = lists
+        self.gathers = gathers
         self.named = [step for step in roots if isinstance(step, Named)]
         self._steps = steps
         self.list_arguments: dict[SelectedField, ListArguments] = {}
@@ -114,7 +115,7 @@ class Plan:
     @cached_property
     def attributes(self) -> Attributes:
         """The attributes of the items that it asks for."""
-        named = (step.path for step in self.lists if says(step.selected, "to"))
+        named = (step.path for step in self.lists if step.selected.says("to"))
         return Attributes.of(self.graph, self.needed, named)
 
     @cached_property
@@ -127,18 +128,4 @@ class Plan:
             if not isinstance(each.kind, FarNode) or each.kind.path.far_end is not None
         )
         nodes = {below.record for each in fields for below in each.below.values() if below.record}
-        return frozenset(nodes.union(step.path.record for step in self.lists if _may_look_up(step)))
-
-
-def says(selected: SelectedField, name: str) -> bool:
-    """Whether an argument is given to a field."""
-    return any(argument.name.value == name for node in selected.nodes for argument in node.arguments or ())
-
-
-def _may_look_up(step: ListStep) -> bool:
-    """Whether a list may be read by the keys of its items."""
-    path, selected = step.path, step.selected
-    if isinstance(selected.kind, ListOf) and says(selected, "to"):
-        return path.finds_by_node
-    is_narrowed = any(says(selected, camel(argument.name)) for argument in path.ranged)
-    return path.keys.index is None and (not path.rest.slots or is_narrowed)
+        return frozenset(nodes.union(step.path.record for step in self.lists if step.may_look_up))

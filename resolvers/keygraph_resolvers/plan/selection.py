@@ -89,6 +89,10 @@ class SelectedField:
             )
         )
 
+    def says(self, name: str) -> bool:
+        """Whether an argument is given to it."""
+        return any(argument.name.value == name for node in self.nodes for argument in node.arguments or ())
+
     @property
     def is_type_unknown(self) -> bool:
         """Whether the key of a node that it gives may not tell the node's type."""
