@@ -106,7 +106,7 @@ class Gather:
                     if each is None:
                         run.scheduler.hold(key)
                     else:
-                        neighbours.promise(each)
+                        run.scheduler.promise(each)
                 run.scheduler.spawn(self._read(run, key, together, promised, read))
 
     async def _read(
@@ -118,23 +118,24 @@ class Gather:
         read: Read,
     ) -> None:
         READ.set(read)
-        neighbours, scheduler = run.context.neighbours, run.scheduler
+        scheduler = run.scheduler
         found: Mapping[Part, Found | Item | Exception | None]
         try:
             found = await read_together(run.context.meter, key, together, run.context.attributes.projection)
         except asyncio.CancelledError:
             for page in promised.values():
                 if page is not None:
-                    neighbours.keep_promise(page, TimedOut("the request to the store was given up"))
+                    given_up = TimedOut("the request to the store was given up")
+                    scheduler.keep_promise(page, given_up, read.places, read.round_trip)
             raise
         except Exception as error:
             found = dict.fromkeys(together.parts, error)
         for part, page in promised.items():
             answer = found.get(part)
-            if page is not None and isinstance(answer, Exception):
-                neighbours.keep_promise(page, answer)
-            elif page is not None:
-                neighbours.keep_promise(page, Arrived(answer, read.round_trip) if part in found else None)
+            if page is not None:
+                is_read = part in found and not isinstance(answer, Exception)
+                given = Arrived(answer, read.round_trip) if is_read else cast("Exception | None", answer)
+                scheduler.keep_promise(page, given, read.places, read.round_trip)
             elif part in found:
                 scheduler.release(key, cast("Item | Exception | None", answer), read.round_trip)
             else:

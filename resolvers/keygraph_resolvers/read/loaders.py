@@ -227,9 +227,10 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         """Whether a page was read, or is about to be."""
         return request in self.futures
 
-    def promise(self, request: PageOf) -> None:
+    def promise(self, request: PageOf) -> asyncio.Future[Arrived]:
         """Somebody reads the page with other things: who asks for it waits for that."""
-        self.futures[request] = self.loop.create_future()
+        promised = self.futures[request] = self.loop.create_future()
+        return promised
 
     def keep_promise(self, request: PageOf, arrived: Arrived | Exception | None) -> None:
         """Gives a promised page. None: it was not come to, and is read like any other."""

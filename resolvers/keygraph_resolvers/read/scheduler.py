@@ -20,7 +20,7 @@ from typing import Any, cast
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.table import Key
-from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NeighbourRequest, NodeLoader
+from keygraph_resolvers.read.loaders import Arrived, NeighbourLoader, NeighbourRequest, NodeLoader, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 
 _HELD = 0
@@ -61,6 +61,8 @@ class Scheduler:
         """Who waits for the keys that have not come."""
         self._came: dict[Key, int] = {}
         """The keys that were read, with the round trip that could go on from them."""
+        self._promised: dict[asyncio.Future[Arrived], list[Read]] = {}
+        """Who waits for the pages that are read with other things."""
 
     async def run(self, start: Callable[[], None]) -> None:
         """Starts the first reads and waits for all that follows. Raises what a step raised; nothing is left running."""
@@ -121,6 +123,11 @@ class Scheduler:
         self._left += 1
         if read.later:
             read.feeds_in = earliest
+            promised = self._promised.get(found)
+            if promised is not None:
+                # It may not be come to, and is read one round trip later then.
+                read.goes_on = True
+                promised.append(read)
             self._feeding[read.later, read.goes_on, earliest] += 1
             if read.goes_on:
                 read.begins = self._begins
@@ -258,7 +265,27 @@ class Scheduler:
                 self._count_down(lookup.later, False, lookup.round_trip)
             lookup.then(came, max(round_trip, lookup.round_trip))
 
-    # --- Items that are read with other things --------------------------------------------------------
+    # --- Items and pages that are read with other things ----------------------------------------------
+
+    def promise(self, page: PageOf) -> None:
+        """Somebody reads a page with other things: who loads it waits for that."""
+        self._promised[self._neighbours.promise(page)] = []
+
+    def keep_promise(
+        self, page: PageOf, answer: Arrived | Exception | None, places: tuple[str, ...], round_trip: int
+    ) -> None:
+        """Gives a page that was promised. None: it was not come to, and is read like any other, in that round trip."""
+        waiting = self._promised.pop(self._neighbours.futures[page])
+
+        def begins(_: Read, now: int) -> None:
+            for each in waiting:
+                self._begins(each, now)
+
+        token = READ.set(Read(places, round_trip, begins=begins))
+        try:
+            self._neighbours.keep_promise(page, answer)
+        finally:
+            READ.reset(token)
 
     def is_known(self, key: Key) -> bool:
         """Whether an item was read, or is about to be."""
