@@ -285,7 +285,11 @@ def _took(neighbours: NeighbourList, stream: _Stream, page: Page, found: Sequenc
     stream.is_fresh = page.last is None
     if page.last is not None:
         stream.frontier = Place(stream.shard, page.last)
-        stream.query = replace(stream.query, start=page.last, limit=max(limit, min(limit * 2, LARGEST_LIMIT)))
+        if len(found) == page.scanned < limit:
+            limit -= page.scanned  # it ended with its size, and all of it was wanted
+        else:
+            limit = max(limit, min(limit * 2, LARGEST_LIMIT))
+        stream.query = replace(stream.query, start=page.last, limit=limit)
     elif stream.later:
         if stream.waiting:
             stream.frontier = neighbours.place_of(stream.waiting[-1].item)

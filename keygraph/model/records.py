@@ -225,7 +225,7 @@ class RecordType:
         for slot, own, read_key in self._slots_of_ends[end.name]:
             in_key = read_key(item) if read_key else None
             text = (in_key and in_key[0]) or self._end_attribute(item, end, slot)
-            if text is None:
+            if not text:
                 read_value = self._key_readers.get(own.path)
                 value = read_value(item) if read_value else None
                 if value is None:
