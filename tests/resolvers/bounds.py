@@ -1,7 +1,7 @@
 """Whether the bound is one: random operations on random tables, what each may cost at most and what it did cost.
 
 `python -m tests.resolvers.bounds 5000` asks so many operations of each model's random tables and names those that
-took more requests or round trips than their bound; `--seed` begins with another one, `--model` takes one model alone.
+took more requests, round trips, items or read units than their bound; `--seed` begins with another one, `--model` takes one model alone.
 
 The models of `tests.resolvers.differential`, but for the one whose methods read by themselves, which nobody can foresee;
 and with items that are declared, since others may stand in any range.
@@ -21,7 +21,9 @@ from tests.resolvers.made_operations import Choose, Maker
 from tests.resolvers.many_operations import main
 
 BOUNDED = tuple(name for name in MODELS if name != "methodical")
-_TOLD = ("requests", "roundTrips")
+_AT_A_PLACE = ("requests", "roundTrips")
+"""What holds at each place. The items and units of a BatchGetItem are shared out to its places by their keys."""
+_IN_ALL = (*_AT_A_PLACE, "items", "readUnits")
 
 
 async def exceeded(world: Served, choose: Choose) -> list[str]:
@@ -43,7 +45,7 @@ async def exceeded(world: Served, choose: Choose) -> list[str]:
             elif told["actual"]:
                 found += [
                     f"{place or 'in all'}: {told['actual'][name]} {name}, at most {told['bound'][name]}"
-                    for name in _TOLD
+                    for name in (_AT_A_PLACE if place else _IN_ALL)
                     if told["actual"][name] > told["bound"][name]
                 ]
         if found:
