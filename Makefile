@@ -57,7 +57,7 @@ plan-tables: $(INSTALLED)  ## Compare the operations of docs/plan.md with the mi
 	@$(BIN)/python -m bench.plan_tables
 
 .PHONY: house
-house: $(INSTALLED)  ## Show what a nested query passes, the lines, and who imports whom in circles
+house: $(INSTALLED)  ## Show the modules of a nested query, the line count and the import cycles
 	@$(BIN)/python -m bench.house
 
 # Goes up to a million items. Takes some minutes and 1 GB of disk.

@@ -8,24 +8,23 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.
 3. `keygraph_resolvers.plan.documents`: finds the document's plan.
 4. `keygraph_resolvers.read.context`, `keygraph_resolvers.read.meter`: hold what the reads of one request share, and
-   note each request to the store.
-5. `keygraph_resolvers.plan.run`, `keygraph_resolvers.plan.bound`, `keygraph_resolvers.plan.plan`: make a run of the
-   plan with its variables, compute its bound, and start its steps.
+   record each request to the store.
+5. `keygraph_resolvers.plan.run`, `keygraph_resolvers.plan.bound`, `keygraph_resolvers.plan.plan`: bind the plan
+   to its variables, compute its bound, and start its steps.
 6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph.concurrency`,
    `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys
    leaves.
 7. `keygraph_resolvers.plan.get`, `keygraph_resolvers.plan.step`, `keygraph_resolvers.plan.lists`,
-   `keygraph_resolvers.read.connection`: the steps: read nodes by key and pages of lists, and make the pages with
-   their cursors.
+   `keygraph_resolvers.read.connection`: the steps: read nodes by key and pages of lists, and make the pages. Their
+   cursors, if they are selected, are made in `read/cursors.py`.
 8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.model.records`, `keygraph.keys.template`,
-   `keygraph.graph`, `keygraph.resolve.rivals`, `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and
-   its owner into a range of keys, and a node into its key.
+   `keygraph.graph`, `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and its owner into a range of
+   keys, and a node into its key.
 9. `keygraph.lists.reading`, `keygraph.lists.projection`, `keygraph.lists.ranges`: turn a page of a list into Query
    requests for the attributes that are needed.
 10. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`,
-    `keygraph.dynamo.read_rules`, `keygraph.engines.sqlite.layout`, `keygraph.dynamo.write_rules`,
-    `keygraph.dynamo.order`, `keygraph.engines.sqlite.rows`, `keygraph.dynamo.prices`: answer the requests as DynamoDB
-    does.
+    `keygraph.dynamo.rules`, `keygraph.engines.sqlite.layout`, `keygraph.dynamo.order`,
+    `keygraph.engines.sqlite.rows`: answer the requests as DynamoDB does.
 11. `keygraph.resolve.record_types`, `keygraph_resolvers.plan.gather`, `keygraph.lists.gather`: recognize the type of
     each item, and find the lists that one Query reads with a node.
 12. `keygraph_resolvers.answer.completion`: writes the answer, with its errors and nulls.
