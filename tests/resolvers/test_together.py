@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Answer, Query, Request
 from keygraph.engines.dynamodb.requests import render
 from tests.conftest import MakeStore
 from tests.documents.served import written_down
 from tests.keygraph.checked import mistakes
 from tests.resolvers.worlds import World, world
+from tests.tracing import TracingStore
 
 
 @node("TRIP#{trip_id}", "M", gather=True)
@@ -306,3 +310,111 @@ async def test_the_last_ones_are_read_with_the_node(travel: World, guests: int, 
     assert [node["personId"] for node in found["guests"]["nodes"]] == wanted
     assert found["guests"]["pageInfo"] == {"hasPreviousPage": True}
     assert len(sent(travel)) == requests
+
+
+async def test_a_bound_is_of_the_range_that_is_asked_for(travel: World) -> None:
+    """A run would have the bound of another one, of which the list's range lies beside the node."""
+    await travel.put(*trip_items("a", days=2, letters=3, guests=3))
+    document = """
+      query ($guests: IDRange) {
+        trip(tripId: "a") { title guests(personId: $guests) { nodes { personId } } }
+      }
+    """
+    runs: list[dict[str, Any]] = [
+        {},
+        {"guests": {"from": "p1"}},
+        {"guests": {"to": "p1"}},
+        {},
+    ]
+    bounds = []
+    for variables in runs:
+        alone = await travel.served().service.execute(document, variables, with_cost=True)
+        assert "errors" not in alone, alone
+        answer = await travel.service.execute(document, variables, with_cost=True)
+        cost = answer["extensions"]["cost"]
+        assert cost["bound"] == alone["extensions"]["cost"]["bound"]
+        for name in ("requests", "roundTrips", "items", "readUnits"):
+            assert cost["actual"][name] <= cost["bound"][name], (variables, cost)
+        bounds.append(cost["bound"])
+    assert bounds[0] == bounds[-1] != bounds[1]
+
+
+@node("CRATE#{crate_id}", "#", gather=True, item_bytes=100)
+class Crate:
+    crate_id: ID
+    label: str
+    loads: Many[Load]
+
+
+@record("{crate}", "LOAD#{number:02d}", item_bytes=60_000)
+class Load:
+    crate: Crate
+    number: int
+    text: str
+    keeper: Keeper | None
+
+
+@node("KEEPER#{keeper_id}")
+class Keeper:
+    keeper_id: ID
+    name: str
+    above: Keeper | None
+
+
+@pytest.mark.parametrize("arguments", ["first: 20", "last: 3", "first: 3"])
+async def test_a_list_of_large_items_beside_a_small_node(make_store: MakeStore, arguments: str) -> None:
+    """A limit would be passed by all that is read with a node, as if it were as small as the node."""
+    graph = Graph(Table("Crates", partition_key="PK", sort_key="SK"), Crate, Load, Keeper)
+    made = world(graph, await make_store(graph.table))
+    await made.put({"PK": "CRATE#1", "SK": "#", "Type": "Crate", "crate_id": "1", "label": "a"})
+    for number in range(30):
+        text = {"number": Decimal(number), "text": "x" * 58_000}
+        await made.put({"PK": "CRATE#1", "SK": f"LOAD#{number:02d}", "Type": "Load", "crate_id": "1", **text})
+    document = f'{{ crate(crateId: "1") {{ label loads({arguments}) {{ nodes {{ number }} }} }} }}'
+    answer = await made.service.execute(document, with_cost=True)
+    assert "errors" not in answer, answer
+    cost = answer["extensions"]["cost"]
+    for told in (cost, *cost["byPath"].values()):
+        for name in ("requests", "roundTrips", "items", "readUnits"):
+            assert told["actual"] is None or told["actual"][name] <= told["bound"][name], told
+
+
+class SlowBackward(TracingStore):
+    """A store that takes its time to read a list from its end."""
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        if isinstance(request, Query) and not request.forward:
+            await asyncio.sleep(0.1)
+        return await super().send(request)
+
+
+async def test_what_is_read_apart_holds_back_no_other_batch(make_store: MakeStore) -> None:
+    """While a list that was not come to is read, batches that it cannot add to would wait for it."""
+    graph = Graph(Table("Crates", partition_key="PK", sort_key="SK"), Crate, Load, Keeper)
+    made = world(graph, SlowBackward(await make_store(graph.table)))
+    await made.put({"PK": "CRATE#1", "SK": "#", "Type": "Crate", "crate_id": "1", "label": "a"})
+    for number in range(30):
+        told = {"number": Decimal(number), "text": "x", "keeper_id": str(number % 3)}
+        await made.put({"PK": "CRATE#1", "SK": f"LOAD#{number:02d}", "Type": "Load", "crate_id": "1", **told})
+    for number in range(8):
+        key = f"KEEPER#{number}"
+        await made.put({"PK": key, "SK": key, "Type": "Keeper", "name": key, "above_id": str(number + 1)})
+    document = """{
+      crate(crateId: "1") { label loads(last: 3) { nodes { keeper { name } } } }
+      keeper(keeperId: "5") { above { above { name } } }
+    }"""
+    made.forget()
+    answer = await made.service.execute(document, with_cost=True)
+    assert "errors" not in answer, answer
+    # The crate with its loads, and a keeper; the last loads, and who is above; then all other keepers in one batch.
+    requests = answer["extensions"]["cost"]["requests"]
+    assert [(each["roundTrip"], each["operation"]) for each in requests] == [
+        (1, "Query"),
+        (1, "GetItem"),
+        (2, "Query"),
+        (2, "GetItem"),
+        (3, "BatchGetItem"),
+    ]
+    [again] = [each for each in requests if each["roundTrip"] == 2 and each["operation"] == "Query"]
+    [above] = [each for each in requests if each["roundTrip"] == 2 and each["operation"] == "GetItem"]
+    assert above["endedMs"] < again["endedMs"] - 50
