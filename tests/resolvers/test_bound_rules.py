@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, many, node, record
+from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
 from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.bombs import bomb, subsets
@@ -209,6 +209,68 @@ async def test_it_is_the_same_every_day(books: World) -> None:
     for _ in range(3):
         await books.service.execute(document)
     assert await bound(books, document) == first
+
+
+@node("RENTER#{renter_id}", "NODE")
+class Renter:
+    renter_id: ID
+    rents: Many[Rent]
+
+
+@node("TOOL#{tool_id}")
+class Tool:
+    tool_id: ID
+
+
+@edge("{renter}", "{tool}#{day}")
+class Rent:
+    renter: Renter
+    tool: Tool
+    day: str
+
+
+rents = Graph(Table("Rents", partition_key="PK", sort_key="SK"), Renter, Tool, Rent)
+
+
+async def test_several_edges_to_one_node(make_store: MakeStore) -> None:
+    """Each node that `to` names would be taken to have one edge, whatever their keys tell apart."""
+    made = world(rents, await make_store(rents.table))
+    for day in range(7):
+        key = {"PK": "RENTER#a", "SK": f"TOOL#saw#{day}", "Type": "Rent"}
+        await made.put({**key, "renter_id": "a", "tool_id": "saw", "day": str(day)})
+    to = global_id(rents.types["Tool"], ("saw",))
+    document = 'query ($to: [ID!]) { renter(renterId: "a") { rents(to: $to) { edges { day } } } }'
+    told = await cost(made, document, to=[to])
+    # They are a page of 1 MB at most: 1,024 items of 1 KB.
+    assert told["bound"]["items"] == 1 + 1024
+    assert told["open"] == ["renter.rents"]
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert told["actual"][name] <= told["bound"][name], told
+
+
+async def test_what_is_looked_at_with_a_page(make_store: MakeStore) -> None:
+    """An item of another type in a list's range would be read, and counted nowhere."""
+    made = world(beside, await make_store(beside.table))
+    # The meter itself stands in the range of its values.
+    assert (await bound(made, '{ meter(meterId: "a") { values(first: 40) { nodes { value } } } }'))[
+        2
+    ] == 1 + 41
+
+
+@node("METER#{meter_id}", "5")
+class Meter:
+    meter_id: ID
+    values: Many[Measure]
+
+
+@record("{meter}", "{number:04d}")
+class Measure:
+    meter: Meter
+    number: int
+    value: int
+
+
+beside = Graph(Table("Meters", partition_key="PK", sort_key="SK"), Meter, Measure)
 
 
 @node("BOX#{box_id}", item_bytes=10_000)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Table, field, node
+from keygraph import ID, Graph, Index, Table, field, node
 from keygraph.dynamo.store import Answer, BatchGet, Query, Request, Store
 from keygraph.dynamo.table import Table as TableType
 from keygraph.errors import StoreError, TableMissing, Throttled, TimedOut, Unavailable
@@ -286,3 +286,30 @@ async def test_a_message_calls_a_key_field_as_the_schema_does(shop: World) -> No
     answer = await shop.service.execute(document)
     assert [error["message"] for error in answer["errors"]] == ["userId of User: it is empty"]
     assert [step.problem for step in shop.service.explain(document).steps] == ["userId of User: it is empty"]
+
+
+by_kind = Index("by-kind", "GPK", "GSK", projection="KEYS_ONLY")
+
+
+@node("CARD#{card_id}", by_kind("KIND#{kind}", "CARD#{card_id}"))
+class Card:
+    card_id: ID
+    kind: str
+    label: str
+
+
+cards = Graph(Table("Cards", partition_key="PK", sort_key="SK", indexes=[by_kind]), Card)
+
+
+async def test_nodes_behind_an_index_that_cannot_be_read(make_store: MakeStore) -> None:
+    """They would be left out of `nodes` as if there were none, while `edges` says what happened."""
+    made = world(cards, await make_store(cards.table))
+    for number in "12":
+        key = {"PK": f"CARD#{number}", "SK": f"CARD#{number}", "GPK": "KIND#a", "GSK": f"CARD#{number}"}
+        await made.put({**key, "Type": "Card", "card_id": number, "kind": "a", "label": f"card {number}"})
+    down = failing(made, lambda asked: Unavailable("down") if isinstance(asked, BatchGet) else None)
+    for selected in ("nodes { label }", "edges { node { label } }"):
+        document = f'{{ cards(kind: "a") {{ {selected} }} }}'
+        assert "errors" not in await made.service.execute(document)
+        answer = await down.service.execute(document)
+        assert {error["extensions"]["code"] for error in answer["errors"]} == {"UNAVAILABLE"}, answer
