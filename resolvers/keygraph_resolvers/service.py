@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from graphql import (
@@ -95,12 +96,10 @@ class Service:
             plan, run = self._planned(read, operation, variables)
         except _Refused as refused:
             return {"errors": refused.errors}
-        if self._depth_limit is not None and plan.depth > self._depth_limit:
-            return {"errors": [depth_error(plan.depth, self._depth_limit)]}
         bound = Bound(plan, run)
-        if self._cost_limit is not None and bound.total.read_units > self._cost_limit:
-            answer: dict[str, Any] = {"errors": [refused_error(bound, self._cost_limit)]}
-        else:
+        error = self._limit_error(plan, bound)
+        answer: dict[str, Any] = {"errors": [error]}
+        if error is None:
             answer = await self._run(plan, run, read, variables)
         if with_cost:
             report = cost_report(bound, run.context.meter.sent, plan.elsewhere)
@@ -125,7 +124,17 @@ class Service:
             plan, run = self._planned(read, operation, given | taken)
         except _Refused as refused:
             raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
-        return explain_plan(plan, run, taken)
+        explanation = explain_plan(plan, run, taken)
+        error = self._limit_error(plan, explanation.bound)
+        return explanation if error is None else replace(explanation, refusal=error["message"])
+
+    def _limit_error(self, plan: Plan, bound: Bound) -> dict[str, Any] | None:
+        """Why an operation is refused before anything is read."""
+        if self._depth_limit is not None and plan.depth > self._depth_limit:
+            return depth_error(plan.depth, self._depth_limit)
+        if self._cost_limit is not None and bound.total.read_units > self._cost_limit:
+            return refused_error(bound, self._cost_limit)
+        return None
 
     def _planned(
         self, read: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None

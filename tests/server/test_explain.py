@@ -59,6 +59,24 @@ def test_places_without_a_page_size_are_named(store: str) -> None:
     assert "Limited by the server" not in run("explain", ORDERS).stdout
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("KEYGRAPH_COST_LIMIT", "This operation may cost 1 read units, and the limit is 0.5."),
+        ("KEYGRAPH_DEPTH_LIMIT", "This operation has 4 fields one inside the other, and the limit is 1"),
+    ],
+)
+def test_what_the_server_would_refuse(monkeypatch: pytest.MonkeyPatch, setting: str, said: str) -> None:
+    """A plan would look fine that no server runs."""
+    monkeypatch.setenv(setting, "0.5" if "COST" in setting else "1")
+    told = " ".join(run("explain", ORDERS).stdout.split())
+    assert f"The server refuses it. {said}" in told
+    assert json.loads(run("explain", ORDERS, "--json").stdout)["refused"].startswith(said)
+    monkeypatch.delenv(setting)
+    assert "refuses" not in run("explain", ORDERS).stdout
+    assert json.loads(run("explain", ORDERS, "--json").stdout)["refused"] is None
+
+
 def test_what_it_did_cost_stands_beside(store: str) -> None:
     """Nobody could hold the bound against what the table answers."""
     words = ("explain", ORDERS, "--variables", '{"user": "12345"}', "--run", "--store", store)

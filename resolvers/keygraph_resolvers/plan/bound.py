@@ -98,15 +98,15 @@ class Bound:
 
         Places that select the same through a fragment count as one of them.
         """
-        places: dict[Step, str] = {}
-        dearest = "", 0.0
+        places = {step: step.below("") for step in self._plan.roots}
+        units: dict[str, float] = {}
         for step, own, below in self._each_step():
-            place = places[step] if step in places else step.below("")
-            if own.read_units > dearest[1]:
-                dearest = place, own.read_units
+            place = places[step]
+            units[place] = units.get(place, 0.0) + own.read_units
             for each, _ in below:
                 places.setdefault(each, each.below(place))
-        return dearest
+        dearest = max(units, key=lambda each: units[each], default="")
+        return dearest, units.get(dearest, 0.0)
 
     @cached_property
     def _by_place(self) -> dict[str, StepCost]:

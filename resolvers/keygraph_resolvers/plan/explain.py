@@ -36,6 +36,8 @@ class Explanation:
     """What was taken for variables of which no value was given."""
     elsewhere: Sequence[str]
     """The root's fields that graphql-core's own execution answers: they have no steps, and no bound."""
+    refusal: str | None = None
+    """Why the service would not run it."""
 
 
 def explain_plan(plan: Plan, run: Run, stand_ins: Mapping[str, Any]) -> Explanation:

@@ -164,6 +164,9 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
             console.print(
                 f"Limited by the server, not by a page size: {', '.join(told['open'])}", markup=False
             )
+    if explanation.refusal is not None and answer is None:
+        typer.echo()
+        console.print(f"The server refuses it. {explanation.refusal}", markup=False)
     if cost:
         typer.echo()
         for line in waterfall(cost["requests"], console.width):
@@ -193,6 +196,7 @@ def _as_json(report: _Report) -> dict[str, Any]:
         "plan": steps_json(explanation.steps),
         "standIns": explanation.stand_ins,
         "elsewhere": list(explanation.elsewhere),
+        "refused": explanation.refusal,
         **_bound_of(explanation),
         "actual": None,
         "requests": None,
