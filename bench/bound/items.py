@@ -56,8 +56,10 @@ class Items:
             for item in self._partitions.get((neighbours.index_name, partition), ())
             if neighbours.covers(item)
         ]
-        places = {id(item): neighbours.place_of(item) for item in found}
+
+        def order(item: Item) -> tuple[object, ...]:
+            place = neighbours.place_of(item)
+            return neighbours.order_of(place), place.position
+
         # Equal sort keys of an index come in the order of the table's keys on the embedded engine.
-        return sorted(
-            found, key=lambda item: (neighbours.order_of(places[id(item)]), places[id(item)].position)
-        )
+        return sorted(found, key=order)
