@@ -66,6 +66,18 @@ def test_the_first_start_makes_its_file_once(start: Start, tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.parametrize("word", ["--workers=2", "--reload"])
+def test_packages_of_ones_own(start: Start, tmp_path: Path, word: str) -> None:
+    """A process that the server starts would import the `server` of somebody's own project."""
+    for name in ("server", "resolvers", "examples"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise ImportError('this is not Keygraph')")
+    server = start("serve", "--port", "0", word)
+    assert ask(server.address(), QUERY) == ANSWER
+    assert server.stop() == 0
+    assert "this is not Keygraph" not in server.text("stderr")
+
+
 def test_a_worker_that_dies_is_replaced(start: Start) -> None:
     """A server would have fewer and fewer workers, until none is left."""
     server = start("serve", "--port", "0", "--workers", "2")
