@@ -108,7 +108,7 @@ class Graph(RecordTypes):
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
         keys = record.table_keys
-        texts = {**record.texts(identity), **_shard_texts(keys, 0)}
+        texts = {**record.texts(identity), **keys.shard_texts[0]}
         if record.is_virtual and keys.sort == keys.partition:
             # No item has its sort key.
             self.render(record, keys, 0, texts)
@@ -124,7 +124,7 @@ class Graph(RecordTypes):
         if record.write_key is not None:
             return [record.write_key(identity)]
         texts, keys = record.texts(identity), record.table_keys
-        return [keys.rendered({**texts, **_shard_texts(keys, shard)}) for shard in range(keys.shards or 1)]
+        return [keys.rendered({**texts, **shard}) for shard in keys.shard_texts]
 
     def render(self, record: RecordType, keys: Keys, number: int, texts: Mapping[str, str | None]) -> str:
         """The text of the partition key (0) or the sort key (1) with those texts.
@@ -167,7 +167,3 @@ class Graph(RecordTypes):
 
 def _refused(record: RecordType, slot: Slot, problem: str) -> BadUserInput:
     return BadUserInput(FieldName(record.leaf_name(slot.path)), problem)
-
-
-def _shard_texts(keys: Keys, shard: int) -> dict[str, str]:
-    return {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}

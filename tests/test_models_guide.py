@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from decimal import Decimal
@@ -14,6 +15,9 @@ import pytest
 from keygraph import Graph, ModelError
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Table
+from keygraph.tables.interchange import Interchange
+from keygraph.tables.verify import Verification
+from keygraph_resolvers import check
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import world
 from tests.server.command_line import run
@@ -53,6 +57,15 @@ def module_of(source: str, name: str, monkeypatch: pytest.MonkeyPatch) -> Module
     return made
 
 
+EXAMPLES = re.findall(
+    r"^### ([^\n]+)$.*?^```python example\n(.*?)^```$.*?^```jsonl\n(.*?)^```$.*?^```graphql example\n(.*?)^```$.*?"
+    r"^```json\n(.*?)^```$",
+    GUIDE,
+    re.MULTILINE | re.DOTALL,
+)
+"""Titles, models, items, queries and answers."""
+
+
 async def test_the_model_is_served(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever follows the steps would end with a model that is none, or does not read the items of step 1."""
     graph: Graph = module_of(MODEL, "bikes", monkeypatch).graph.check()
@@ -83,6 +96,30 @@ def test_describe_shows_what_the_guide_shows(tmp_path: Path, monkeypatch: pytest
         if "Query" in text
     ]
     assert excerpt in shown
+
+
+def test_every_example_is_whole() -> None:
+    """One without items, a query or an answer would not be looked at, or with those of another."""
+    assert len(EXAMPLES) == len(re.findall(r"^```python example$", GUIDE, re.MULTILINE)) > 0
+
+
+@pytest.mark.parametrize(
+    ("source", "lines", "query", "answer"),
+    [parts for _, *parts in EXAMPLES],
+    ids=[name for name, *_ in EXAMPLES],
+)
+async def test_an_example_answers(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, source: str, lines: str, query: str, answer: str
+) -> None:
+    """Whoever has such a table would copy a model that does not read it."""
+    graph: Graph = check(module_of(source, "example", monkeypatch).graph)
+    made = world(graph, await make_store(graph.table))
+    reading = Interchange(graph)
+    await made.put(*(reading.read(line) for line in lines.splitlines()))
+    assert await made.ask(query) == json.loads(answer)
+    verification = Verification(graph, made.tracer.store)
+    await verification.run(lambda total: None)
+    assert verification.report.ordered() == []
 
 
 def test_there_are_mistakes() -> None:

@@ -392,9 +392,8 @@ def _ranges_between(
         raise ValueError(f"no key of {path.record.name} tells both its ends")
     head, rest = (keys.sort or Template(())).head(texts)
     prefix = head.render(texts) or ""
-    for shard in range(keys.shards or 1):
-        shards = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
-        partition = keys.partition.render({**texts, **shards})
+    for shard in keys.shard_texts:
+        partition = keys.partition.render({**texts, **shard})
         if partition:
             span = beginning_with(prefix) if rest.tokens or not prefix else Span(prefix, prefix)
             yield keys.index_name, partition, span

@@ -54,6 +54,8 @@ class KeyAttribute(NamedTuple):
         return text.encode("latin-1") if self.type == "B" else text
 
 
+Shards: TypeAlias = int | range | Sequence[str]
+"""What `shards=` takes: a count (the shards are 0, 1 and so on), their numbers, or their names."""
 KeyDeclaration: TypeAlias = str | tuple[str, KeyType]
 
 
@@ -88,14 +90,14 @@ class IndexKey:
     """The keys that a record type has in one index: their templates, and the fields that read it.
 
     `lists` names the root list that reads it (False: none), `finds` the root field that finds one item;
-    `shards` is the number of partitions that it is spread over.
+    `shards` tells the partitions that it is spread over.
     """
 
     index: Index
     templates: tuple[str, ...]
     lists: str | Literal[False] | None = None
     finds: str | None = None
-    shards: int | None = None
+    shards: Shards | None = None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -125,7 +127,7 @@ class Index(_KeySchema):
         *templates: str,
         lists: str | Literal[False] | None = None,
         finds: str | None = None,
-        shards: int | None = None,
+        shards: Shards | None = None,
     ) -> IndexKey:
         """The keys of a record type in this index: its partition template and its sort template."""
         return IndexKey(self, templates, lists, finds, shards)

@@ -15,6 +15,7 @@ from keygraph.dynamo.store import BatchGet, Count, Query
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.requests import Wire, render
 from keygraph.graph import Graph
+from keygraph.keys.shards import shown_shards
 from keygraph.lists.listing import ListForm
 from keygraph.lists.placeholders import shown_key
 from keygraph.model.paths import AccessPath
@@ -59,7 +60,7 @@ def key_request(
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
     shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
     if keys.shards:
-        shown = f"{shown}, shard 0 to {keys.shards - 1}"
+        shown = f"{shown}, shard {shown_shards(keys.shards)}"
     operation = "BatchGetItem" if keys.shards else wire.operation
     return DescribedRequest(operation, None, shown, projection=_expression(wire, "ProjectionExpression"))
 
@@ -71,7 +72,7 @@ def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
     queries = [
         Query(neighbours.partitions[0], index, piece.range, filter_) for piece in neighbours.reading.pieces
     ]
-    return described_requests(graph, queries, path.keys.shards or 1)
+    return described_requests(graph, queries, len(path.keys.shard_texts))
 
 
 def described_requests(graph: Graph, requests: Sequence[Query | Count], times: int = 1) -> DescribedRequest:

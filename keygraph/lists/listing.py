@@ -271,10 +271,7 @@ class ListForm:
         """The texts of the sort key's slots that a reader has said, by slot."""
         self.told = (path, self.filter, self.condition, self.narrowed, self.said)
         """What lists of two forms are told apart by."""
-        shards = [slot for slot in path.keys.partition.slots if slot.is_shard]
-        self._shards = [
-            {slot.name: slot.text.render(shard) for slot in shards} for shard in range(path.keys.shards or 1)
-        ]
+        self._shards = path.keys.shard_texts
         # What the range is made of besides the prefix; it is the same for most owners.
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
         self._spans: dict[tuple[str | None, ...], tuple[Span, Reading | None]] = {}

@@ -64,9 +64,8 @@ def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]
         value = keys.attributes[1].value(prefix)
         span = Span(value, value)
     requests = []
-    for shard in range(keys.shards or 1):
-        shard_texts = {slot.name: slot.text.render(shard) for slot in keys.slots if slot.is_shard}
-        partition = keys.partition.render({**texts, **shard_texts})
+    for shard in keys.shard_texts:
+        partition = keys.partition.render({**texts, **shard})
         if partition:
             requests.append(Query(keys.attributes[0].value(partition), keys.index_name, span.range))
     return requests

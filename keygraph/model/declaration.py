@@ -16,7 +16,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
 
-from keygraph.dynamo.table import Index, IndexKey
+from keygraph.dynamo.table import Index, IndexKey, Shards
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -63,7 +63,7 @@ class Declaration:
     keys: tuple[str | IndexKey, ...] = ()
     type_value: str | None = None
     is_virtual: bool = False
-    shards: int | None = None
+    shards: Shards | None = None
     lists: str | Literal[False] | None = None
     mirror: bool = False
     counterpart: str | None = None
@@ -149,7 +149,7 @@ def node(
     *keys: str | IndexKey,
     type: str | None = _OWN_NAME,
     item: bool = True,
-    shards: int | None = None,
+    shards: Shards | None = None,
     lists: str | Literal[False] | None = None,
     gather: bool = False,
     mirror: Literal[False] = False,
@@ -159,7 +159,7 @@ def node(
     """An entity. Its key: a partition template, a sort template where it differs, then indexes.
 
     `type` is the value of the type attribute (None: its items have none), `item=False` says that the table
-    holds no item for it, `shards` over how many partitions its table key is spread, `lists` how the list of the
+    holds no item for it, `shards` over which partitions its table key is spread (a count, a range or names), `lists` how the list of the
     table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
     node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
     item size that the cost bound of an operation is computed with.
@@ -173,7 +173,7 @@ def node(
 def edge(
     *keys: str | IndexKey,
     type: str | None = _OWN_NAME,
-    shards: int | None = None,
+    shards: Shards | None = None,
     lists: str | Literal[False] | None = None,
     mirror: bool = False,
     counterpart: str | None = None,
@@ -192,7 +192,7 @@ def edge(
 def record(
     *keys: str | IndexKey,
     type: str | None = _OWN_NAME,
-    shards: int | None = None,
+    shards: Shards | None = None,
     lists: str | Literal[False] | None = None,
     mirror: Literal[False] = False,
     counterpart: None = None,

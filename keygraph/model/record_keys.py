@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
+from keygraph.keys.shards import Shard
 from keygraph.keys.template import Maybe, Slot, Template
 
 Texts: TypeAlias = tuple[str, ...]
@@ -25,7 +26,8 @@ class Keys:
     partition: Template
     sort: Template | None
     """None where there is no sort key, or where nobody said what stands in it."""
-    shards: int | None
+    shards: tuple[Shard, ...]
+    """What `{shard}` can be in its partition; nothing where it has none."""
     lists: str | Literal[False] | None
     finds: str | None
 
@@ -44,6 +46,14 @@ class Keys:
     @cached_property
     def templates(self) -> tuple[Template, ...]:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    @cached_property
+    def shard_texts(self) -> tuple[dict[str, str], ...]:
+        """The texts of `{shard}`, by slot, for each partition that a list reads: one without any where it has none."""
+        slots = [slot for slot in self.partition.slots if slot.is_shard]
+        if not self.shards:
+            return ({},)
+        return tuple({slot.name: slot.text.render(shard) for slot in slots} for shard in self.shards)
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from keygraph.dynamo.conditions import Path
-from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Table
+from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Shards, Table
+from keygraph.keys.shards import Shard, shards_of
 from keygraph.keys.template import FieldPath, Slot, Template
 from keygraph.keys.text import UnusableFormat, key_text
 from keygraph.keys.types import AttributeStyle
@@ -16,6 +17,7 @@ from keygraph.model.mistakes import Mistakes
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import End, RecordType
 from keygraph.names import cased
+from keygraph.resolve.options import SHARDS
 from keygraph.resolve.templates import BrokenTemplate, TemplateResolution
 
 
@@ -83,7 +85,7 @@ class _KeysOf:
             return
         sort = templates[1] if len(templates) == 2 else None
         shards = self._shards(None, templates[0], declaration.shards)
-        if shards is None:
+        if not shards:
             self._refuse_shard_in_sort(sort)
         self._record.keys[None] = Keys(
             None, self._table.keys, templates[0], sort, shards, declaration.lists, None
@@ -102,21 +104,15 @@ class _KeysOf:
                 "Put two ends into it, or declare a record.",
             )
 
-    def _shards(self, index: Index | None, partition: Template, given: int | None) -> int | None:
+    def _shards(self, index: Index | None, partition: Template, given: Shards | None) -> tuple[Shard, ...]:
         where = self._record.name if index is None else f"{self._record.name} in {index.name}"
-        is_spread = any(slot.is_shard for slot in partition.slots)
-        if given is not None and type(given) is not int:
-            # It has been told.
-            return 1 if is_spread else None
-        if is_spread and (given is None or given < 1):
-            problem = "its partition has {shard} and no number of shards."
-            self._tell("shards", problem, "Add shards=5, for example.", where=where)
-            return 1
-        if given is not None and not is_spread:
+        is_spread, shards = any(slot.is_shard for slot in partition.slots), shards_of(given)
+        if is_spread and given is None:
+            self._tell("shards", "its partition has {shard} and no shards=.", SHARDS, where=where)
+        elif shards and not is_spread:
             problem = "it has shards= but no {shard} in its partition."
             self._tell("shards", problem, "Put {shard} into it.", where=where)
-            return None
-        return given
+        return (shards or shards_of(1)) if is_spread else ()
 
     def _fitted(self, key: KeyAttribute, template: Template) -> Template:
         """The template as it stands in a key of that type. Raises BrokenTemplate where it cannot."""
@@ -203,9 +199,10 @@ class _KeysOf:
             )
             return False
         is_right = True
+        shards = self._declaration.shards if call.shards is None else call.shards
         for attribute, source in zip(attributes, call.templates, strict=False):
             try:
-                template = self._fitted(attribute, self._templates.written(self._record, source))
+                template = self._fitted(attribute, self._templates.written(self._record, source, shards))
             except BrokenTemplate:
                 return False
             known = self._known(attribute, templates)
@@ -251,10 +248,11 @@ class _KeysOf:
         if shards is None and sort != self._record.table_keys.partition:
             self._refuse_shard_in_sort(sort)
         if shards is None and partition == self._record.table_keys.partition:
-            shards = self._record.table_keys.shards
-        shards = self._shards(index, partition, shards)
+            shards = self._declaration.shards
         lists, finds = (call.lists, call.finds) if call else (None, None)
-        self._record.keys[index.name] = Keys(index, index.keys, partition, sort, shards, lists, finds)
+        self._record.keys[index.name] = Keys(
+            index, index.keys, partition, sort, self._shards(index, partition, shards), lists, finds
+        )
 
     # --- Attributes of ends ---------------------------------------------------------------------------
 

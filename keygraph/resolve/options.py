@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
-from keygraph.dynamo.table import Index, IndexKey
+from keygraph.dynamo.table import Index, IndexKey, Shards
 from keygraph.errors import Mistake
 from keygraph.keys.formats import Format
+from keygraph.keys.shards import are_shards, shards_of
 from keygraph.keys.types import PLAIN
 from keygraph.model.declaration import Declaration, ListOptions
 from keygraph.names import CASES
 
 _MOST_SHARDS = 1000
+SHARDS = 'Use shards=5, shards=range(1, 6) or shards=["north", "south"].'
 
 
 class _Option(NamedTuple):
@@ -36,9 +38,9 @@ def _is_name(given: object) -> bool:
 _OPTIONS = {
     "shards": _Option(
         "shards",
-        lambda given: given is None or type(given) is int,
-        "a number of shards",
-        "Add shards=5, for example.",
+        lambda given: given is None or are_shards(given),
+        "a number of shards, a range or a list of names",
+        SHARDS,
     ),
     "item_bytes": _Option(
         "item-bytes",
@@ -89,8 +91,8 @@ def _wrong(where: str, name: str, given: object) -> Iterator[Mistake]:
     option = _OPTIONS[name]
     if not option.takes(given):
         yield Mistake(option.kind, where, f"{name}={given!r} is not {option.what}.", option.mend)
-    elif name == "shards" and isinstance(given, int) and given > _MOST_SHARDS:
-        problem = f"shards={given}; a list queries all of them at once."
+    elif name == "shards" and (number := len(shards_of(cast("Shards | None", given)))) > _MOST_SHARDS:
+        problem = f"it has {number:,} shards; a list queries all of them at once."
         yield Mistake("shards", where, problem, f"Use {_MOST_SHARDS:,} or fewer.")
 
 

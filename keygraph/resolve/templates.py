@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import NoReturn
 
-from keygraph.dynamo.table import Table
+from keygraph.dynamo.table import Shards, Table
 from keygraph.keys.formats import Format
 from keygraph.keys.shapes import are_disjoint, goes_before, is_special_case, shape
+from keygraph.keys.shards import shard_type
 from keygraph.keys.template import (
     SHARD,
     FieldPath,
@@ -42,6 +43,8 @@ class _Site:
 
     record: RecordType
     source: str
+    shard: FieldType
+    """The type of `{shard}` in it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class TemplateResolution:
     _declarations: Mapping[str, Declaration]
     _formats: Mapping[object, Format]
     _mistakes: Mistakes
-    _made: dict[tuple[str, str], Template | None] = field(default_factory=dict)
+    _made: dict[_Site, Template | None] = field(default_factory=dict)
     _node_texts: dict[tuple[str, str], NodeText | BrokenTemplate | None] = field(default_factory=dict)
     _under_way: set[str] = field(default_factory=set)
 
@@ -69,7 +72,8 @@ class TemplateResolution:
             )
         self._under_way.add(record.name)
         try:
-            return [self.written(record, source) for source in self._sources(record)]
+            shards = self._declarations[record.name].shards
+            return [self.written(record, source, shards) for source in self._sources(record)]
         finally:
             self._under_way.discard(record.name)
 
@@ -98,13 +102,13 @@ class TemplateResolution:
 
     # --- Writing out ----------------------------------------------------------------------------------
 
-    def written(self, record: RecordType, source: str) -> Template:
-        """The template of a type that is written so. Raises BrokenTemplate."""
-        key = (record.name, source)
-        if key not in self._made:
-            self._made[key] = None
-            self._made[key] = self._write_out(_Site(record, source))
-        template = self._made[key]
+    def written(self, record: RecordType, source: str, shards: Shards | None) -> Template:
+        """The template of a type that is written so, with `{shard}` for these. Raises BrokenTemplate."""
+        site = _Site(record, source, shard_type(shards))
+        if site not in self._made:
+            self._made[site] = None
+            self._made[site] = self._write_out(site)
+        template = self._made[site]
         if template is None:
             raise BrokenTemplate
         return template
@@ -141,7 +145,7 @@ class TemplateResolution:
         if name in record.methods and not inner:
             return [self._computed(site, record.methods[name])]
         if name == SHARD[0] and not inner and name not in record.fields:
-            return [self._slot(site, reference, SHARD, FieldType("int"))]
+            return [self._slot(site, reference, SHARD, site.shard)]
         if name not in record.ends:
             raise self._refused(
                 site,

@@ -13,6 +13,7 @@ from typing import cast
 from keygraph.dynamo.conditions import at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import KeyAttribute
+from keygraph.keys.shards import shown_shards
 from keygraph.keys.template import Template
 from keygraph.keys.types import decode
 from keygraph.model.paths import attribute_of
@@ -118,20 +119,21 @@ class ItemKeys:
                 yield f"{where}the item is not in the index: it has no {' and no '.join(missing)}"
             return
         for key, template in pairs:
-            problem = self._problem(key, template, item, said, keys.shards)
+            problem = self._problem(keys, key, template, item, said)
             if problem is not None:
                 yield f"{where}{problem}"
 
     def _problem(
-        self, key: KeyAttribute, template: Template, item: Item, said: Mapping[str, str], shards: int | None
+        self, keys: Keys, key: KeyAttribute, template: Template, item: Item, said: Mapping[str, str]
     ) -> str | None:
         text = key.text(item.get(key.name)) or ""
         texts = template.parse(text)
         if texts is None:
             return f"{key.name} does not match {template}"
         for slot in template.slots:
-            if slot.is_shard and shards and slot.name in texts and not 0 <= int(texts[slot.name]) < shards:
-                return f"{key.name} has a shard outside 0 to {shards - 1}"
+            text_there = texts.get(slot.name) if slot.is_shard and keys.shards else None
+            if text_there and all(shard.get(slot.name) != text_there for shard in keys.shard_texts):
+                return f"{key.name} has a shard outside {shown_shards(keys.shards)}"
         expected = template.render(
             {**texts, **{name: said[name] for name in template.slot_names & said.keys()}}
         )

@@ -61,7 +61,7 @@ def _check(record: RecordType, item: Item) -> None:
         )
         texts |= said
         if keys.shards:
-            assert all(int(parsed[name]) < keys.shards for name in shards), item
+            assert {name: parsed[name] for name in shards} in keys.shard_texts, item
     slots = {slot.name: slot for keys in record.keys.values() for slot in keys.slots if not slot.is_shard}
     identity = record.read_identity(item) or ()
     for field in record.fields.values():

@@ -6,8 +6,8 @@ mirrors and counterparts                               keygraph/test_counterpart
 unions as ends                                         keygraph/test_unions, test_check_unions; resolvers/test_unions
 declared formats, lossy ones, what rounds              keygraph/test_formats, test_check_options, test_key_text
 number and binary keys; no sort key                    keygraph/test_typed_keys
-shards, of the table and of an index                   resolvers/test_ranges, test_hard_paging, test_separators;
-                                                       keygraph/test_check_keys
+shards, of the table and of an index                   features/test_shards; resolvers/test_ranges, test_hard_paging,
+                                                       test_separators; keygraph/test_check_keys
 shared key attributes: inverted, a half, local, a      features/test_shared_keys; keygraph/test_index_paths
 field's, an end's; sparse indexes; virtual nodes
 ids of several fields; nested ends; several lists of   features/test_several; keygraph/test_paths, test_check,

@@ -231,11 +231,12 @@ def test_shards() -> None:
     class InSortKey:
         shard_id: ID
 
-    none = "its partition has {shard} and no number of shards. Add shards=5, for example."
+    use = 'Use shards=5, shards=range(1, 6) or shards=["north", "south"].'
+    none = f"its partition has {{shard}} and no shards=. {use}"
     lost = "it has shards= but no {shard} in its partition. Put {shard} into it."
     assert mistakes(User, Unnumbered, Zero, Unspread, Astray) == [
+        f"Zero: shards=0 is not a number of shards, a range or a list of names. {use}",
         f"Unnumbered: {none}",
-        f"Zero: {none}",
         f"Unspread: {lost}",
         f"Astray in ByDate: {lost}",
     ]

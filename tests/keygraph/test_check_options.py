@@ -46,11 +46,20 @@ def thing(*keys: Any, **options: Any) -> type:
         ),
         (
             lambda: thing("T#{thing_id}#{shard}", shards="3"),
-            "Thing: shards='3' is not a number of shards. Add shards=5, for example.",
+            "Thing: shards='3' is not a number of shards, a range or a list of names. "
+            'Use shards=5, shards=range(1, 6) or shards=["north", "south"].',
+        ),
+        *(
+            (
+                lambda shards=shards: thing("T#{thing_id}#{shard}", shards=shards),
+                f"Thing: shards={shards!r} is not a number of shards, a range or a list of names. "
+                'Use shards=5, shards=range(1, 6) or shards=["north", "south"].',
+            )
+            for shards in (range(0), range(-1, 3), [], ["north", "north"], ["north", ""], [1, 2])
         ),
         (
             lambda: thing("T#{thing_id}", anything("D#{shard}", "{number}", shards=1001)),
-            "Thing in ByDate: shards=1001; a list queries all of them at once. Use 1,000 or fewer.",
+            "Thing in ByDate: it has 1,001 shards; a list queries all of them at once. Use 1,000 or fewer.",
         ),
         (
             lambda: thing("T#{thing_id}", item_bytes=0),

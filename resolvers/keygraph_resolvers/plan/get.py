@@ -431,7 +431,7 @@ def look_up(
     else:
         wanted = [(each, key) for each in objects for key in run.graph.table_keys(record, each.identity)]
         if record.table_keys.shards:
-            then = partial(_shards_came, record.table_keys.shards, {}, then)
+            then = partial(_shards_came, len(record.table_keys.shards), {}, then)
     run.scheduler.look_up(Lookup(place, round_trip, after, then), wanted)
 
 

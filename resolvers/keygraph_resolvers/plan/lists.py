@@ -263,7 +263,7 @@ class ListStep(Step):
                 return
             counts = shown.kind == "count"
             requests = count_requests(neighbours) if counts else page_requests(neighbours, arguments.extent)
-            times = self.path.keys.shards or 1
+            times = len(self.path.keys.shard_texts)
             shown.requests = (described_requests(view.run.graph, requests, times),) if requests else ()
         except Exception as error:
             shown.problem = message_of(error)
@@ -474,7 +474,7 @@ def _look_all_up(
 
 def keys_cost(record: RecordType, starts: Starts, keys: int = 1) -> StepCost:
     """What it takes to look so many items up for each start."""
-    shards = record.table_keys.shards or 1
+    shards = len(record.table_keys.shard_texts)
     items = starts.times(keys).count
     units = items * (read_units(record.item_bytes, consistent=False) + (shards - 1) / 2)
     in_all = starts.times(keys * shards).count
@@ -492,7 +492,7 @@ class ListCost:
         self._step = step
         self._limits = limits
         self._arguments = arguments
-        self._shards = step.path.keys.shards or 1
+        self._shards = len(step.path.keys.shard_texts)
         self._bytes = record.item_bytes
         self._per_page = max(1, PAGE_BYTES // record.item_bytes)
         self._pieces = max(1, sum(not piece.is_empty for piece in reading.pieces))
@@ -516,7 +516,7 @@ class ListCost:
             cost, after, size = keys_cost(step.path.record, starts, number), starts.after(), number
         elif named is not None:
             between = step.path.keys_of_both_ends
-            requests = len(named) * ((between.shards if between else None) or 1)
+            requests = len(named) * (len(between.shard_texts) if between else 1)
             # There may be any number of edges between two nodes, which something behind their keys tells apart.
             size = requests * self._per_page
             cost, after = self._requests(starts, requests, 1, size), starts.after()

@@ -80,7 +80,7 @@ def _keys(record: RecordType) -> Table:
         shown = [
             f"{key.name} = {template}" for key, template in zip(keys.attributes, keys.templates, strict=False)
         ]
-        shards = f"{keys.shards} shards" if keys.shards else ""
+        shards = f"{len(keys.shards)} shards" if keys.shards else ""
         rows.append((name or "table", shown[0], shown[1] if len(shown) > 1 else "", shards))
     return grid("Keys", ("in", "partition key", "sort key", ""), rows)
 

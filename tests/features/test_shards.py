@@ -1,0 +1,173 @@
+"""Shards that begin at 1, or have names: everything that numbered ones from 0 can do.
+
+A table of sensors: their own items over three numbered shards, their readings over named regions in the table and over
+padded numbers in an index, and the alarms between two sensors.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
+from keygraph.dynamo.items import Item
+from keygraph.tables.verify import Verification
+from keygraph_resolvers import check
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+from tests.server.command_line import run
+
+by_day = Index("by-day", "DayPK", "DaySK")
+
+REGIONS = ["eu-west", "eu", "us"]
+
+
+@node("SENSOR#{shard}", "SENSOR#{sensor_id}", shards=range(1, 4), lists="sensors")
+class Sensor:
+    sensor_id: ID
+    place: str | None
+    readings: Many[Reading] = many(index=None)
+    alarms: Many[Alarm] = many(at="cause")
+
+
+@record(
+    "READINGS#{sensor.sensor_id}#{shard}",
+    "{day}",
+    by_day("DAY#{shard:02d}", "{day}", shards=range(9, 12), lists="days"),
+    shards=REGIONS,
+)
+class Reading:
+    sensor: Sensor
+    day: date
+    value: int
+
+
+@edge("ALARM#{cause.sensor_id}@{shard}", "{heard.sensor_id}", shards=("a", "b"))
+class Alarm:
+    cause: Sensor
+    heard: Sensor
+    level: int
+
+
+TABLE = Table("Sensors", partition_key="PK", sort_key="SK", indexes=[by_day])
+graph = Graph(TABLE, Sensor, Reading, Alarm)
+
+
+def reading(sensor: str, shard: str, day: int, number: str) -> Item:
+    at = f"2024-01-{day:02d}"
+    return {
+        "PK": f"READINGS#{sensor}#{shard}",
+        "SK": at,
+        "value": Decimal(1),
+        "DayPK": f"DAY#{number}",
+        "DaySK": at,
+    }
+
+
+ITEMS: list[Item] = [
+    {"PK": "SENSOR#1", "SK": "SENSOR#x"},
+    {"PK": "SENSOR#3", "SK": "SENSOR#y", "place": "roof"},
+    reading("x", "eu-west", 1, "09"),
+    reading("x", "us", 2, "10"),
+    reading("x", "eu", 3, "11"),
+    reading("x", "us", 4, "10"),
+    reading("y", "us", 5, "09"),
+    {"PK": "ALARM#x@b", "SK": "y", "level": Decimal(7)},
+]
+
+
+@pytest.fixture
+async def sensors(make_store: MakeStore) -> World:
+    made = world(check(graph), await make_store(TABLE))
+    await made.put(*ITEMS)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        # A node is looked for in shards 1 to 3.
+        ('{ sensor(sensorId: "y") { place } }', {"sensor": {"place": "roof"}}),
+        ("{ sensors { totalCount nodes { sensorId } } }", {"sensors": {"totalCount": 2, "nodes": [{"sensorId": "x"}, {"sensorId": "y"}]}}),
+        # Named ones are merged by day, in both directions, with a range, a filter and a count.
+        (
+            '{ sensor(sensorId: "x") { readings(day: {from: "2024-01-02"}, direction: DESC, where: {value: {eq: 1}}) '
+            "{ totalCount nodes { day } } } }",
+            {"sensor": {"readings": {"totalCount": 3, "nodes": [{"day": f"2024-01-0{day}"} for day in (4, 3, 2)]}}},
+        ),
+        ("{ days { nodes { day sensor { sensorId } } } }",
+            {"days": {"nodes": [{"day": f"2024-01-0{day}", "sensor": {"sensorId": "y" if day == 5 else "x"}} for day in range(1, 6)]}},
+        ),
+        ('{ sensor(sensorId: "x") { alarms { edges { level node { place } } } } }',
+            {"sensor": {"alarms": {"edges": [{"level": 7, "node": {"place": "roof"}}]}}},
+        ),
+    ],
+)  # fmt: skip
+async def test_what_is_read(sensors: World, query: str, wanted: dict[str, Any]) -> None:
+    """Items of the last shard, or of all, would not be found."""
+    assert await sensors.ask(query) == wanted
+
+
+@pytest.mark.parametrize(("direction", "days"), [("ASC", [1, 2, 3, 4]), ("DESC", [4, 3, 2, 1])])
+async def test_pages(sensors: World, direction: str, days: list[int]) -> None:
+    """A cursor would say another shard than that of its item."""
+    query = """query($after: String, $before: String, $first: Int, $last: Int, $direction: SortDirection) {
+      sensor(sensorId: "x") {
+        readings(first: $first, after: $after, last: $last, before: $before, direction: $direction) {
+          edges { cursor node { day } } } } }"""
+
+    async def pages(size: str, cursor: str) -> list[int]:
+        found: list[int] = []
+        at = None
+        while True:
+            answer = await sensors.ask(query, **{size: 1, cursor: at, "direction": direction})
+            edges = answer["sensor"]["readings"]["edges"]
+            if not edges:
+                return found
+            found.append(int(edges[0]["node"]["day"][-2:]))
+            at = edges[0]["cursor"]
+
+    assert await pages("first", "after") == days
+    assert await pages("last", "before") == days[::-1]
+
+
+async def test_to(sensors: World) -> None:
+    """Edges that are asked for by their far nodes would be looked for in shards that there are not."""
+    found = await sensors.ask("{ sensors { nodes { sensorId id } } }")
+    ids = {each["sensorId"]: each["id"] for each in found["sensors"]["nodes"]}
+    query = 'query($to: [ID!]) { sensor(sensorId: "x") { alarms(to: $to) { edges { level } } } }'
+    assert await sensors.ask(query, to=[ids["y"]]) == {"sensor": {"alarms": {"edges": [{"level": 7}]}}}
+    assert await sensors.ask(query, to=[ids["x"]]) == {"sensor": {"alarms": {"edges": []}}}
+
+
+async def test_verify(sensors: World) -> None:
+    """An item in a shard that no list reads would not be named."""
+    await sensors.put(
+        {"PK": "SENSOR#0", "SK": "SENSOR#lost"},
+        reading("x", "mars", 6, "09"),
+        reading("y", "eu", 7, "12"),
+    )
+    verification = Verification(graph, sensors.tracer.store)
+    await verification.run(lambda total: None)
+    found = {(kind.problem, kind.type, kind.what) for kind, _ in verification.report.ordered()}
+    assert found == {
+        ("key", "Sensor", "PK has a shard outside 1 to 3"),
+        ("key", "Reading", "by-day: DayPK has a shard outside 9 to 11"),
+        (
+            "unknown",
+            None,
+            "its key fits none of the templates (Sensor: SENSOR#{shard} / SENSOR#{sensor_id}; "
+            "Reading: READINGS#{sensor.sensor_id}#{shard} / {day}; "
+            "Alarm: ALARM#{cause.sensor_id}@{shard} / {heard.sensor_id})",
+        ),
+    }
+
+
+def test_describe() -> None:
+    """Whoever checks a model would not see which shards are read."""
+    shown = run("describe", "--model", "tests.features.test_shards:graph").stdout
+    assert "SK = SENSOR#{sensor_id}, shard 1 to 3" in shown
+    assert "3 at once: PK = READINGS#{sensor_id}#{shard}" in shown
