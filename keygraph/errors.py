@@ -2,6 +2,11 @@
 
     KeygraphError                 everything that a client can cause or must act on; has a `code`
     ├── BadUserInput              an argument that cannot be used
+    │   ├── ItemTooLarge          an item above DynamoDB's limit
+    │   └── TransactionTooLarge   a transaction above DynamoDB's limits
+    ├── ConditionFailed           a write whose condition does not hold
+    ├── TransactionCanceled       a transaction of which an action could not be done
+    ├── TokenReused               another transaction was sent under the same token
     ├── CorruptItem               an item that does not fit its declaration
     └── StoreError                the store could not answer
         ├── Throttled             DynamoDB refused for load, after all retries
@@ -17,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class KeygraphError(Exception):
@@ -43,6 +49,58 @@ class BadUserInput(KeygraphError):
     def message(self, shown: Callable[[str], str]) -> str:
         """The message with the names of fields as `shown` writes them."""
         return "".join(shown(part) if isinstance(part, FieldName) else part for part in self.parts)
+
+
+class ItemTooLarge(BadUserInput):
+    """An item is larger than DynamoDB allows."""
+
+    code = "ITEM_TOO_LARGE"
+
+
+class TransactionTooLarge(BadUserInput):
+    """A transaction has more actions, or is larger, than DynamoDB allows."""
+
+    code = "TRANSACTION_TOO_LARGE"
+
+
+class ConditionFailed(KeygraphError):
+    """A write whose condition does not hold; nothing was written."""
+
+    code = "CONFLICT"
+
+    def __init__(self, item: dict[str, Any] | None) -> None:
+        """`item` is what is there; None for none."""
+        self.item = item
+        super().__init__("the condition of a write does not hold")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why one action canceled its transaction."""
+
+    code: str
+    """DynamoDB's name of the reason, for example `ConditionalCheckFailed`."""
+    item: dict[str, Any] | None = None
+    """What is there, where a condition failed; None for none."""
+    message: str = ""
+
+
+class TransactionCanceled(KeygraphError):
+    """A transaction was canceled; nothing was written."""
+
+    code = "CONFLICT"
+
+    def __init__(self, reasons: Sequence[Reason | None]) -> None:
+        """The reasons in the order of the actions; None for an action that canceled nothing."""
+        self.reasons = tuple(reasons)
+        codes = sorted({reason.code for reason in self.reasons if reason})
+        super().__init__(f"the transaction was canceled: {', '.join(codes)}")
+
+
+class TokenReused(KeygraphError):
+    """Another transaction was sent under the same token in the last ten minutes."""
+
+    code = "CONFLICT"
 
 
 class CorruptItem(KeygraphError):

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
+from keygraph.dynamo.actions import AddMembers, AddNumber, Append, Change, Remove, RemoveMembers, SetTo
 from keygraph.dynamo.conditions import (
     And,
     BeginsWith,
@@ -136,17 +138,17 @@ def _joined(conditions: Iterable[Condition], join: type[And] | type[Or]) -> Cond
     return parts[0] if len(parts) == 1 else join(tuple(parts))
 
 
-def filter_text(condition: Condition, placeholders: Placeholders) -> str:
-    """The expression of a simplified condition that is a filter.
+def filter_text(condition: Condition, placeholders: Placeholders, name: str = "filter") -> str:
+    """The expression of a simplified condition that is a filter, or whatever else `name` says.
 
     Raises BadUserInput for one that is too long for DynamoDB, or compares with a value that DynamoDB cannot hold.
     """
     try:
         text = condition_text(condition, placeholders)
     except ValueError as error:
-        raise BadUserInput(f"The filter compares with {error}.") from None
+        raise BadUserInput(f"The {name} compares with {error}.") from None
     if len(text) > EXPRESSION_BYTES or _operations(condition) > EXPRESSION_OPERATORS:
-        raise BadUserInput("The filter has too many conditions or values for one request to DynamoDB.")
+        raise BadUserInput(f"The {name} has too many conditions or values for one request to DynamoDB.")
     return text
 
 
@@ -216,3 +218,36 @@ def key_text(request: Query | Count, keyed: Table | Index, placeholders: Placeho
 def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
     """The projection expression: every path but those inside another one, which DynamoDB refuses."""
     return ", ".join(map(placeholders.path, outermost(paths)))
+
+
+# --- Changes ------------------------------------------------------------------------------------------
+
+
+def changes_text(changes: Iterable[Change], placeholders: Placeholders) -> str:
+    """The update expression of the changes. Raises BadUserInput for one that is too long for DynamoDB."""
+    clauses: dict[str, list[str]] = {}
+    for change in changes:
+        clause, text = _change_text(change, placeholders)
+        clauses.setdefault(clause, []).append(text)
+    text = " ".join(f"{clause} {', '.join(parts)}" for clause, parts in clauses.items())
+    if len(text) > EXPRESSION_BYTES:
+        raise BadUserInput("The update has too many changes for one request to DynamoDB.")
+    return text
+
+
+def _change_text(change: Change, placeholders: Placeholders) -> tuple[str, str]:
+    """The clause that the change belongs to, and its part of that clause."""
+    path, value = placeholders.path(change.path), placeholders.value
+    match change:
+        case SetTo(_, set_to):
+            return "SET", f"{path} = {value(set_to)}"
+        case Remove():
+            return "REMOVE", path
+        case AddNumber(_, amount):
+            return "SET", f"{path} = if_not_exists({path}, {value(Decimal(0))}) + {value(amount)}"
+        case AddMembers(_, members):
+            return "ADD", f"{path} {value(members)}"
+        case RemoveMembers(_, members):
+            return "DELETE", f"{path} {value(members)}"
+        case Append(_, values):
+            return "SET", f"{path} = list_append(if_not_exists({path}, {value([])}), {value(list(values))})"

@@ -31,6 +31,11 @@ BATCH_GET_KEYS = 100
 BATCH_GET_BYTES = 16 * 1024 * 1024
 """A BatchGetItem leaves what it finds beyond this size unprocessed."""
 BATCH_WRITE_ITEMS = 25
+TRANSACTION_ACTIONS = 100
+TRANSACTION_BYTES = 4 * 1024 * 1024
+TOKEN_BYTES = 36
+TOKEN_SECONDS = 600
+"""How long DynamoDB knows the token of a transaction."""
 SCAN_SEGMENTS = 1_000_000
 IN_VALUES = 100
 EXPRESSION_BYTES = 4096

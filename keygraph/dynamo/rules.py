@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import cast
 
+from keygraph.dynamo.actions import Put, key_of
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
 from keygraph.dynamo.limits import (
@@ -21,11 +22,14 @@ from keygraph.dynamo.limits import (
     PARTITION_KEY_BYTES,
     SCAN_SEGMENTS,
     SORT_KEY_BYTES,
+    TOKEN_BYTES,
+    TRANSACTION_ACTIONS,
+    TRANSACTION_BYTES,
 )
 from keygraph.dynamo.order import key_bytes
-from keygraph.dynamo.store import AtLeast, AtMost, Count, Equals, Prefix, Query, Scan, Within
+from keygraph.dynamo.store import AtLeast, AtMost, Count, Equals, Prefix, Query, Scan, Transaction, Within
 from keygraph.dynamo.table import Index, KeyAttribute, KeyValue, Position, Table
-from keygraph.errors import BadUserInput
+from keygraph.errors import BadUserInput, ItemTooLarge, TransactionTooLarge
 
 # --- Reads --------------------------------------------------------------------------------------------
 
@@ -226,12 +230,31 @@ class WriteRules:
         except ValueError as error:
             raise BadUserInput(f"The item holds {error}.") from None
         if size > ITEM_BYTES:
-            raise BadUserInput(f"The item is larger than {ITEM_BYTES // 1024} KB.")
+            raise ItemTooLarge(f"The item is larger than {ITEM_BYTES // 1024} KB.")
         if self._local and size + sum(_entry_size(item, index) for index in self._local) > ITEM_BYTES:
-            raise BadUserInput(
+            raise ItemTooLarge(
                 f"The item is larger than {ITEM_BYTES // 1024} KB, with its entries in local indexes."
             )
         return keys, size
+
+
+def refuse_transaction(request: Transaction, table: Table) -> None:
+    """Refuses too many actions or bytes, none, two of one item, an update of a key, and a token that DynamoDB refuses."""
+    actions = request.actions
+    if not actions:
+        raise BadUserInput("A transaction has at least one action.")
+    if len(actions) > TRANSACTION_ACTIONS:
+        raise TransactionTooLarge(
+            f"The transaction writes {len(actions)} items; DynamoDB allows {TRANSACTION_ACTIONS}."
+        )
+    if len({key_of(action, table) for action in actions}) < len(actions):
+        raise BadUserInput("Two actions of a transaction are of the same item.")
+    if not 1 <= len(request.token.encode()) <= TOKEN_BYTES:
+        raise BadUserInput(f"A token has 1 to {TOKEN_BYTES} bytes.")
+    size = sum(item_size(action.item) for action in actions if isinstance(action, Put))
+    if size > TRANSACTION_BYTES:
+        megabytes = TRANSACTION_BYTES // 1024**2
+        raise TransactionTooLarge(f"The transaction is larger than the {megabytes} MB that DynamoDB allows.")
 
 
 @lru_cache(maxsize=1024)

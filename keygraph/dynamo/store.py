@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
+from keygraph.dynamo.actions import Action, Delete, Put, Update
 from keygraph.dynamo.conditions import Condition, Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
@@ -142,6 +143,14 @@ class Written:
     cost: Cost
 
 
+@value(frozen=True, slots=True)
+class Changed:
+    """One item was written. `item` is what was there before a put or a delete, and what is there after an update."""
+
+    item: Item | None
+    cost: Cost
+
+
 # --- Prices, in capacity units ------------------------------------------------------------------------
 #
 # "Read and write operations" in the DynamoDB developer guide. A Query adds up the sizes of its page and rounds the sum up; a
@@ -153,6 +162,10 @@ def read_units(size: int, consistent: bool) -> float:
     """The units for reading so many bytes. A missing item, or an empty page, costs one unit too."""
     units = max(1, -(-size // READ_UNIT_BYTES))
     return float(units) if consistent else units / 2
+
+
+TRANSACTION_UNITS = 2
+"""How many times the units of a write it takes in a transaction."""
 
 
 def write_units(size: int) -> int:
@@ -223,6 +236,27 @@ class BatchWrite(Request[Written]):
 
 
 @value(frozen=True, slots=True)
+class Write(Request[Changed]):
+    """Writes one item, if its condition holds.
+
+    It is sent once: where no answer comes, whether it was written is not known.
+    """
+
+    action: Put | Update | Delete
+
+
+@value(frozen=True, slots=True)
+class Transaction(Request[Written]):
+    """All of these actions or none; no two are of the same item.
+
+    Sent again under the same token within ten minutes, it is answered as the first time and writes nothing more.
+    """
+
+    actions: tuple[Action, ...]
+    token: str
+
+
+@value(frozen=True, slots=True)
 class CreateTable(Request[None]):
     """Creates the table with its indexes, and waits until it can be used. Does nothing where it exists."""
 
@@ -254,7 +288,8 @@ class Store(Protocol):
 
         That is a key that is of another type, empty or too large, an item above 400 KB, crossed bounds, a consistent read of a
         global index, a filter that is too long or uses a key of what is read, an attribute that the index does not project, an
-        index that the table lacks.
+        index that the table lacks, an update that does not fit what is there. A `Write` raises ConditionFailed, a
+        `Transaction` TransactionCanceled or TokenReused.
         """
 
     async def close(self) -> None:

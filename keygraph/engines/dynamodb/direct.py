@@ -81,8 +81,9 @@ class DirectTransport:
             await self._others.close()
 
     def _refusal(self, operation: str, reply: Reply, now: float) -> boto.ClientError:
-        code, message = _told(reply)
+        code, message, details = _told(reply)
         parsed: Any = {
+            **details,
             "Error": {"Code": code, "Message": message},
             "ResponseMetadata": {"HTTPStatusCode": reply.status, "HTTPHeaders": reply.headers},
         }
@@ -118,14 +119,14 @@ def _answer(reply: Reply) -> Body:
     return answer
 
 
-def _told(reply: Reply) -> tuple[str, str]:
-    """The code and the message of a refusal; the status where the answer is not one of DynamoDB's."""
+def _told(reply: Reply) -> tuple[str, str, Body]:
+    """The code, the message and the rest of a refusal; the status where the answer is not one of DynamoDB's."""
     try:
         told = _answer(reply)
     except (ResponseParserError, boto.IncompleteReadError):
-        return str(reply.status), ""
+        return str(reply.status), "", {}
     code = str(told.get("__type") or "").rpartition("#")[2].partition(":")[0]
-    return code, str(told.get("message") or told.get("Message") or "")
+    return code, str(told.get("message") or told.get("Message") or ""), told
 
 
 def _time_of(reply: Reply, otherwise: float) -> float:

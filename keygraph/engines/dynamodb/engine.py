@@ -21,6 +21,7 @@ from keygraph.dynamo.store import (
     Batch,
     BatchGet,
     BatchWrite,
+    Changed,
     Cost,
     Count,
     Counted,
@@ -32,6 +33,8 @@ from keygraph.dynamo.store import (
     Query,
     Request,
     Scan,
+    Transaction,
+    Write,
     Written,
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
@@ -80,6 +83,8 @@ class DynamoDBStore:
             Count: self._counted,
             BatchGet: self._batch,
             BatchWrite: self._written,
+            Write: self._changed_item,
+            Transaction: self._written,
         }
 
     async def close(self) -> None:
@@ -157,7 +162,11 @@ class DynamoDBStore:
                     _without(item, surplus)
         return Batch([found.get(key) for key in request.keys], cost)
 
-    def _written(self, request: BatchWrite, answers: Sequence[Body], cost: Cost) -> Written:
+    def _changed_item(self, request: Write, answers: Sequence[Body], cost: Cost) -> Changed:
+        typed = answers[0].get("Attributes")
+        return Changed(untyped_item(typed) if typed else None, cost)
+
+    def _written(self, request: BatchWrite | Transaction, answers: Sequence[Body], cost: Cost) -> Written:
         return Written(cost)
 
     # --- Tables ---------------------------------------------------------------------------------------

@@ -7,13 +7,28 @@ standard mode in "Retry behavior" in the AWS SDKs reference guide.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
+from keygraph.dynamo.items import Item, untyped_item
 from keygraph.dynamo.limits import ITEM_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
-from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
+from keygraph.errors import (
+    BadUserInput,
+    ConditionFailed,
+    ItemTooLarge,
+    KeygraphError,
+    Reason,
+    TableMissing,
+    Throttled,
+    TimedOut,
+    TokenReused,
+    TransactionCanceled,
+    Unavailable,
+)
 
 # Codes without the `Exception` that some services end them with.
 _THROTTLING = {
@@ -47,6 +62,13 @@ _CREDENTIALS = {
     "SignatureDoesNotMatch",
     "UnrecognizedClient",
 }
+_WRITES = {
+    "ConditionalCheckFailed",
+    "IdempotentParameterMismatch",
+    "TransactionCanceled",
+    "TransactionConflict",
+}
+_THROTTLED_REASONS = {"ProvisionedThroughputExceeded", "ThrottlingError"}
 _SKEWED = {"InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"}
 _SKEWED_MESSAGE = re.compile(r"Signature (expired|not yet current)", re.IGNORECASE)
 _NO_CREDENTIALS = (
@@ -59,8 +81,11 @@ _NO_CREDENTIALS = (
     boto.ProfileNotFound,
 )
 _KEY_OR_ITEM_SIZE = re.compile(
-    r"key attribute cannot contain an empty|exceeded the (maximum )?size limit|Item size .*exceeded",
-    re.IGNORECASE,
+    r"key attribute cannot contain an empty|exceeded the (maximum )?size limit", re.IGNORECASE
+)
+_ITEM_SIZE = re.compile(r"Item size .*exceeded", re.IGNORECASE)
+_UNFIT = re.compile(
+    r"incorrect data type|document path provided in the update expression is invalid", re.IGNORECASE
 )
 
 
@@ -120,6 +145,8 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     message = error.response.get("Error", {}).get("Message", "")
     kind = code.removesuffix("Exception")
+    if kind in _WRITES:
+        return _unwritten(kind, error, table)
     if kind in _THROTTLING:
         return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
     if code == "ResourceNotFoundException":
@@ -134,6 +161,8 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
             f"the table {table} lacks an index of the model: compare `keygraph table describe` with the model"
         )
         return Failure(TableMissing(problem))
+    if code == "ValidationException" and (unfit := _unfit(message)):
+        return Failure(unfit)
     if code == "ValidationException" and _KEY_OR_ITEM_SIZE.search(message):
         problem = (
             "a key is empty, or a key or an item is larger than DynamoDB allows "
@@ -148,3 +177,41 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
     if not code or code.isdigit():
         return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"))
     return None
+
+
+def _unwritten(kind: str, error: boto.ClientError, table: str) -> Failure:
+    """Why DynamoDB did not write."""
+    told: dict[str, Any] = dict(error.response)
+    match kind:
+        case "ConditionalCheckFailed":
+            return Failure(ConditionFailed(_item(told)))
+        case "IdempotentParameterMismatch":
+            return Failure(TokenReused("the token of a transaction was used for another one"))
+        case "TransactionConflict":
+            return Failure(TransactionCanceled([Reason(kind)]), is_passing=True)
+    reasons = [
+        None if each.get("Code") in {None, "None"} else Reason(each["Code"], _item(each))
+        for each in told.get("CancellationReasons") or ()
+    ]
+    messages = [each.get("Message") or "" for each in told.get("CancellationReasons") or ()]
+    for unfit in filter(None, map(_unfit, messages)):
+        return Failure(unfit)
+    codes = {reason.code for reason in reasons if reason}
+    if codes and codes <= _THROTTLED_REASONS:
+        return Failure(Throttled(f"DynamoDB throttles requests to the table {table}"), is_passing=True)
+    passing = bool(codes) and codes <= _THROTTLED_REASONS | {"TransactionConflict"}
+    return Failure(TransactionCanceled(reasons), is_passing=passing)
+
+
+def _unfit(message: str) -> BadUserInput | None:
+    """What is wrong with a write that does not fit what is there; None for another refusal."""
+    if _ITEM_SIZE.search(message):
+        return ItemTooLarge(f"The item is larger than {ITEM_BYTES // 1024} KB.")
+    if _UNFIT.search(message):
+        return BadUserInput("An update cannot change an attribute: what is there is of another type.")
+    return None
+
+
+def _item(told: Mapping[str, Any]) -> Item | None:
+    typed = told.get("Item")
+    return untyped_item(typed) if typed else None

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from keygraph.dynamo.conditions import Condition, Path, paths_of
+from keygraph.dynamo.actions import Action, Check, Delete, Put, Update, refuse_changes
+from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, Path, paths_of
 from keygraph.dynamo.expressions import (
     Placeholders,
+    changes_text,
     filter_text,
     key_text,
     projection_text,
@@ -31,6 +33,7 @@ from keygraph.dynamo.rules import (
     refuse_limit,
     refuse_positions,
     refuse_segment,
+    refuse_transaction,
 )
 from keygraph.dynamo.store import (
     BatchGet,
@@ -43,7 +46,9 @@ from keygraph.dynamo.store import (
     Query,
     Request,
     Scan,
+    Transaction,
     Within,
+    Write,
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
 
@@ -111,6 +116,10 @@ class Renderer:
                 return (self._scan(request),)
             case BatchWrite():
                 return self._batch_write(request)
+            case Write(action):
+                return (self._write(action),)
+            case Transaction():
+                return (self._transaction(request),)
             case CreateTable():
                 return (Wire("CreateTable", {"TableName": self._table.name, **_declaration(self._table)}),)
             case DescribeTable():
@@ -232,6 +241,43 @@ class Renderer:
             Wire("BatchWriteItem", {"RequestItems": {self._table.name: chunk}, **_CAPACITY})
             for chunk in _chunks(list(actions.values()), BATCH_WRITE_ITEMS)
         )
+
+    def _write(self, action: Put | Update | Delete) -> Wire:
+        kind, body = self._action(action)
+        returned = "ALL_NEW" if isinstance(action, Update) else "ALL_OLD"
+        return Wire(f"{kind}Item", {**body, "ReturnValues": returned, **_CAPACITY})
+
+    def _transaction(self, request: Transaction) -> Wire:
+        refuse_transaction(request, self._table)
+        actions = [dict([self._action(action)]) for action in request.actions]
+        body = {"TransactItems": actions, "ClientRequestToken": request.token, **_CAPACITY}
+        return Wire("TransactWriteItems", body)
+
+    def _action(self, action: Action) -> tuple[str, dict[str, Any]]:
+        """DynamoDB's name of an action, and its parameters."""
+        placeholders = Placeholders()
+        body: dict[str, Any] = {"TableName": self._table.name}
+        if isinstance(action, Put):
+            self._rules.check(action.item)
+            body["Item"] = typed_item(action.item)
+        else:
+            [body["Key"]] = self._typed_keys([action.key], None)
+        if isinstance(action, Update):
+            refuse_changes(action.changes, [key.name for key in self._table.keys])
+            if text := changes_text(action.changes, placeholders):
+                body["UpdateExpression"] = text
+        condition: Condition | bool | None = action.condition is None or simplified(action.condition)
+        if isinstance(condition, bool):
+            # DynamoDB has no constants, and asks for the condition of a check.
+            there = Exists((self._table.partition.name,))
+            never: Condition = And((there, Not(there)))
+            always: Condition | None = Or((there, Not(there))) if isinstance(action, Check) else None
+            condition = always if condition else never
+        if condition is not None:
+            body["ConditionExpression"] = filter_text(condition, placeholders, "condition")
+            body["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        name = "ConditionCheck" if isinstance(action, Check) else type(action).__name__
+        return name, body | placeholders.attributes()
 
     # --- Keys -----------------------------------------------------------------------------------------
 

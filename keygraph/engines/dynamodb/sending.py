@@ -11,7 +11,11 @@ from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.transport import Body, Transport
-from keygraph.errors import Throttled
+from keygraph.errors import Throttled, TimedOut, Unavailable
+
+_SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
+"""Calls that may have been carried out although no answer came: a second time their condition could fail."""
+_WRITES = _SENT_ONCE | {"BatchWriteItem", "TransactWriteItems"}
 
 
 @dataclass
@@ -71,7 +75,8 @@ class Sending(Attempts):
                 known = failure_of(error, sender.table, sender.endpoint)
                 if known is None:
                     raise
-                if not known.is_passing:
+                is_unsure = wire.operation in _SENT_ONCE and isinstance(known.error, TimedOut | Unavailable)
+                if is_unsure or not known.is_passing:
                     raise known.error from error
                 failure = known.error
             else:
@@ -90,7 +95,7 @@ class Sending(Attempts):
             units = consumed.get("CapacityUnits", 0.0)
         else:
             units = sum([each.get("CapacityUnits", 0.0) for each in consumed])
-        if wire.operation == "BatchWriteItem":
+        if wire.operation in _WRITES:
             self._write_units += units
         else:
             self._read_units += units

@@ -40,6 +40,11 @@ def prepare_file(connection: sqlite3.Connection) -> None:
         "CREATE TABLE IF NOT EXISTS keygraph_tables"
         " (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, schema TEXT NOT NULL)"
     )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS keygraph_tokens"
+        " (token TEXT PRIMARY KEY, asked BLOB NOT NULL, at REAL NOT NULL) WITHOUT ROWID"
+    )
+    connection.execute("CREATE INDEX IF NOT EXISTS keygraph_tokens_at ON keygraph_tokens (at)")
     connection.execute("COMMIT")
 
 

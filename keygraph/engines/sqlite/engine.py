@@ -30,6 +30,8 @@ from keygraph.dynamo.store import (
     Query,
     Request,
     Scan,
+    Transaction,
+    Write,
 )
 from keygraph.dynamo.table import Table
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
@@ -44,7 +46,7 @@ from keygraph.engines.sqlite.reads import (
     scan,
     segment_hash,
 )
-from keygraph.engines.sqlite.writes import batch_write
+from keygraph.engines.sqlite.writes import batch_write, transaction, write
 from keygraph.errors import Unavailable
 
 _READERS = 4
@@ -53,6 +55,11 @@ _READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, Allowance]
     Count: count,
     BatchGet: batch_get,
     Scan: scan,
+}
+_WRITES: dict[type[object], Callable[[sqlite3.Connection, Layout, Any], object]] = {
+    BatchWrite: batch_write,
+    Write: write,
+    Transaction: transaction,
 }
 _LOCKED_SECONDS = 5.0
 _AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
@@ -116,7 +123,7 @@ class SQLiteStore:
                 answer = await self._read_at_once(request)
                 if answer is None:
                     answer = await self._read_on_thread(request)
-            case BatchWrite() | CreateTable() | DeleteTable():
+            case BatchWrite() | Write() | Transaction() | CreateTable() | DeleteTable():
                 answer = await self._write(request)
             case _:
                 answer = await self._read_on_thread(request)
@@ -257,8 +264,9 @@ class SQLiteStore:
         No savepoint is needed, of which SQLite would keep a copy of every page: a write is refused before its first change.
         """
         try:
-            if isinstance(request, BatchWrite):
-                return batch_write(connection, self._catalogue.layout(connection), request)
+            write_ = _WRITES.get(type(request))
+            if write_ is not None:
+                return write_(connection, self._catalogue.layout(connection), request)
             is_created = isinstance(request, CreateTable)
             change = self._catalogue.create if is_created else self._catalogue.delete
             change(connection)

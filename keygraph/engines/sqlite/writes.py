@@ -1,31 +1,46 @@
-"""BatchWrite on a SQLite connection: the table and its indexes kept in step, at DynamoDB's price."""
+"""Writes on a SQLite connection: the table and its indexes kept in step, at DynamoDB's price."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
+from keygraph.dynamo.actions import Check, Update, fingerprint, key_of, outcome
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.limits import BATCH_WRITE_ITEMS
+from keygraph.dynamo.limits import BATCH_WRITE_ITEMS, TOKEN_SECONDS
 from keygraph.dynamo.order import key_bytes
-from keygraph.dynamo.store import BatchWrite, Cost, Written, write_units
+from keygraph.dynamo.rules import refuse_transaction
+from keygraph.dynamo.store import (
+    TRANSACTION_UNITS,
+    BatchWrite,
+    Changed,
+    Cost,
+    Transaction,
+    Write,
+    Written,
+    write_units,
+)
 from keygraph.engines.sqlite.layout import SEVERAL, Keyed, Layout, Row, StoredKey
 from keygraph.engines.sqlite.rows import content_of, is_same, stored_item, whole
+from keygraph.errors import ConditionFailed, Reason, TokenReused, TransactionCanceled
 
 _IndexRows: TypeAlias = Sequence[Row | None]
 """An item's row in each index, in the order of the layout; None where it is not in it."""
+_Wanted: TypeAlias = dict[StoredKey, tuple[Row, _IndexRows] | None]
+"""The rows that keys shall have; None for a key that shall have no item."""
 
 
 def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWrite) -> Written:
     """Puts and deletes. To be called inside a transaction that writes.
 
     Raises BadUserInput for an item that DynamoDB refuses; then nothing is written. After an error of SQLite's, which may leave
-    a part written, the transaction must be rolled back.
+    a part written, the transaction must be rolled back. So it is with every function here.
     """
-    wanted: dict[StoredKey, tuple[Row, _IndexRows] | None] = {}
+    wanted: _Wanted = {}
     for item in request.puts:
         new, after = _rows(layout, item)
         # Removed first, since a dict keeps the place of a key that is set again.
@@ -33,8 +48,60 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
         wanted[new.key] = (new, after)
     for key in request.deletes:
         wanted[layout.items.stored_position(key)] = None
+    units = _replace(connection, layout, wanted, _stored_rows(connection, layout.items, wanted))
+    requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
+    return Written(Cost(requests=requests, write_units=float(units)))
+
+
+def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Changed:
+    """One conditional write. Raises ConditionFailed."""
+    action = request.action
+    key = layout.items.stored_position(key_of(action, layout.table))
+    found = _stored_rows(connection, layout.items, [key])
+    old = _item(found.get(key))
+    new = outcome(action, old, layout.table)
+    wanted = {key: None if new is None else _rows(layout, new)}
+    units = _replace(connection, layout, wanted, found)
+    return Changed(new if isinstance(action, Update) else old, Cost(requests=1, write_units=float(units)))
+
+
+def transaction(connection: sqlite3.Connection, layout: Layout, request: Transaction) -> Written:
+    """All actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
+    refuse_transaction(request, layout.table)
+    asked = fingerprint(request.actions)
+    known = _known_token(connection, request.token)
+    if known is not None:
+        if known != asked:
+            raise TokenReused("the token of a transaction was used for another one")
+        return Written(Cost(requests=1))
+    keys = [layout.items.stored_position(key_of(action, layout.table)) for action in request.actions]
+    found = _stored_rows(connection, layout.items, keys)
+    reasons: list[Reason | None] = []
+    wanted: _Wanted = {}
+    checked = 0
+    for action, key in zip(request.actions, keys, strict=True):
+        try:
+            new = outcome(action, _item(found.get(key)), layout.table)
+        except ConditionFailed as failed:
+            reasons.append(Reason("ConditionalCheckFailed", failed.item))
+            continue
+        reasons.append(None)
+        if isinstance(action, Check):
+            checked += write_units(found[key].size if key in found else 0)
+        else:
+            wanted[key] = None if new is None else _rows(layout, new)
+    if any(reasons):
+        raise TransactionCanceled(reasons)
+    units = TRANSACTION_UNITS * (_replace(connection, layout, wanted, found) + checked)
+    _remember_token(connection, request.token, asked)
+    return Written(Cost(requests=1, write_units=float(units)))
+
+
+def _replace(
+    connection: sqlite3.Connection, layout: Layout, wanted: _Wanted, found: Mapping[StoredKey, Row]
+) -> int:
+    """Writes the wanted rows in the place of those found, in the table and its indexes. Returns the write units."""
     in_table, *in_indexes = tables = [_Changes(keyed) for keyed in (layout.items, *layout.indexes.values())]
-    found = _stored_rows(connection, layout.items, wanted)
     nowhere: _IndexRows = [None] * len(in_indexes)
     units = 0
     for key, rows in wanted.items():
@@ -51,8 +118,25 @@ def batch_write(connection: sqlite3.Connection, layout: Layout, request: BatchWr
         units += write_units(size) + sum(map(_change_index, in_indexes, before, after))
     for changes in tables:
         changes.make(connection)
-    requests = -(-len(wanted) // BATCH_WRITE_ITEMS)
-    return Written(Cost(requests=requests, write_units=float(units)))
+    return units
+
+
+def _item(row: Row | None) -> Item | None:
+    return None if row is None else whole(stored_item(row.content))
+
+
+def _known_token(connection: sqlite3.Connection, token: str) -> bytes | None:
+    """What was asked for under the token in the last ten minutes; None for nothing."""
+    row = connection.execute(
+        "SELECT asked FROM keygraph_tokens WHERE token = ? AND at > ?", (token, time.time() - TOKEN_SECONDS)
+    ).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _remember_token(connection: sqlite3.Connection, token: str, asked: bytes) -> None:
+    now = time.time()
+    connection.execute("DELETE FROM keygraph_tokens WHERE at <= ?", (now - TOKEN_SECONDS,))
+    connection.execute("INSERT INTO keygraph_tokens VALUES (?, ?, ?)", (token, asked, now))
 
 
 def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:

@@ -1,0 +1,253 @@
+"""Writes of single items as values: put, update, delete and check, each with the condition that it needs.
+
+An action can be written as DynamoDB's expressions (`keygraph.dynamo.expressions`) or carried out here (`outcome`), with the
+same effect. The rules: "Update expressions" and "TransactWriteItems" in the DynamoDB developer guide and API reference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
+from typing import Any, NoReturn, TypeAlias
+
+import orjson
+
+from keygraph.dynamo.conditions import Condition, Path, at_path, holds
+from keygraph.dynamo.items import Item, Scalar, Value, base64_text, number, to_typed
+from keygraph.dynamo.table import Key, Table
+from keygraph.errors import BadUserInput, ConditionFailed
+
+_MISSING = object()
+
+# --- Changes ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SetTo:
+    """Gives the attribute this value. Inside a map, the map must be there."""
+
+    path: Path
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Removes the attribute, if it is there."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class AddNumber:
+    """Adds to a number; one that is missing is 0."""
+
+    path: Path
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class AddMembers:
+    """Adds members to a set; one that is missing is empty. A set inside a map cannot be changed so."""
+
+    path: Path
+    members: frozenset[Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMembers:
+    """Removes members from a set, which goes with its last one. A set inside a map cannot be changed so."""
+
+    path: Path
+    members: frozenset[Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Appends to a list; one that is missing is empty."""
+
+    path: Path
+    values: tuple[Value, ...]
+
+
+Change: TypeAlias = SetTo | Remove | AddNumber | AddMembers | RemoveMembers | Append
+
+# --- Actions ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Writes a whole item, in the place of one with the same key."""
+
+    item: Item
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Changes some attributes of an item; makes it where there is none. No two changes may be of one path."""
+
+    key: Key
+    changes: tuple[Change, ...]
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Deletes an item. One that is not there stays so."""
+
+    key: Key
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Changes nothing: the transaction is canceled unless the condition holds."""
+
+    key: Key
+    condition: Condition
+
+
+Action: TypeAlias = Put | Update | Delete | Check
+
+
+def key_of(action: Action, table: Table) -> Key:
+    """The table key of the action's item. Raises BadUserInput for an item that lacks one."""
+    if not isinstance(action, Put):
+        return action.key
+    for key in table.keys:
+        if key.name not in action.item:
+            raise BadUserInput(f"The item lacks the key {key.name}.")
+    return table.key_of(action.item)
+
+
+# --- What an action does --------------------------------------------------------------------------------
+
+
+def outcome(action: Action, old: Item | None, table: Table) -> Item | None:
+    """What an action makes of the item that is there: the item afterwards, None for none.
+
+    Raises ConditionFailed, and BadUserInput for a change that does not fit what is there.
+    """
+    if action.condition is not None and not holds(action.condition, old or {}):
+        raise ConditionFailed(old)
+    match action:
+        case Put(item):
+            return item
+        case Delete():
+            return None
+        case Check():
+            return old
+        case Update(key, changes):
+            names = [attribute.name for attribute in table.keys]
+            refuse_changes(changes, names)
+            return changed(old or dict(zip(names, key, strict=True)), changes)
+
+
+def refuse_changes(changes: Sequence[Change], keys: Sequence[str]) -> None:
+    """Refuses changes of the table's keys, two of one path or inside each other, and of a set inside a map."""
+    paths = [change.path for change in changes]
+    for number_, path in enumerate(paths):
+        if path[0] in keys:
+            raise BadUserInput(f"An update cannot change {path[0]}, which is a key of the table.")
+        for other in paths[:number_]:
+            shorter = min(len(path), len(other))
+            if path[:shorter] == other[:shorter]:
+                raise BadUserInput(f"An update changes {'.'.join(path)} twice.")
+    for change in changes:
+        if isinstance(change, AddMembers | RemoveMembers) and len(change.path) > 1:
+            raise BadUserInput(f"An update cannot change the set {'.'.join(change.path)} inside a map.")
+
+
+def changed(item: Item, changes: Sequence[Change]) -> Item:
+    """A copy of the item with the changes made; all of them see the item as it was.
+
+    Raises BadUserInput where what is there is of another type.
+    """
+    new = dict(item)
+    for change in changes:
+        value = at_path(item, change.path, _MISSING)
+        match change:
+            case SetTo(path, set_to):
+                _put(new, path, set_to)
+            case Remove(path):
+                _drop(new, path)
+            case AddNumber(path, amount):
+                _put(new, path, _sum(_expected(value, Decimal, path, Decimal(0)), amount))
+            case AddMembers(path, members):
+                _put(new, path, _members(value, path, members) | members)
+            case RemoveMembers(path, members):
+                left = _members(value, path, members) - members
+                if left:
+                    _put(new, path, left)
+                else:
+                    _drop(new, path)
+            case Append(path, values):
+                _put(new, path, [*_expected(value, list, path, []), *values])
+    return new
+
+
+def _sum(value: Decimal, amount: Decimal) -> Decimal:
+    try:
+        return number(value + amount)
+    except ValueError as error:
+        raise BadUserInput(f"The sum is {error}.") from None
+
+
+def _members(value: object, path: Path, others: frozenset[Scalar]) -> frozenset[Scalar]:
+    """The members of a set, which must be of the type of the others."""
+    found: frozenset[Scalar] = _expected(value, frozenset, path, frozenset())
+    if len({type(member) for member in found | others}) > 1:
+        _refuse(path)
+    return found
+
+
+def _expected(value: object, type_: type, path: Path, missing: Any) -> Any:
+    """The value, which must be of the type; `missing` where there is none."""
+    if value is _MISSING:
+        return missing
+    if type(value) is not type_:
+        _refuse(path)
+    return value
+
+
+def _put(item: Item, path: Path, value: Value) -> None:
+    _parent(item, path)[path[-1]] = value
+
+
+def _drop(item: Item, path: Path) -> None:
+    _parent(item, path).pop(path[-1], None)
+
+
+def _parent(item: Item, path: Path) -> dict[str, Value]:
+    """The map that holds the last name of the path, copied on the way. Raises BadUserInput where there is none."""
+    holder: dict[str, Value] = item
+    for name in path[:-1]:
+        inner = holder.get(name)
+        if not isinstance(inner, dict):
+            _refuse(path)
+        holder[name] = holder = dict(inner)
+    return holder
+
+
+def _refuse(path: Path) -> NoReturn:
+    raise BadUserInput(f"An update cannot change {'.'.join(path)}: what is there is of another type.")
+
+
+# --- Equal transactions ---------------------------------------------------------------------------------
+
+
+def fingerprint(actions: Sequence[Action]) -> bytes:
+    """The same bytes for equal actions, in every process."""
+    text = orjson.dumps(_plain(tuple(actions)), default=base64_text, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).digest()
+
+
+def _plain(value: Any) -> object:
+    match value:
+        case tuple():
+            return [_plain(member) for member in value]
+        case _ if is_dataclass(value):
+            return [type(value).__name__, *(_plain(getattr(value, each.name)) for each in fields(value))]
+    return to_typed(value)

@@ -1,0 +1,424 @@
+"""Conditional writes and transactions: the embedded engine and DynamoDB do the same.
+
+Difference of moto                                  DynamoDB's rule
+--------------------------------------------------- -----------------------------------------------------------
+Knows no tokens.                                    A token is known for ten minutes.
+Fails at an update without changes.                 It makes the item, if there is none.
+Charges nothing for transactions.                   Twice the units of the writes.
+
+Difference of DynamoDB Local
+--------------------------------------------------- -----------------------------------------------------------
+Charges four times the units, and nothing for a     Twice ("Capacity management for transactions" in the guide), a
+check.                                              check like a write of its item.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from botocore import exceptions as boto
+from botocore.exceptions import ClientError
+
+from keygraph.dynamo.actions import (
+    Action,
+    AddMembers,
+    AddNumber,
+    Append,
+    Change,
+    Check,
+    Delete,
+    Put,
+    Remove,
+    RemoveMembers,
+    SetTo,
+    Update,
+    fingerprint,
+)
+from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Ge, Not, Or
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Query, Store, Transaction, Write
+from keygraph.dynamo.table import Index, Table
+from keygraph.engines.dynamodb.engine import DynamoDBStore
+from keygraph.engines.dynamodb.requests import Wire
+from keygraph.engines.dynamodb.retrying import Backoff
+from keygraph.errors import (
+    BadUserInput,
+    ConditionFailed,
+    ItemTooLarge,
+    TimedOut,
+    TokenReused,
+    TransactionCanceled,
+    TransactionTooLarge,
+)
+from tests.conftest import ENGINES, MakeStore, on_exact_engines
+
+by_owner = Index("by-owner", "owner", "at")
+table = Table("Things", partition_key="PK", sort_key="SK", indexes=[by_owner])
+there = Exists(("PK",))
+KEY = ("A", "1")
+
+on_engines = pytest.mark.parametrize("engine", ENGINES)
+
+
+def thing(**attributes: Any) -> Item:
+    return {"PK": "A", "SK": "1", **attributes}
+
+
+async def only(store: Store, key: tuple[str, str] = KEY) -> Item | None:
+    [item] = (await store.send(BatchGet((key,), consistent=True))).items
+    return item
+
+
+async def transact(store: Store, *actions: Action, token: str | None = None) -> Any:
+    return await store.send(Transaction(actions, token or uuid.uuid4().hex))
+
+
+# --- One item -------------------------------------------------------------------------------------------
+
+
+@on_engines
+async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there(
+    make_store: MakeStore,
+) -> None:
+    """A create would overwrite."""
+    store = await make_store(table)
+    create = Not(there)
+    assert (await store.send(Write(Put(thing(n=Decimal(1)), create)))).item is None
+    with pytest.raises(ConditionFailed) as refused:
+        await store.send(Write(Put(thing(n=Decimal(2)), create)))
+    assert refused.value.item == thing(n=Decimal(1))
+    assert await only(store) == thing(n=Decimal(1))
+    assert (await store.send(Write(Put(thing(n=Decimal(3)))))).item == thing(n=Decimal(1))
+
+
+@on_engines
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([SetTo(("a",), "x")], {"a": "x"}),
+        (
+            [SetTo(("map", "in"), Decimal(2)), SetTo(("map", "new"), True)],
+            {"map": {"in": Decimal(2), "new": True}},
+        ),
+        ([Remove(("text",))], {"text": ...}),
+        ([Remove(("map", "in"))], {"map": {}}),
+        ([Remove(("missing",))], {}),
+        ([AddNumber(("n",), Decimal("1.5"))], {"n": Decimal("11.5")}),
+        ([AddNumber(("none",), Decimal(-2))], {"none": Decimal(-2)}),
+        ([AddNumber(("map", "in"), Decimal(1))], {"map": {"in": Decimal(2)}}),
+        ([AddMembers(("set",), frozenset({"c", "a"}))], {"set": frozenset("abc")}),
+        ([AddMembers(("none",), frozenset({"c"}))], {"none": frozenset("c")}),
+        ([RemoveMembers(("set",), frozenset({"a", "z"}))], {"set": frozenset("b")}),
+        ([RemoveMembers(("set",), frozenset({"a", "b"}))], {"set": ...}),
+        ([RemoveMembers(("none",), frozenset({"a"}))], {}),
+        ([Append(("list",), ("y", Decimal(3)))], {"list": ["x", "y", Decimal(3)]}),
+        ([Append(("none",), ("y",))], {"none": ["y"]}),
+        ([SetTo(("text",), None), AddNumber(("n",), Decimal(1))], {"text": None, "n": Decimal(11)}),
+    ],
+)
+async def test_changes(make_store: MakeStore, changes: list[Change], expected: dict[str, Any]) -> None:
+    """An update would leave something else than DynamoDB's."""
+    store = await make_store(table)
+    before = thing(text="t", n=Decimal(10), map={"in": Decimal(1)}, set=frozenset("ab"), list=["x"])
+    await store.send(Write(Put(before)))
+    answer = await store.send(Write(Update(KEY, tuple(changes), there)))
+    after = {name: value for name, value in {**before, **expected}.items() if value is not ...}
+    assert answer.item == after
+    assert await only(store) == after
+
+
+@on_engines
+async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(make_store: MakeStore) -> None:
+    """An upsert would fail, or a delete would not be seen."""
+    store = await make_store(table)
+    assert (await store.send(Write(Update(KEY, (SetTo(("a",), "x"),))))).item == thing(a="x")
+    assert (await store.send(Write(Delete(KEY, Eq(("a",), "x"))))).item == thing(a="x")
+    assert (await store.send(Write(Delete(KEY)))).item is None
+    with pytest.raises(ConditionFailed) as refused:
+        await store.send(Write(Delete(KEY, there)))
+    assert refused.value.item is None
+
+
+@pytest.mark.parametrize("engine", ENGINES[::2])
+@pytest.mark.parametrize(
+    "change",
+    [
+        AddNumber(("text",), Decimal(1)),
+        AddNumber(("nothing",), Decimal(1)),
+        AddMembers(("text",), frozenset({"a"})),
+        AddMembers(("set",), frozenset({Decimal(1)})),
+        RemoveMembers(("list",), frozenset({"a"})),
+        Append(("text",), ("a",)),
+        SetTo(("text", "in"), "a"),
+        SetTo(("missing", "in"), "a"),
+        Remove(("missing", "in")),
+    ],
+)
+async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, change: Change) -> None:
+    """One engine would take what another refuses, or what is there would be replaced."""
+    store = await make_store(table)
+    before = thing(text="t", nothing=None, set=frozenset("ab"), list=["x"])
+    await store.send(Write(Put(before)))
+    with pytest.raises(BadUserInput):
+        await store.send(Write(Update(KEY, (change,))))
+    with pytest.raises(BadUserInput):
+        await transact(store, Update(KEY, (change,)), Put(thing() | {"SK": "2"}))
+    assert await only(store) == before
+    assert await only(store, ("A", "2")) is None
+
+
+@on_engines
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [SetTo(("PK",), "B")],
+        [Remove(("SK",))],
+        [SetTo(("a",), "x"), Remove(("a",))],
+        [SetTo(("a",), "x"), SetTo(("a", "b"), "x")],
+        [AddMembers(("a", "b"), frozenset("x"))],
+        [SetTo(("a",), "x" * 400 * 1024)],
+    ],
+)
+async def test_updates_that_are_refused(make_store: MakeStore, changes: list[Change]) -> None:
+    """A key would be changed in the attribute alone."""
+    store = await make_store(table)
+    with pytest.raises(BadUserInput):
+        await store.send(Write(Update(KEY, tuple(changes))))
+
+
+@on_exact_engines
+async def test_an_item_that_grows_too_large(make_store: MakeStore) -> None:
+    """The code would not say that the item is too large."""
+    store = await make_store(table)
+    await store.send(Write(Put(thing(a="x" * 300 * 1024))))
+    grown = Update(KEY, (SetTo(("b",), "x" * 150 * 1024),))
+    with pytest.raises(ItemTooLarge):
+        await store.send(Write(grown))
+    with pytest.raises(ItemTooLarge):
+        await transact(store, grown)
+    with pytest.raises(ItemTooLarge):
+        await store.send(Write(Put(thing(a="x" * 450 * 1024))))
+
+
+# --- Transactions ---------------------------------------------------------------------------------------
+
+
+@on_engines
+async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(make_store: MakeStore) -> None:
+    """Half a graph would be left, or the wrong input would be blamed."""
+    store = await make_store(table)
+    await transact(store, Put(thing(n=Decimal(1), owner="me", at="1")))
+    actions = (
+        Put({"PK": "B", "SK": "1", "owner": "me", "at": "2"}, Not(there)),
+        Update(KEY, (AddNumber(("n",), Decimal(1)),), Ge(("n",), Decimal(5))),
+        Check(("C", "1"), there),
+        Delete(("D", "1")),
+    )
+    with pytest.raises(TransactionCanceled) as refused:
+        await transact(store, *actions)
+    failed = [reason and (reason.code, reason.item) for reason in refused.value.reasons]
+    assert failed == [
+        None,
+        ("ConditionalCheckFailed", thing(n=Decimal(1), owner="me", at="1")),
+        ("ConditionalCheckFailed", None),
+        None,
+    ]
+    assert await only(store, ("B", "1")) is None
+    first, second, _, last = actions
+    await transact(store, first, Update(KEY, second.changes, there), Check(("C", "1"), Not(there)), last)
+    assert await only(store) == thing(n=Decimal(2), owner="me", at="1")
+    found = (await store.send(Query("me", index="by-owner"))).items
+    assert [(item["PK"], item.get("n")) for item in found] == [("A", Decimal(2)), ("B", None)]
+
+
+@on_engines
+@pytest.mark.parametrize("condition", [And(()), Or(()), Not(And(()))])
+async def test_conditions_that_are_always_the_same(make_store: MakeStore, condition: Condition) -> None:
+    """DynamoDB has no constants."""
+    store = await make_store(table)
+    checked = transact(store, Check(KEY, condition), Put({"PK": "B", "SK": "1"}, condition))
+    if condition == And(()):
+        await checked
+        assert await only(store, ("B", "1"))
+    else:
+        with pytest.raises(TransactionCanceled) as refused:
+            await checked
+        assert all(reason and reason.code == "ConditionalCheckFailed" for reason in refused.value.reasons)
+
+
+@on_engines
+async def test_transactions_that_are_refused(make_store: MakeStore) -> None:
+    """DynamoDB's limits would be found after sending."""
+    store = await make_store(table)
+    puts = [Put({"PK": "A", "SK": str(number)}) for number in range(101)]
+    with pytest.raises(TransactionTooLarge, match="writes 101 items; DynamoDB allows 100"):
+        await transact(store, *puts)
+    await transact(store, *puts[:100])
+    with pytest.raises(TransactionTooLarge, match="4 MB"):
+        await transact(store, *[Put({**put.item, "a": "x" * 390_000}) for put in puts[:11]])
+    with pytest.raises(BadUserInput, match="same item"):
+        await transact(store, Put(thing()), Check(KEY, there))
+    with pytest.raises(BadUserInput, match="at least one"):
+        await transact(store)
+    with pytest.raises(BadUserInput, match="token"):
+        await transact(store, puts[0], token="x" * 37)
+
+
+@on_exact_engines
+async def test_the_same_token_writes_once(make_store: MakeStore) -> None:
+    """A retry after a lost answer would add twice."""
+    store = await make_store(table)
+    add = Update(KEY, (AddNumber(("n",), Decimal(1)),))
+    one = uuid.uuid4().hex
+    for _ in range(2):
+        await transact(store, add, token=one)
+    with pytest.raises(TokenReused):
+        await transact(store, Update(KEY, (AddNumber(("n",), Decimal(2)),)), token=one)
+    assert await only(store) == thing(n=Decimal(1))
+    await transact(store, add)
+    assert await only(store) == thing(n=Decimal(2))
+
+
+@on_exact_engines
+async def test_a_canceled_transaction_may_use_its_token_again(make_store: MakeStore) -> None:
+    """What can be done now would be answered with an old refusal."""
+    store = await make_store(table)
+    check, token = Check(("B", "1"), there), uuid.uuid4().hex
+    with pytest.raises(TransactionCanceled):
+        await transact(store, Put(thing()), check, token=token)
+    await transact(store, Put({"PK": "B", "SK": "1"}))
+    await transact(store, Put(thing()), check, token=token)
+    assert await only(store) == thing()
+
+
+@on_exact_engines
+@pytest.mark.parametrize(
+    ("actions", "units", "checked"),
+    [
+        ((Put(thing(a="x" * 1500)),), 2, 0),
+        ((Put(thing(a="x" * 1500, owner="me", at="1")), Put({"PK": "B", "SK": "1"})), 5, 0),
+        ((Put(thing(a="x" * 10)), Check(("old", "1"), there)), 1, 3),
+        ((Update(("old", "1"), (SetTo(("owner",), "you"),)),), 9, 0),
+        ((Update(("old", "1"), (SetTo(("other",), "y"),)),), 6, 0),
+        ((Delete(("old", "1")),), 6, 0),
+    ],
+)
+async def test_what_transactions_cost(
+    make_store: MakeStore, engine: str, actions: tuple[Action, ...], units: int, checked: int
+) -> None:
+    """The cost that is reported would not be DynamoDB's."""
+    store = await make_store(table)
+    await store.send(Write(Put({"PK": "old", "SK": "1", "a": "x" * 2500, "owner": "me", "at": "1"})))
+    cost = (await transact(store, *actions)).cost
+    assert cost.requests == 1
+    assert cost.write_units == (4 * units if engine == "local" else 2 * (units + checked))
+
+
+@on_engines
+async def test_writers_at_the_same_time(make_store: MakeStore) -> None:
+    """An update would be lost, or a conflict would reach the client."""
+    store = await make_store(table)
+    await store.send(Write(Put(thing(n=Decimal(0)))))
+    add = (AddNumber(("n",), Decimal(1)),)
+    other = ("B", "1")
+    await asyncio.gather(
+        *[transact(store, Update(KEY, add), Update(other, add)) for _ in range(8)],
+        *[transact(store, Update(other, add), Update(KEY, add)) for _ in range(8)],
+    )
+    first, second = await only(store), await only(store, other)
+    assert first is not None
+    assert second is not None
+    assert first["n"] == second["n"] == Decimal(16)
+
+
+# --- What is sent again ---------------------------------------------------------------------------------
+
+
+class Refusing:
+    """A transport that fails with these errors one after the other, and then succeeds."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.sent: list[Wire] = []
+
+    async def call(self, wire: Wire) -> dict[str, Any]:
+        self.sent.append(wire)
+        if self.errors:
+            raise self.errors.pop(0)
+        return {}
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def store(self) -> DynamoDBStore:
+        return DynamoDBStore(self, table, backoff=Backoff(0, 0))
+
+
+def refusal(code: str, *reasons: str) -> ClientError:
+    told: Any = {
+        "Error": {"Code": code, "Message": code},
+        "CancellationReasons": [{"Code": reason} for reason in reasons],
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+    }
+    return ClientError(told, "TransactWriteItems")
+
+
+LOST = boto.ReadTimeoutError(endpoint_url="http://localhost")
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [
+        LOST,
+        refusal("TransactionInProgressException"),
+        refusal("TransactionCanceledException", "None", "TransactionConflict"),
+        refusal("TransactionCanceledException", "ThrottlingError", "TransactionConflict"),
+    ],
+)
+async def test_a_transaction_is_sent_again_under_its_token(passing: Exception) -> None:
+    """It would be done twice, or a conflict of two writers would reach a client."""
+    refusing = Refusing(passing, passing)
+    await refusing.store().send(Transaction((Put(thing()),), "one"))
+    assert [wire.body["ClientRequestToken"] for wire in refusing.sent] == ["one"] * 3
+
+
+async def test_a_failed_condition_is_final() -> None:
+    """A retry would hide it, or only cost."""
+    refusing = Refusing(
+        refusal("TransactionCanceledException", "TransactionConflict", "ConditionalCheckFailed")
+    )
+    with pytest.raises(TransactionCanceled) as refused:
+        await refusing.store().send(Transaction((Put(thing()), Check(("B", "1"), there)), "one"))
+    assert [reason and reason.code for reason in refused.value.reasons] == [
+        "TransactionConflict",
+        "ConditionalCheckFailed",
+    ]
+    assert len(refusing.sent) == 1
+
+
+async def test_a_single_write_is_not_sent_again_where_it_may_have_been_done() -> None:
+    """A create would be told that its item is already there."""
+    lost = Refusing(LOST)
+    with pytest.raises(TimedOut):
+        await lost.store().send(Write(Put(thing(), Not(there))))
+    assert len(lost.sent) == 1
+    refused = Refusing(refusal("ThrottlingException"), refusal("TransactionConflictException"))
+    await refused.store().send(Write(Put(thing(), Not(there))))
+    assert len(refused.sent) == 3
+
+
+def test_equal_actions_have_one_fingerprint() -> None:
+    """A retry would be taken for another transaction, or another one for a retry."""
+
+    def made(value: object, condition: type[Exists] | type[Eq] = Exists) -> bytes:
+        at = Exists(("a",)) if condition is Exists else Eq(("a",), None)
+        return fingerprint([Put({"b": frozenset("abc"), "a": value}, Not(at))])  # type: ignore[dict-item]
+
+    assert made(Decimal("1.0")) == made(Decimal(1))
+    values = [Decimal(1), "1", b"1", True, None, {"N": "1"}, [Decimal(1)], {"a": Decimal(1)}]
+    prints = {made(value) for value in values} | {made(Decimal(1), Eq), fingerprint([Delete(KEY)])}
+    assert len(prints) == len(values) + 2
