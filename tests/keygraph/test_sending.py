@@ -21,7 +21,15 @@ from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Backoff, Quota
 from keygraph.engines.dynamodb.sending import remaining
-from keygraph.errors import BadUserInput, KeygraphError, TableMissing, Throttled, TimedOut, Unavailable
+from keygraph.errors import (
+    BadUserInput,
+    ItemTooLarge,
+    KeygraphError,
+    TableMissing,
+    Throttled,
+    TimedOut,
+    Unavailable,
+)
 
 table = Table("Shop", partition_key="PK", sort_key="SK")
 QUICK = Backoff(first=0.0001, longest=0.0005)
@@ -232,9 +240,13 @@ async def test_a_hang_after_throttling_is_throttling() -> None:
         ),
         (
             refusal("ValidationException", message="Item size has exceeded the maximum allowed size"),
+            ItemTooLarge,
+            "The item is larger than 400 KB.",
+        ),
+        (
+            refusal("ValidationException", message="The key size has exceeded the size limit of 2048 bytes"),
             BadUserInput,
-            "a key is empty, or a key or an item is larger than DynamoDB allows (2,048 bytes for a partition key, "
-            "1,024 for a sort key, 400 KB for an item)",
+            "a key is empty, or larger than DynamoDB allows (2,048 bytes for a partition key, 1,024 for a sort key)",
         ),
         (
             refusal("ValidationException", message="The provided starting key is outside query boundaries"),

@@ -80,7 +80,7 @@ _NO_CREDENTIALS = (
     boto.UnauthorizedSSOTokenError,
     boto.ProfileNotFound,
 )
-_KEY_OR_ITEM_SIZE = re.compile(
+_KEY_SIZE = re.compile(
     r"key attribute cannot contain an empty|exceeded the (maximum )?size limit", re.IGNORECASE
 )
 _ITEM_SIZE = re.compile(r"Item size .*exceeded", re.IGNORECASE)
@@ -163,11 +163,10 @@ def _answered(error: boto.ClientError, table: str, endpoint: str) -> Failure | N
         return Failure(TableMissing(problem))
     if code == "ValidationException" and (unfit := _unfit(message)):
         return Failure(unfit)
-    if code == "ValidationException" and _KEY_OR_ITEM_SIZE.search(message):
+    if code == "ValidationException" and _KEY_SIZE.search(message):
         problem = (
-            "a key is empty, or a key or an item is larger than DynamoDB allows "
-            f"({PARTITION_KEY_BYTES:,} bytes for a partition key, {SORT_KEY_BYTES:,} for a sort key, "
-            f"{ITEM_BYTES // 1024} KB for an item)"
+            "a key is empty, or larger than DynamoDB allows "
+            f"({PARTITION_KEY_BYTES:,} bytes for a partition key, {SORT_KEY_BYTES:,} for a sort key)"
         )
         return Failure(BadUserInput(problem))
     if code == "ValidationException" and "starting key" in message:
