@@ -9,7 +9,7 @@ from typing import TypeAlias
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.shapes import are_disjoint, goes_before, shape
-from keygraph.model.paths import AccessPath, stands_beside
+from keygraph.model.paths import AccessPath, possible, stands_beside, untold
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes
 
@@ -54,15 +54,47 @@ def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
         mend = f"Call {chosen.index.name} with its templates on {of.name}."
         return f"{of.name} has no keys in {chosen.index.name}.", mend
     mend = f"Give {of.name} an index whose partition template contains that end."
-    if ends and chosen.index is None and not chosen.any_index:
+    if not ends:
+        return f"there is no path to {of.name}: {of.name} has no end that is a {owner.name}.", mend
+    partial = _partial_path(owner, declared)
+    if partial is not None:
+        problem, mend = partial
+        return f"there is no path to {of.name}: {problem}", mend
+    if chosen.index is None and not chosen.any_index:
         problem = f"the table's key of {of.name} does not have {' or '.join(ends)} in its partition."
         indexes = [f"index={name}" for name in of.keys if name is not None]
         mend = f"Choose an index: many({' or '.join(indexes)})." if indexes else mend
-    elif ends:
-        problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
     else:
-        problem = f"{of.name} has no end that is a {owner.name}."
+        problem = f"no key of {of.name} has {' or '.join(ends)} in its partition."
     return f"there is no path to {of.name}: {problem}", mend
+
+
+def _partial_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str] | None:
+    """What the key lacks that comes nearest to a path, and what to do about it; None where no key has the owner."""
+    of = declared.of
+    found = [
+        (path, lacking)
+        for path in possible(declared.name, owner, of, declared.options)
+        if any(slot.name in path.known for slot in path.keys.slots)
+        for lacking in [untold(path)]
+    ]
+    if not found:
+        return None
+    path, lacking = min(found, key=lambda each: len(each[1]))
+    end = path.end or ""
+    keys = f"its key in {path.keys.index_name}" if path.keys.index else "its table key"
+    there = {slot.path for slot in path.keys.slots if slot.name in path.known and not slot.lossy}
+    absent = [slot for slot in lacking if (end, *slot.path) not in there]
+    names = " and ".join(f"{{{slot.under(end).name}}}" for slot in absent or lacking)
+    if absent:
+        problem = f"{keys} ({path.keys}) does not have {names}, and so is the same for several."
+        mend = f"Put {names} into the partition template, or at the beginning of the sort template."
+    else:
+        problem = (
+            f"in {keys} ({path.keys}), {names} comes after {{{path.rest.slots[0].name}}}, which is not known."
+        )
+        mend = f"Put it before that, or give {of.name} an index whose partition template contains {{{end}}}."
+    return problem, mend
 
 
 def _why_several_paths(paths: list[AccessPath]) -> tuple[str, str]:

@@ -229,6 +229,20 @@ class Template:
         """Whether its only slot takes any text, and every text in it can be read back."""
         return self._around is not None and self.slots[0].text.takes_any_text
 
+    def mismatch(self, key: str) -> tuple[int, str]:
+        """How many tokens fit a key that is none of this template's, and what is wrong with the next one."""
+        match = None
+        for count, token in enumerate(self.tokens, 1):
+            rest = "" if count == len(self.tokens) else "(?s:.*)"
+            match = re.fullmatch(pattern(self.tokens[:count], is_named=True) + rest, key)
+            if match is None:
+                return count - 1, _what_lacks(token, self.tokens[: count - 1])
+        texts = match.groups() if match else ()
+        for slot, text in zip(self.slots, texts, strict=True):
+            if text is not None and not slot.text.accepts(text):
+                return len(self.tokens), _what_lacks(slot, ())
+        return len(self.tokens), "it would be written otherwise"
+
     def render(self, texts: Mapping[str, str | None]) -> str | None:
         """The key with those texts by slot name; None where one outside `Maybe` has none."""
         parts = []
@@ -257,6 +271,16 @@ class Template:
 
     def __str__(self) -> str:
         return _source(self.tokens, is_optional=False)
+
+
+def _what_lacks(token: Token, before: tuple[Token, ...]) -> str:
+    """Why a key ends before the token, in words."""
+    if isinstance(token, Slot):
+        return f"no {token.text.type.name} stands for {_source((token,), is_optional=False)}"
+    shown = _source((token,), is_optional=False)
+    if not before:
+        return f'it does not begin with "{shown}"'
+    return f'no "{shown}" follows {_source(before[-1:], is_optional=False)}'
 
 
 def _source(tokens: tuple[Token, ...], *, is_optional: bool) -> str:

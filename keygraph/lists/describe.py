@@ -47,6 +47,12 @@ class DescribedRequest:
     counts: bool = False
     """Whether nothing but the number of items is sent."""
 
+    @property
+    def target(self) -> str:
+        """The operation, what it reads, and how often it is sent: `Query GSI1 × 5 shards`."""
+        where = f" {self.index}" if self.index else ""
+        return f"{self.operation}{where}" + (f" × {self.times} shards" if self.times > 1 else "")
+
 
 def key_request(
     graph: Graph,
@@ -126,5 +132,7 @@ def _expression(wire: Wire, name: str) -> str | None:
 
 
 def _value(typed: Mapping[str, object]) -> str:
-    [content] = typed.values()
+    [(type_, content)] = typed.items()
+    if type_ in ("NULL", "BOOL"):
+        return "null" if type_ == "NULL" else str(content).lower()
     return _UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):X}}}", str(content))

@@ -157,7 +157,12 @@ class AccessPath:
 
     @cached_property
     def ranged(self) -> tuple[Argument, ...]:
-        """What a reader may say about the sort key, from left to right: the slots after the prefix."""
+        """What a reader may say about the sort key, from left to right: the slots after the prefix.
+
+        Nothing where there is one item at most: its field takes the required arguments alone.
+        """
+        if self.is_one:
+            return ()
         told = {argument.slot.name for argument in self.required}
         return tuple(
             self._argument(slot, optional=True)
@@ -308,7 +313,7 @@ def attribute_of(record: RecordType, path: FieldPath) -> tuple[str, ...] | None:
 
 def candidates(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> list[AccessPath]:
     """Every path from the owner to the type, the best first: by required arguments, then the table first."""
-    found = [path for path in _possible(name, owner, record, options) if _leads(path)]
+    found = [path for path in possible(name, owner, record, options) if not untold(path)]
     return sorted(found, key=_rank)
 
 
@@ -328,7 +333,8 @@ def _rank(path: AccessPath) -> tuple[int, bool]:
     return len(path.required), path.keys.index is not None
 
 
-def _possible(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> Iterator[AccessPath]:
+def possible(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> Iterator[AccessPath]:
+    """What may be a path from the owner to the type: each end that can be it, with each of the keys."""
     same = _same_ends(record)
     wanted = same if options.at in same else (options.at,)
     for end in record.ends.values():
@@ -339,10 +345,8 @@ def _possible(name: str, owner: RecordType, record: RecordType, options: ListOpt
                 yield AccessPath(name, owner, record, end.name, keys)
 
 
-def _leads(path: AccessPath) -> bool:
-    """Whether every key field of the owner stands in the partition or in the known part of the sort key."""
-    if path.owner is None:
-        return False
+def untold(path: AccessPath) -> list[Slot]:
+    """The parts of the owner's identity that stand neither in the partition nor in the known part of the sort key."""
     standing = [
         (slot, path.known[slot.name])
         for template in (path.keys.partition, path.prefix)
@@ -353,7 +357,7 @@ def _leads(path: AccessPath) -> bool:
     texts = {source.name for slot, source in standing if slot.text == source.text}
     values = {source.path for slot, source in standing if not slot.lossy}
     identity = path.record.ends[path.end].identity if path.end else ()
-    return all(slot.name in texts or slot.path in values for slot in identity)
+    return [slot for slot in identity if slot.name not in texts and slot.path not in values]
 
 
 def stands_beside(path: AccessPath) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
@@ -15,6 +15,16 @@ from keygraph.keys.template import Maybe, Slot, Template
 Texts: TypeAlias = tuple[str, ...]
 """The texts of an identity; one that is absent is empty."""
 IdentityReader: TypeAlias = Callable[[Mapping[str, Value]], Texts | None]
+
+
+class Mismatch(NamedTuple):
+    """Where the keys of an item differ from those of a type. The largest is the nearest."""
+
+    key: int
+    """Which key attribute it is: 0 for the partition key."""
+    tokens: int
+    """How many tokens of its template fit."""
+    why: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +90,20 @@ class Keys:
                 return None
             texts.update(found)
         return texts
+
+    def mismatch(self, item: Mapping[str, Value]) -> Mismatch:
+        """Where the item's keys differ from these, which are not its own."""
+        texts: dict[str, str] = {}
+        for number, (attribute, template) in enumerate(self.parts):
+            text = attribute.text(item.get(attribute.name)) or ""
+            found = template.parse(text)
+            if found is None:
+                return Mismatch(number, *template.mismatch(text))
+            other = next((name for name, text in found.items() if texts.get(name, text) != text), None)
+            if other is not None:
+                return Mismatch(number, len(template.tokens), f"{{{other}}} has another value than before")
+            texts.update(found)
+        return Mismatch(len(self.parts), 0, "it cannot be read back")
 
     @cached_property
     def _are_plain(self) -> bool:

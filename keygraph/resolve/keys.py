@@ -207,14 +207,21 @@ class _KeysOf:
                 return False
             known = self._known(attribute, templates)
             if known is not None and known != template:
-                self._tell(
-                    "two-templates",
-                    f"the attribute {attribute.name} has two templates: {known} and {template}.",
-                    "An attribute has one value.",
-                )
+                self._tell("two-templates", *self._two_templates(attribute, call, template, templates))
                 is_right = False
             templates[attribute.name] = template
         return is_right
+
+    def _two_templates(
+        self, key: KeyAttribute, call: IndexKey, template: Template, templates: Mapping[str, Template]
+    ) -> tuple[str, str]:
+        """That a call gives a key attribute a template that it cannot have, and what to do about it."""
+        if key.name in templates:
+            problem = f"the attribute {key.name} has two templates: {templates[key.name]}, and {template} in {call.index.name}."
+            return problem, "An attribute has one value: give one template, and leave the other out."
+        held = self._known(key, templates)
+        problem = f'{key.name} is the attribute of {held}, but {call.index.name} gives it the template "{template}".'
+        return problem, f"Leave that template out, or store {held} in another attribute."
 
     def _known(self, key: KeyAttribute, templates: Mapping[str, Template]) -> Template | None:
         """The template of a key attribute: one given before, or the field that is stored there."""

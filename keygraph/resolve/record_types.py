@@ -23,6 +23,9 @@ from keygraph.model.records import RecordType
 from keygraph.names import CASES, plural, snake
 from keygraph.resolve.records import Resolution
 
+_NEAREST = 3
+"""How many templates a message shows that an item's key comes near to."""
+
 
 class RecordTypes:
     """The record types of a table, whether or not the declaration has mistakes."""
@@ -237,8 +240,20 @@ class RecordTypes:
             known = ", ".join(sorted(str(value) for value in groups if value is not None))
             said = "it has no" if value is None else "no declared type has its"
             return f"{said} {self.type_attribute} (the declared ones: {known})"
-        shapes = "; ".join(f"{record.name}: {record.table_keys}" for record in group)
-        return f"its key fits none of the templates ({shapes})"
+        return f"its key fits none of the templates: {self._nearest(item, group)}"
+
+    def _nearest(self, item: Mapping[str, Value], group: Sequence[RecordType]) -> str:
+        """The templates of a key of the item that come nearest to it, and what is wrong with each."""
+        found = [(record, record.table_keys.mismatch(item)) for record in group]
+        nearest = max(mismatch[:2] for _, mismatch in found)
+        number, _ = nearest
+        shown = [
+            f"{record.table_keys.templates[number]} of {record.name} ({mismatch.why})"
+            for record, mismatch in found
+            if mismatch[:2] == nearest
+        ]
+        more = [f"{len(shown) - _NEAREST:,} more"] if len(shown) > _NEAREST else []
+        return f"{self.table.keys[number].name} does not fit {', '.join([*shown[:_NEAREST], *more])}"
 
     # --- Siblings -------------------------------------------------------------------------------------
 

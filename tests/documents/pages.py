@@ -103,11 +103,9 @@ def _described(graph: Graph) -> Iterator[tuple[str, DescribedRequest]]:
 
 
 def _cell(request: DescribedRequest) -> str:
-    where = f" {request.index}" if request.index else ""
-    times = f", {request.times} at once" if request.times > 1 else ""
     filter_ = f", of these {request.filter}" if request.filter else ""
-    text = f"{request.operation}{where}: {request.keys}{filter_}".replace("|", "\\|")
-    return f"`{text}`{times}"
+    text = f"{request.target}: {request.keys}{filter_}".replace("|", "\\|")
+    return f"`{text}`"
 
 
 async def _write(name: str) -> None:

@@ -259,6 +259,7 @@ def test_mistakes_of_several_lists() -> None:
         "receiver on ByName (USER#{receiver.user_id} / {letter_id}). "
         'Choose one: many(at="sender" or at="receiver").',
         "User.sent: Letter has no end called sendr that is a User. Its ends of that type: sender, receiver.",
-        "the root: two of its fields are called pages in the schema. "
-        "Rename one. lists= names a list, and lists=False removes it.",
+        "the root: 2 fields are called pages in the schema: "
+        "the list of Page in the index ByDate, the list of Page in the index ByName. "
+        'Rename all but one: lists="…" names a list, and lists=False removes it.',
     ]

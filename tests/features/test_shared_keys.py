@@ -210,11 +210,13 @@ def test_mistakes_of_shared_keys() -> None:
     types = (Desk, Staff, Use, Firm, Note, Bill, Fee, Tax)
     told = mistakes(*types, table=TABLE, attribute_case="camel", check=check)
     assert told == [
-        "Note: the attribute since has two templates: {since} and {text}. An attribute has one value.",
+        'Note: since is the attribute of {since}, but by-day gives it the template "{text}". '
+        "Leave that template out, or store {since} in another attribute.",
         "Bill: inverted is called with 1 template. It needs none: all its keys are known.",
         'Fee: by-floor is called without a template for floor. Say by-floor("…").',
-        "the root: two of its fields are called taxes in the schema. "
-        "Rename one. lists= names a list, and lists=False removes it.",
+        "the root: 2 fields are called taxes in the schema: "
+        "the list of Tax in the inverted index inverted, the list of Tax in the index by-owner. "
+        'Rename all but one: lists="…" names a list, and lists=False removes it.',
     ]
 
 

@@ -32,6 +32,37 @@ def test_no_path() -> None:
     ]
 
 
+def test_a_path_that_lacks_a_part_of_the_owner() -> None:
+    """Whoever has the tree in the key would be told that it is not there, where its owner is missing."""
+
+    @node("OWNER#{owner}#TREE#{tree}")
+    class Tree:
+        owner: ID
+        tree: ID
+        people: Many[Person] = many()
+        leaves: Many[Leaf] = many()
+
+    @node("TREE#{tree.tree}", "PERSON#{person_id}", by_date("{born}", "{tree.tree}"))
+    class Person:
+        tree: Tree
+        person_id: ID
+        born: date
+
+    @record("LEAVES", "{day}#{tree}")
+    class Leaf:
+        tree: Tree
+        day: date
+
+    assert mistakes(Tree, Person, Leaf) == [
+        "Tree.people: there is no path to Person: its table key (TREE#{tree.tree} / PERSON#{person_id}) does not have "
+        "{tree.owner}, and so is the same for several. "
+        "Put {tree.owner} into the partition template, or at the beginning of the sort template.",
+        "Tree.leaves: there is no path to Leaf: in its table key (LEAVES / {day}#OWNER#{tree.owner}#TREE#{tree.tree}), "
+        "{tree.owner} and {tree.tree} comes after {day}, which is not known. "
+        "Put it before that, or give Leaf an index whose partition template contains {tree}.",
+    ]
+
+
 def test_the_table_is_no_path() -> None:
     """Whoever chooses the table would be told that no index has the end, which one has."""
 

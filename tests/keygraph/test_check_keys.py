@@ -337,6 +337,10 @@ def test_two_templates_for_one_attribute() -> None:
         state: str = stored("State")
 
     assert mistakes(A, table=table) == [
-        "A: the attribute SK has two templates: B and C. An attribute has one value."
+        "A: the attribute SK has two templates: B, and C in Inverted. "
+        "An attribute has one value: give one template, and leave the other out."
     ]
-    assert [told.split(":")[0] for told in mistakes(D, table=table)] == ["D"]
+    assert mistakes(D, table=table) == [
+        'D: State is the attribute of {state}, but ByState gives it the template "STATE#{state}". '
+        "Leave that template out, or store {state} in another attribute."
+    ]

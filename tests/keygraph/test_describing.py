@@ -88,6 +88,30 @@ def test_filters_required_arguments_and_finders() -> None:
     assert requests(rooms, None)["game_on"].keys == "Map = {map}#ROOM#{room_id}"
 
 
+def test_the_filter_of_types_without_a_value() -> None:
+    """A list whose items have no type value would look as if it wanted the value `True`."""
+
+    @node("PERSON#{person_id}")
+    class Person:
+        person_id: ID
+        links: Many[Link] = many()
+
+    @record("{person}", "{text}", type=None)
+    class Link:
+        person: Person
+        text: str
+
+    @record("{person}", "{other}", type="Other")
+    class Other:
+        person: Person
+        other: str
+
+    graph = Graph(
+        Table("Links", partition_key="PK", sort_key="SK"), Person, Link, Other, type_attribute="Kind"
+    )
+    assert requests(graph, "Person")["links"].filter == "(NOT attribute_exists(Kind)) OR Kind = null"
+
+
 def test_items_by_their_keys() -> None:
     """What an entity by its key costs would be missing from the description."""
     assert key_request(rooms, rooms.types["Room"]) == DescribedRequest(

@@ -65,10 +65,12 @@ async def verified(store: Store, *, segments: int = 4, examples: int = 5) -> Rep
 
 
 FOUND = [
-    "unknown None: its key fits none of the templates (Note: USER#{user.user_id} / NOTE#{written}) (1): USER#ann/NOTE#soon",
+    "unknown None: its key fits none of the templates: SK does not fit NOTE#{written} of Note "
+    "(no date stands for {written}) (1): USER#ann/NOTE#soon",
     "unknown None: no declared type has its type (the declared ones: Friend, Guest, Note, Room, Stay, Tagged, User) (1): "
     "USER#ann/LOGIN",
-    "unknown None: its key fits none of the templates (Friend: USER#{user.user_id} / FRIEND#{friend.user_id}) (1): "
+    "unknown None: its key fits none of the templates: PK does not fit USER#{user.user_id} of Friend "
+    '(it does not begin with "USER#") (1): '
     "ROOM#1/GUEST#eve",
     "unfit Note: Note.about of an item is not a key of User (1): USER#bob/NOTE#2024-02-05",
     "unfit Note: Note.stars of an item is not of type int: it is a str (1): USER#bob/NOTE#2024-02-03",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keygraph.dynamo.table import Index, Table
+from keygraph.names import camel
+from keygraph_resolvers import build_schema
+from keygraph_resolvers.schema.names import LIST_ARGUMENTS
+from keygraph_server.models import load_model
 from tests.server.command_line import run, shown_lines
 from tests.server.tables import drop_table, make_table
 
@@ -39,7 +45,7 @@ def test_every_type_with_its_keys_and_paths() -> None:
         "CustomerOrder to Order   narrowed by: order_id",
         "reviews                  Query: PK = USER#{user_id} AND begins_with(SK, REVIEW#)",
         "UserReview to Review     narrowed by: review_id",
-        "activities               Query, 5 at once: PK = USER#{user_id}#SHARD{shard}",
+        "activities               Query × 5 shards: PK = USER#{user_id}#SHARD{shard}",
         "UserActivity               AND begins_with(SK, ACTIVITY#)",
         "                         narrowed by: timestamp",
     ]
@@ -167,3 +173,49 @@ def test_a_missing_model_is_one_line() -> None:
     result = run("describe", "--model", "none:graph")
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
+
+
+def _described_arguments(model: str) -> dict[str, list[str]]:
+    """What `describe` says that each list takes besides a page, by `Type.list`, in the schema's names."""
+    found: dict[str, list[str]] = {}
+    owner = list_ = ""
+    for line in run("describe", "--model", model).stdout.splitlines():
+        if heading := re.fullmatch(r"(\w+) \([a-z ,A-Z]+\)|(At the root)", line):
+            owner = heading[1] or "Query"
+        if entry := re.match(r"(\w+) +Query", line):
+            list_ = f"{owner}.{camel(entry[1])}"
+            found[list_] = []
+        if said := re.search(r"(?:needs|narrowed by): (.+)", line):
+            found[list_] += map(camel, said[1].strip().split(", "))
+    return found
+
+
+@pytest.mark.parametrize("name", ["commerce", "cargo", "billing", "social", "talent"])
+def test_the_arguments_are_those_of_the_schema(name: str) -> None:
+    """Whoever reads the description would pass an argument that the schema does not have."""
+    model = f"keygraph_examples.{name}"
+    schema = build_schema(importlib.import_module(model).graph)._schema
+    described = _described_arguments(f"{model}:graph")
+    assert described
+    for place, names in described.items():
+        owner, _, list_ = place.partition(".")
+        offered = schema.type_map[owner].fields[list_].args
+        assert [each for each in offered if each not in LIST_ARGUMENTS] == names
+
+
+def test_a_finder_takes_no_more_than_the_schema_says() -> None:
+    """A finder would seem to take its sort key too, which the schema does not offer."""
+    Path("found_model.py").write_text(
+        "from __future__ import annotations\n"
+        "from keygraph import ID, Graph, Index, Table, node\n"
+        "gsi = Index('GSI1', 'GSI1PK', 'GSI1SK')\n"
+        "@node('USER#{user_id}', gsi('EMAIL#{email}', '{user_id}', finds='user_by_email'))\n"
+        "class User:\n"
+        "    user_id: ID\n"
+        "    email: str\n"
+        "graph = Graph(Table('Tests', partition_key='PK', sort_key='SK', indexes=[gsi]), User)\n",
+        "utf-8",
+    )
+    schema = build_schema(load_model("found_model:graph").graph)._schema
+    offered = list(schema.type_map["Query"].fields["userByEmail"].args)
+    assert _described_arguments("found_model:graph") == {"Query.userByEmail": offered}

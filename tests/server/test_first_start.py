@@ -115,7 +115,10 @@ def test_what_killed_starts_have_left_is_removed(model: Model) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('{"pk": "shelf_1", "sk": "shelf_1"}', "library.jsonl:2: this item matches no declared type"),
+        (
+            '{"pk": "shelf_1", "sk": "shelf_1"}',
+            "library.jsonl:2: this item (shelf_1 / shelf_1) matches no declared type",
+        ),
         ('{"pk": ', "library.jsonl:2: it is not JSON"),
     ],
 )

@@ -163,7 +163,7 @@ def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr.startswith(
-        "keygraph: users.jsonl:3: this item matches no declared type: no declared type has its Type (the declared"
+        "keygraph: users.jsonl:3: this item (X / Y) matches no declared type: no declared type has its Type (the declared"
     )
     assert result.stderr.endswith(
         "Fix it, or skip such items with --skip-refused. "
@@ -195,7 +195,10 @@ def test_refused_items_can_be_passed_over() -> None:
     refused = result.stderr.splitlines()
     assert [line.partition(" ")[0] for line in refused] == [f"users.jsonl:{n}:" for n in (2, 3, 4, 5, 6)]
     assert refused[0] == "users.jsonl:2: it is not JSON: Expecting value at column 8."
-    assert "its key fits none of the templates (User: USER#{user_id} / USER#{user_id}" in refused[1]
+    assert (
+        "this item (USER#1 / ORDER#1) matches no declared type: its key fits none of the templates: "
+        'SK does not fit USER#{user_id} of User (it does not begin with "USER#")'
+    ) in refused[1]
     assert "its key attribute PK is missing or not of type S" in refused[2]
     assert "The item is larger than 400 KB" in refused[3]
     assert "The key GSI1PK is of type S" in refused[4]

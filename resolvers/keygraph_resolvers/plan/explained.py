@@ -187,9 +187,7 @@ def described(step: Explained) -> str:
 
 def request_lines(request: DescribedRequest, width: int) -> Iterator[str]:
     """A request as lines: the operation and its keys, then what else is said, each where there is something."""
-    where = f" {request.index}" if request.index else ""
-    times = f" × {request.times} shards" if request.times > 1 else ""
-    rows = [(f"{request.operation}{where}{times}:", request.keys)]
+    rows = [(f"{request.target}:", request.keys)]
     if request.filter:
         rows.append(("  filter:", request.filter))
     if request.projection:

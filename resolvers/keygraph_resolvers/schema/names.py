@@ -223,7 +223,7 @@ def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
         _look_for_ids(record, found)
     for record in graph.types.values():
         names = [*record.fields, *record.ends, *record.lists, *record.methods]
-        _look_for_equal(record.name, [camel(name) for name in names], found)
+        _look_for_equal(record.name, names, found)
         for name in names:
             if not _NAME.fullmatch(camel(name)):
                 found.append(
@@ -232,16 +232,20 @@ def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
                     )
                 )
         if record.is_node:
-            keys = {slot.path: camel(record.leaf_name(slot.path)) for slot in record.identity}
+            keys = {slot.path: record.leaf_name(slot.path) for slot in record.identity}
             _look_for_equal(f"the key of {record.name}", keys.values(), found)
-        places = {field.attribute: camel(field.name) for field in record.fields.values()}
+        places = {field.attribute: field.name for field in record.fields.values()}
         of_ends = [
-            camel(record.leaf_name((end.name, *path)))
+            record.leaf_name((end.name, *path))
             for end in record.ends.values()
             for path, attribute in end.attributes.items()
             if attribute not in places
         ]
-        _look_for_equal(f"the filter of {record.name}", [*set(places.values()), *of_ends], found)
+        _look_for_equal(
+            f"the filter of {record.name}",
+            [*{camel(name): name for name in places.values()}.values(), *of_ends],
+            found,
+        )
         if record.kind == "edge":
             for name in sorted({camel(name) for name in names} & set(EDGE_FIELDS)):
                 found.append(
@@ -255,15 +259,35 @@ def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
         for field in record.fields.values():
             _look_at_members(record, field.name, field.type, found)
         for method in record.methods.values():
-            parameters = map(camel, method.parameters)
-            _look_for_equal(f"{record.name}.{method.name}", parameters, found, "arguments")
-    at_root = ["node", "nodes", *(field_name(record) for record in graph.nodes)]
-    at_root += [camel(path.name) for path in (*graph.root_lists, *graph.finders)]
-    _look_for_equal("the root", at_root, found)
+            _look_for_equal(f"{record.name}.{method.name}", method.parameters, found, "arguments")
+    _look_at_root(graph, found)
     for path in (*graph.root_lists, *graph.finders):
         if not _NAME.fullmatch(camel(path.name)):
             problem = f"{path.name!r}, a list or finder of {path.record.name}, is not a valid GraphQL name."
             found.append(Mistake("bad-name", "the root", problem, "Rename it."))
+
+
+def _look_at_root(graph: Graph, found: list[Mistake]) -> None:
+    named: dict[str, list[str]] = {name: ["the field of that name"] for name in ("node", "nodes")}
+    for record in graph.nodes:
+        named.setdefault(field_name(record), []).append(f"the {record.name} by its key")
+    for path in (*graph.root_lists, *graph.finders):
+        what = "what finds" if path.is_one else "the list of"
+        named.setdefault(camel(path.name), []).append(f"{what} {path.record.name} in {_place_of(path)}")
+    for name, fields in named.items():
+        if len(fields) > 1:
+            problem = f"{len(fields)} fields are called {name} in the schema: {', '.join(fields)}."
+            mend = 'Rename all but one: lists="…" names a list, and lists=False removes it.'
+            found.append(Mistake("name-twice", "the root", problem, mend))
+
+
+def _place_of(path: AccessPath) -> str:
+    """Where a list at the root is read."""
+    index, table = path.keys.index, path.record.table
+    if index is None:
+        return "the table"
+    is_inverted = [key.name for key in index.keys] == [key.name for key in reversed(table.keys)]
+    return f"the inverted index {index.name}" if is_inverted else f"the index {index.name}"
 
 
 def _look_for_ids(record: RecordType, found: list[Mistake]) -> None:
@@ -282,7 +306,7 @@ def _look_for_ids(record: RecordType, found: list[Mistake]) -> None:
 
 def _look_at_members(record: RecordType, name: str, type_: FieldType, found: list[Mistake]) -> None:
     for nested in _nested_types(type_):
-        _look_for_equal(f"{record.name}.{name}", [camel(each.name) for each in nested.members], found)
+        _look_for_equal(f"{record.name}.{name}", [each.name for each in nested.members], found)
         python = nested.python
         if python is None or not issubclass(python, Enum):
             continue
@@ -299,18 +323,15 @@ def _look_at_members(record: RecordType, name: str, type_: FieldType, found: lis
 
 
 def _look_for_equal(where: str, names: Iterable[str], found: list[Mistake], what: str = "fields") -> None:
-    seen: set[str] = set()
+    """Look for names of Python that are one in the schema."""
+    seen: dict[str, str] = {}
     for name in names:
-        if name in seen:
-            found.append(
-                Mistake(
-                    "name-twice",
-                    where,
-                    f"two of its {what} are called {name} in the schema.",
-                    "Rename one. lists= names a list, and lists=False removes it.",
-                )
-            )
-        seen.add(name)
+        other = seen.get(camel(name))
+        seen[camel(name)] = name
+        if other is not None:
+            both = "" if other == name else f", {other} and {name},"
+            problem = f"two of its {what}{both} are called {camel(name)} in the schema."
+            found.append(Mistake("name-twice", where, problem, "Rename one."))
 
 
 def _look_at_arguments(path: AccessPath, found: list[Mistake]) -> None:

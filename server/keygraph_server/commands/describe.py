@@ -105,7 +105,5 @@ def _found(path: AccessPath) -> str:
 
 
 def _shown(request: DescribedRequest) -> str:
-    where = f" {request.index}" if request.index else ""
-    times = f", {request.times} at once" if request.times > 1 else ""
-    line = f"{request.operation}{where}{times}: {request.keys}"
+    line = f"{request.target}: {request.keys}"
     return line if len(line) <= _LINE else line.replace(" AND ", "\n  AND ")

@@ -18,7 +18,7 @@ from keygraph.engines.sqlite.engine import open_sqlite
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph.tables.interchange import Interchange
 from keygraph_server.commands.sources import Lines
-from keygraph_server.commands.terminal import progress
+from keygraph_server.commands.terminal import progress, unmatched
 from keygraph_server.errors import CommandError
 from keygraph_server.models import Model
 
@@ -81,7 +81,7 @@ def _batches(graph: Graph, lines: Lines) -> Iterator[tuple[list[Item], int]]:
         try:
             item = interchange.read(entry.content)
             if graph.recognise(item) is None:
-                raise ValueError(f"this item matches no declared type: {graph.why_refused(item)}")
+                raise ValueError(unmatched(graph, item))
         except (ValueError, BadUserInput) as error:
             problem = f"{entry.where}: {str(error).removesuffix('.')}"
             raise CommandError(problem, "Fix the sample, or move it away") from None

@@ -23,7 +23,7 @@ from keygraph.tables.bulk import BATCH_ITEMS, IN_FLIGHT, write_batches
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
-from keygraph_server.commands.terminal import Advance, counted, progress
+from keygraph_server.commands.terminal import Advance, counted, progress, unmatched
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
@@ -204,7 +204,7 @@ class _Reading:
             else _made_item(entry.item)
         )
         if self.graph.recognise(item) is None:
-            raise ValueError(f"this item matches no declared type: {self.graph.why_refused(item)}")
+            raise ValueError(unmatched(self.graph, item))
         # Checked here, where the line is known. In the store, one bad item would fail the whole batch.
         self.rules.check(item)
         return item

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import TypeAlias
 
 from rich import box
@@ -12,6 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+from keygraph.dynamo.items import Item, Value, number_text
+from keygraph.graph import Graph
 
 _WIDTH = 100
 
@@ -73,3 +78,31 @@ def counted(items: int, seconds: float) -> str:
     """The result as text: `1,234 items in 0.5 s (2,468 items/s)`."""
     noun = "item" if items == 1 else "items"
     return f"{items:,} {noun} in {seconds:.1f} s ({items / max(seconds, 0.001):,.0f} items/s)"
+
+
+# --- Items --------------------------------------------------------------------------------------------
+
+
+def unmatched(graph: Graph, item: Item) -> str:
+    """That no declared type accepts the item, which key it has, and why."""
+    key = [item[key.name] for key in graph.table.keys if key.name in item]
+    return f"this item ({shown_key(key)}) matches no declared type: {graph.why_refused(item)}"
+
+
+def shown_key(key: Iterable[Value]) -> str:
+    """The values of a key on one line."""
+    return " / ".join(
+        # A terminal would obey control characters.
+        "".join(char if char.isprintable() else ascii(char)[1:-1] for char in key_text(value))
+        for value in key
+    )
+
+
+def key_text(value: Value) -> str:
+    """The value of a key as text: the digits of a number, bytes as base64."""
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode()
+        case Decimal():
+            return number_text(value)
+    return str(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import time
 from collections.abc import Iterator
 from enum import Enum
@@ -13,15 +12,14 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from keygraph.dynamo.items import number_text
 from keygraph.dynamo.store import DescribeTable
-from keygraph.dynamo.table import Key, KeyValue, Table
+from keygraph.dynamo.table import Key, Table
 from keygraph.errors import KeygraphError, TableMissing
 from keygraph.graph import Graph
 from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
 from keygraph.tables.verify import Verification
 from keygraph_server.commands.checkpoint import StateFile
-from keygraph_server.commands.terminal import counted, grid, out, progress
+from keygraph_server.commands.terminal import counted, grid, key_text, out, progress, shown_key
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
@@ -249,7 +247,7 @@ def _types(graph: Graph, report: Report) -> Iterator[tuple[str | None, int, int]
 
 def _as_json(graph: Graph, report: Report) -> dict[str, Any]:
     def key(of: Key) -> dict[str, str]:
-        return {each.name: _text(value) for each, value in zip(graph.table.keys, of, strict=True)}
+        return {each.name: key_text(value) for each, value in zip(graph.table.keys, of, strict=True)}
 
     def example(of: Example) -> dict[str, Any]:
         return {"key": key(of.key)} if of.other is None else {"key": key(of.key), "other": key(of.other)}
@@ -292,22 +290,7 @@ def _row(pair: tuple[FindingKind, Findings]) -> tuple[str, str, str]:
     kind, found = pair
     lines = [kind.what]
     for key, other in found.examples:
-        lines.append(f"  {_shown(key)}" + (f" → {_shown(other)}" if other else ""))
+        lines.append(f"  {shown_key(key)}" + (f" → {shown_key(other)}" if other else ""))
     if found.count > len(found.examples) > 0:
         lines.append(f"  and {found.count - len(found.examples):,} more")
     return kind.type or _NO_TYPE, f"{found.count:,}", "\n".join(lines)
-
-
-def _shown(key: Key) -> str:
-    return " / ".join(
-        # A terminal would obey control characters.
-        "".join(char if char.isprintable() else ascii(char)[1:-1] for char in _text(value))
-        for value in key
-    )
-
-
-def _text(value: KeyValue) -> str:
-    """The value of a key as text: the digits of a number, bytes as base64."""
-    if isinstance(value, str):
-        return value
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else number_text(value)
