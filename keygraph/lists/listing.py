@@ -217,6 +217,10 @@ class NeighbourList:
         """By what places are ordered along the sort key: equal keys by their shards."""
         return self.sort_value(place), place.shard
 
+    def order_by_key(self, place: Place) -> tuple[Any, int, Position]:
+        """An order of places along the sort key that holds for equal ones too, unlike the store's own: by table key."""
+        return *self.order_of(place), place.position
+
     def mark(self, place: Place) -> tuple[int | None, KeyValue | None, tuple[KeyValue, ...]]:
         """What tells a place from the others of the list: the shard, the sort key after what the list fixes, and
         on an index the table's key."""

@@ -42,14 +42,19 @@ def edge_keys(
 
 
 def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[Located]:
-    """Those of some items that stand in the list, in its order."""
+    """Those of some items that stand in the list, in the order of the sort key and the table's."""
     read_identity = neighbours.path.record.read_identity
     found = [
         Located(item, identity)
         for item in items
         if neighbours.covers(item) and (identity := read_identity(item)) is not None
     ]
-    return sorted(found, key=lambda located: neighbours.order_of(neighbours.place_of(located.item)))
+    return in_order(neighbours, found)
+
+
+def in_order(neighbours: NeighbourList, found: Iterable[Located]) -> list[Located]:
+    """Items of the list in the order of the sort key and the table's."""
+    return sorted(found, key=lambda located: neighbours.order_by_key(neighbours.place_of(located.item)))
 
 
 def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]:

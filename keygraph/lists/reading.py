@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from keygraph.dynamo.items import Item
 from keygraph.dynamo.order import EXTENSIBLE_BYTES
-from keygraph.dynamo.store import BatchGet, Equals, Page, Query, Store
+from keygraph.dynamo.store import Equals, Page, Query, Store
 from keygraph.dynamo.table import KeyValue
+from keygraph.errors import BadUserInput
 from keygraph.lists.listing import Located, NeighbourList, Place
 from keygraph.lists.projection import list_projection
 from keygraph.lists.ranges import Span
@@ -78,12 +78,33 @@ class _Stream:
     """A sort key whose items were read before, by a cursor of another shard."""
 
 
+class _Part(NamedTuple):
+    """What was read of a list, in the direction of reading."""
+
+    items: list[Located]
+    is_open: bool = False
+    """Whether the budget ended the reading."""
+    resume: Place | None = None
+    is_whole: bool = False
+    """Whether the very item came before which the reading ends."""
+
+
 async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found:
-    """The wanted part of the list. Raises a StoreError."""
+    """The wanted part of the list. Raises a StoreError, and BadUserInput where only more than the budget tells whether
+    items stand before the end."""
     wanted = extent.count + extent.look_ahead
-    is_between = extent.after is not None and extent.until is not None
-    if not wanted or (is_between and await _is_crossed(store, neighbours, extent)):
+    if not wanted or (extent.until is not None and extent.after == extent.until):
         return Found([], False, None)
+    part = await _read(store, neighbours, extent, wanted)
+    if extent.until is not None and part.items and not part.is_whole:
+        last = neighbours.place_of(part.items[-1].item)
+        if neighbours.order_of(last) == neighbours.order_of(extent.until):
+            part = await _before(store, neighbours, extent, extent.until, part)
+    return Found(part.items[: extent.count], part.is_open or len(part.items) > extent.count, part.resume)
+
+
+async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted: int) -> _Part:
+    """So much of the list, up to the sort key of the place before which it ends."""
     streams = [
         stream
         for shard in range(len(neighbours.partitions))
@@ -98,7 +119,7 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         page = await store.send(_asked(stream, max(least, extent.budget)))
         found = _included(neighbours, stream, page)
         if len(found) >= wanted or (page.last is None and not stream.later):
-            return Found(found[: extent.count], len(found) > extent.count, None)
+            return _Part(found)
         looked_at = _took(neighbours, stream, page, found)
     while len(taken) < wanted:
         starved = [stream for stream in streams if not stream.waiting and not stream.ended]
@@ -121,10 +142,10 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
             break
         nearest = _nearest(neighbours, extent, heads)
         located = nearest.waiting.popleft()
-        if _is_reached(neighbours, extent, located.item):
-            break
+        if _is_reached(neighbours, extent, place := neighbours.place_of(located.item)):
+            return _Part(taken, is_whole=place == extent.until)
         taken.append(located)
-    return Found(taken[: extent.count], len(taken) > extent.count, None)
+    return _Part(taken)
 
 
 def most_requests(
@@ -211,46 +232,6 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
     return _Stream(queries.popleft(), shard, queries, skipped_sort=skipped) if queries else None
 
 
-async def _is_crossed(store: Store, neighbours: NeighbourList, extent: Extent) -> bool:
-    """Whether reading would begin at the place before which it ends, or behind it.
-
-    Of equal keys in an index only the store knows the order: they are read on from the one place to see whether the
-    other comes, within the budget. An item that has gone has no place there and does not end the reading.
-    """
-    after, until = extent.after, extent.until
-    if after is None or until is None or after == until:
-        return after is not None and after == until
-    if neighbours.order_of(after) != neighbours.order_of(until) or not neighbours.has_sort_key:
-        return False  # the range between the two says it
-    query = Query(
-        partition=after.position[0],
-        index=neighbours.index_name,
-        range=Equals(neighbours.sort_value(after)),
-        projection=tuple((key.name,) for key in neighbours.graph.table.position(neighbours.index_name)),
-        forward=extent.forward,
-        start=after.position,
-    )
-    looked_at = 0
-    while looked_at < extent.budget:
-        page = await store.send(replace(query, limit=min(LARGEST_LIMIT, extent.budget - looked_at)))
-        if any(neighbours.place_of(item) == until for item in page.items):
-            return False
-        if page.last is None:
-            return await _is_there(store, neighbours, until)
-        looked_at += page.scanned
-        query = replace(query, start=page.last)
-    return False
-
-
-async def _is_there(store: Store, neighbours: NeighbourList, place: Place) -> bool:
-    """Whether an item still stands at that place."""
-    table = neighbours.graph.table
-    names = [key.name for key in table.position(neighbours.index_name)]
-    position = dict(zip(names, place.position, strict=True))
-    [item] = (await store.send(BatchGet((table.key_of(position),)))).items
-    return item is not None and all(item.get(name) == value for name, value in position.items())
-
-
 def _beyond(sort: KeyValue, *, forward: bool) -> Span:
     """The sort keys behind one in the direction of reading, without that one as far as a bound can say it."""
     if not isinstance(sort, str) or not sort or len(sort.encode()) > EXTENSIBLE_BYTES:
@@ -310,11 +291,10 @@ def _order_of_first(neighbours: NeighbourList, stream: _Stream) -> tuple[Any, in
     return neighbours.order_of(neighbours.place_of(stream.waiting[0].item))
 
 
-def _is_reached(neighbours: NeighbourList, extent: Extent, item: Item) -> bool:
-    """Whether the reading has come to the place before which it ends."""
+def _is_reached(neighbours: NeighbourList, extent: Extent, place: Place) -> bool:
+    """Whether the reading has come to the place before which it ends, or behind it by the sort key."""
     if extent.until is None:
         return False
-    place = neighbours.place_of(item)
     if place == extent.until:
         return True
     here, there = neighbours.order_of(place), neighbours.order_of(extent.until)
@@ -327,7 +307,7 @@ def _out_of_budget(
     streams: list[_Stream],
     starved: list[_Stream],
     taken: list[Located],
-) -> Found:
+) -> _Part:
     """What was found up to the place to which every shard has been read."""
     choose = min if extent.forward else max
     frontiers = [stream.frontier for stream in starved if stream.frontier is not None]
@@ -338,11 +318,65 @@ def _out_of_budget(
         if here > end if extent.forward else here < end:
             break
         located = nearest.waiting.popleft()
-        if _is_reached(neighbours, extent, located.item):
-            return Found(taken[: extent.count], len(taken) > extent.count, None)
+        if _is_reached(neighbours, extent, place := neighbours.place_of(located.item)):
+            return _Part(taken, is_whole=place == extent.until)
         taken.append(located)
         if nearest.frontier is not None and not (nearest.waiting or nearest.ended):
             resume = choose(resume, nearest.frontier, key=lambda place: neighbours.order_of(place))
-    if len(taken) >= extent.count:
-        return Found(taken[: extent.count], True, None)
-    return Found(taken, True, resume)
+    return _Part(taken, True, resume if len(taken) < extent.count else None)
+
+
+# --- Where a list ends among equal sort keys ------------------------------------------------------------
+#
+# Items of an index may share a sort key. DynamoDB keeps them in an order of its own, which it does not tell: by a hash, it
+# seems. It tells what follows a place (`ExclusiveStartKey`), even if no item stands there any more. So the first item of the
+# list that follows the end is looked for, and what the reading took from that item on is left out.
+
+
+async def _before(
+    store: Store, neighbours: NeighbourList, extent: Extent, until: Place, part: _Part
+) -> _Part:
+    """What of a part, whose last items have the sort key of its end, stands before that end."""
+    behind = await _following(store, neighbours, extent, until)
+    if behind is None:
+        return part
+    places = [neighbours.place_of(each.item) for each in part.items]
+    if behind in places:
+        return _Part(part.items[: places.index(behind)])
+    after = extent.after
+    if after is None or neighbours.order_of(after) != neighbours.order_of(until):
+        return part
+    # Both cursors have this sort key: the reading has begun behind the end, unless what follows the end is still to come.
+    is_ahead = await _following(store, neighbours, extent, places[-1], behind)
+    return part if is_ahead else _Part([])
+
+
+async def _following(
+    store: Store, neighbours: NeighbourList, extent: Extent, place: Place, wanted: Place | None = None
+) -> Place | None:
+    """Where the first item of the list, or the wanted one, stands that follows a place at its sort key."""
+    limit = looked_at_first(1, is_filtered=neighbours.is_filtered, is_searched=neighbours.is_searched)
+    query = Query(
+        place.position[0],
+        neighbours.index_name,
+        Equals(neighbours.sort_value(place)),
+        neighbours.store_filter,
+        list_projection(neighbours, frozenset()),
+        extent.forward,
+        limit,
+        place.position,
+    )
+    stream, looked_at = _Stream(query, place.shard), 0
+    while not stream.ended:
+        if looked_at >= extent.budget:
+            raise BadUserInput(
+                f"more than {extent.budget:,} edges have the sort key of the cursor at which the list is to end; "
+                "leave this cursor out"
+            )
+        looked_at += await _fetch(store, neighbours, stream, extent.budget - looked_at)
+        for each in stream.waiting:
+            found = neighbours.place_of(each.item)
+            if wanted is None or found == wanted:
+                return found
+        stream.waiting.clear()
+    return None

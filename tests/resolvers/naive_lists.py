@@ -117,9 +117,10 @@ class NaiveLists:
             for _, item in kept
         ]
         is_more = len(inside) > size
-        # Whoever asks for nothing behind a cursor is told of the cursor's own edge.
-        is_before = "after" in places and (low > 0 or size == 0)
-        is_behind = "before" in places and (high < len(whole) or size == 0)
+        # Whoever asks for nothing behind a cursor, or between crossed ones, is told of the cursor's own edge.
+        is_nothing = size == 0 or (not inside and _may_be_crossed(neighbours, places, descending))
+        is_before = "after" in places and (low > 0 or is_nothing)
+        is_behind = "before" in places and (high < len(whole) or is_nothing)
         info = Info(
             is_behind if from_end else is_more,
             is_more if from_end else is_before,
@@ -195,6 +196,13 @@ def _position(neighbours: NeighbourList, item: Item) -> tuple[Any, ...]:
     return (*neighbours.order_of(place), *place.position)
 
 
+def _may_be_crossed(neighbours: NeighbourList, places: Mapping[str, Place], descending: bool) -> bool:
+    if len(places) < 2:
+        return False
+    after, before = neighbours.order_of(places["after"]), neighbours.order_of(places["before"])
+    return after <= before if descending else after >= before
+
+
 def _between(
     neighbours: NeighbourList,
     whole: list[tuple[tuple[Any, ...], Item]],
@@ -204,8 +212,7 @@ def _between(
 ) -> tuple[int, int]:
     """The numbers of the first item behind `after` and of the first one not before `before`.
 
-    A cursor whose own item is not in the list stands, as an `after`, where the item stood, and as a `before` behind
-    all that share its sort key: among equal keys DynamoDB says no order.
+    A cursor whose own item is not in the list stands where the item stood.
     """
     positions = [position for position, _ in whole]
     low, high = 0, len(whole)
@@ -214,9 +221,5 @@ def _between(
         low = sum(here >= there if descending else here <= there for here in positions)
     if before is not None:
         there = (*neighbours.order_of(before), *before.position)
-        if there in positions:
-            high = positions.index(there)
-        else:
-            order = there[:2]
-            high = sum(here[:2] >= order if descending else here[:2] <= order for here in positions)
+        high = sum(here > there if descending else here < there for here in positions)
     return low, high

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
+from keygraph.dynamo.store import BatchWrite
 from keygraph_resolvers.schema.global_ids import global_id
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.bombs import bomb, subsets
@@ -90,6 +91,24 @@ async def test_the_edges_to_named_nodes(books: World) -> None:
     document = 'query ($to: [ID!]) { member(memberId: "ann") { loans(to: $to) { edges { day } } } }'
     # Both ends make the table's key: the edges are in one BatchGetItem with the member.
     assert await bound(books, document, to=to) == (1, 1, 4, 2)
+
+
+async def test_a_page_that_ends_among_equal_keys(books: World) -> None:
+    """The request that tells where such a page ends would be in no bound."""
+    loans = [loan_item(f"m{number}", "b", "2024-01-01", number % 3) for number in range(9)]
+    await books.put(*loans)
+    found = await books.ask('{ loans(branch: "main") { edges { cursor node { member { memberId } } } } }')
+    *_, last = found["loans"]["edges"]
+    gone = (f"MEMBER#{last['node']['member']['memberId']}", "BOOK#b")
+    await books.tracer.store.send(BatchWrite(deletes=(gone,)))
+    document = """query ($before: String) {
+      loans(branch: "main", first: 16, before: $before) { edges { node { day } } } }"""
+    told = await cost(books, document, before=last["cursor"])
+    # A page of each of three shards, and the one edge that follows the cursor.
+    assert told["bound"] == {**told["bound"], "requests": 4, "roundTrips": 2, "items": 49, "readUnits": 6.5}
+    assert told["actual"]["requests"] == 4
+    assert told["actual"]["roundTrips"] == 2
+    assert "open" not in told or told["open"] == []
 
 
 async def test_page_sizes_are_those_of_the_variables(books: World) -> None:

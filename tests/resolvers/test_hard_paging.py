@@ -7,6 +7,7 @@ import sqlite3
 import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -295,14 +296,61 @@ async def test_crossed_cursors_read_nothing(books: World) -> None:
     assert "Query" not in books.operations
 
 
-async def test_a_cursor_whose_item_has_gone_does_not_cross(books: World) -> None:
-    """A page would be empty because the item before which it ends was deleted."""
+async def test_a_cursor_whose_item_has_gone_stands_where_it_stood(books: World) -> None:
+    """A page would be empty, or go on behind its end, because the item before which it ends was deleted."""
     await books.put(book_item("b"), *(loan_item(f"m{number}", "b", "2024-01-01") for number in range(4)))
     whole = await page(books, BOOK_LOANS, owner="b", first=9)
     ids, cursors = whole["ids"], whole["cursors"]
     await books.tracer.store.send(BatchWrite(deletes=((f"MEMBER#{ids[2]}", "BOOK#b"),)))
     found = await page(books, BOOK_LOANS, owner="b", first=9, after=cursors[0], before=cursors[2])
-    assert found["ids"] == [ids[1], ids[3]]
+    assert found["ids"] == [ids[1]]
+    found = await page(books, BOOK_LOANS, owner="b", last=9, after=cursors[2])
+    assert found["ids"] == [ids[3]]
+
+
+ENDED = """query ($before: String, $after: String, $last: Int, $where: LoanWhere) { book(bookId: "b") {
+  loans(before: $before, after: $after, last: $last, where: $where) { nodes { memberId } } } }"""
+
+
+async def test_what_an_end_among_equal_keys_costs(books: World) -> None:
+    """Each page before a cursor would cost another request, or a page would show what stands behind the cursor."""
+    loans = [loan_item(f"m{n}", "b", "2024-01-01", pages=Decimal(n)) for n in range(5)]
+    await books.put(book_item("b"), *loans, loan_item("z", "b", "2024-01-02", pages=Decimal(7)))
+    whole = await page(books, BOOK_LOANS, owner="b", first=9)
+    ids, cursors = whole["ids"], whole["cursors"]
+
+    async def members(**arguments: Any) -> tuple[list[str], int]:
+        books.forget()
+        found = (await books.ask(ENDED, **arguments))["book"]["loans"]["nodes"]
+        return [each["memberId"] for each in found], books.operations["Query"]
+
+    # The edge itself comes by, or no other has its sort key: nothing is asked besides the page.
+    assert await members(before=cursors[2]) == (ids[:2], 1)
+    other = {"pages": {"lt": 5}}
+    assert await members(before=cursors[5], where=other) == (ids[:5], 1)
+    # It is filtered out: what follows it says which of its equals stand before it.
+    for number, member in enumerate(ids[:5]):
+        where = {"memberId": {"ne": member}}
+        assert await members(before=cursors[number], where=where) == (ids[:number], 2)
+        assert await members(after=cursors[number], last=9, where=where) == (ids[number + 1 :], 2)
+
+
+async def test_an_end_among_too_many_equal_keys(books: World) -> None:
+    """A page would show what stands behind its end, because to find the end was too much."""
+    loans = [loan_item(f"m{n:02d}", "b", "2024-01-01", pages=Decimal(n)) for n in range(40)]
+    await books.put(book_item("b"), *loans)
+    whole = await page(books, BOOK_LOANS, owner="b", first=40)
+    first = whole["ids"][0]
+    arguments = {"before": whole["cursors"][1], "where": {"memberId": {"eq": first}}}
+    few = books.served(read_budget=10)
+    told = await few.errors(ENDED, **arguments)
+    assert told == [
+        (
+            "BAD_USER_INPUT",
+            "more than 10 edges have the sort key of the cursor at which the list is to end; leave this cursor out",
+        )
+    ]
+    assert (await books.ask(ENDED, **arguments))["book"]["loans"]["nodes"] == [{"memberId": first}]
 
 
 # --- Items that do not fit an index -----------------------------------------------------------------------

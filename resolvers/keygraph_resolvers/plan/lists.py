@@ -16,7 +16,7 @@ from keygraph.errors import BadUserInput
 from keygraph.lists.counting import count_requests
 from keygraph.lists.describe import DescribedRequest, described_requests, key_request
 from keygraph.lists.listing import Located
-from keygraph.lists.named_edges import in_list
+from keygraph.lists.named_edges import in_list, in_order
 from keygraph.lists.reading import LARGEST_LIMIT, Found, most_requests, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
@@ -158,9 +158,7 @@ class ListStep(Step):
             else:
                 found.extend(answer)
             if not left and not bound.has_failed:
-                neighbours = bound.connection.neighbours
-                found.sort(key=lambda each: neighbours.order_of(neighbours.place_of(each.item)))
-                self._show_all(run, bound, found, latest)
+                self._show_all(run, bound, in_order(bound.connection.neighbours, found), latest)
 
         if not requests:
             self._show_all(run, bound, [], round_trip)
@@ -541,12 +539,14 @@ class ListCost:
             more, looked_at = self._needed(1 + self._singles)
             cost.add(self._requests(starts.after(chain), more, 1 + more - self._shards, looked_at))
             chain += 1 + more - self._shards
-        if arguments.after is not None and arguments.before is not None:
-            # Of two cursors at one sort key only reading tells which one is first.
-            more = ceil(budget / min(self._per_page, LARGEST_LIMIT)) + 1
-            cost.add(self._requests(starts.after(chain), more, more, budget))
-            cost.is_open = True
-            chain += more
+        if arguments.may_end_among_equals:
+            # What follows the end is looked for, and then, between two cursors, whether it follows the page.
+            searches = [self._looks_on, True] if arguments.begins_behind else [self._looks_on]
+            for is_long in searches:
+                more, looked_at = (self._searched(), budget) if is_long else (1, 1)
+                cost.add(self._requests(starts.after(chain), more, more, looked_at))
+                cost.is_open = cost.is_open or is_long
+                chain += more
         cost.is_open = cost.is_open or self._looks_on
         is_one_read = not self._looks_on and chain == 1
         return cost, starts.after(chain, at_least=chain if is_one_read else 1), arguments.size
@@ -567,6 +567,14 @@ class ListCost:
         )
         # A piece that nobody has looked into is begun though the budget is used up.
         return requests, budget + self._shards * self._pieces * min(LARGEST_LIMIT, self._per_page)
+
+    def _searched(self) -> int:
+        """How many requests it takes to look for one item as far as the budget goes, one after the other."""
+        is_searched = self._arguments.where is not None
+        budget, per_page = self._limits.read_budget, self._per_page
+        return most_requests(
+            1, 1, 1, budget, per_page, is_filtered=self._is_filtered, is_searched=is_searched
+        )
 
     def count(self, starts: Starts) -> StepCost:
         """The count of each owner's list: as many pages as it may read."""

@@ -133,6 +133,11 @@ class ListArguments:
         """Whether its page begins behind a cursor."""
         return (self.before if self.from_end else self.after) is not None
 
+    @property
+    def may_end_among_equals(self) -> bool:
+        """Whether its page ends at a cursor whose sort key other items may have too."""
+        return (self.after if self.from_end else self.before) is not None and self.path.keys.index is not None
+
     def of(self, context: RequestContext, owner: Object | None) -> Connection:
         """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
         identity = owner.identity if owner else None
@@ -175,6 +180,7 @@ class ListArguments:
         return bool(
             self.where is not None
             or self.may_look_back
+            or self.may_end_among_equals
             or self.path.reads_others
             or self.any_shown.narrowed
             or len(reading.pieces) > 1
@@ -231,7 +237,7 @@ class Connection:
         extent = self.request.extent
         if not self.arguments.may_look_back or extent.after is None:
             return False
-        if self.arguments.size == 0 or self._is_crossed():
+        if self.arguments.size == 0 or (not found.items and found.resume is None and self._may_be_crossed()):
             return True  # the cursor's own item
         first = self.neighbours.place_of(found.items[0].item) if found.items else None
         nearest = Extent(
@@ -244,13 +250,13 @@ class Connection:
         )
         return PageOf(self.neighbours, nearest)
 
-    def _is_crossed(self) -> bool:
-        """Whether nothing can lie between the two cursors."""
+    def _may_be_crossed(self) -> bool:
+        """Whether two cursors are such that the first may stand at or behind the second."""
         start, end = self.request.extent.after, self.request.extent.until
         if start is None or end is None:
             return False
         here, there = self.neighbours.order_of(start), self.neighbours.order_of(end)
-        return start == end or (here > there if self.request.extent.forward else here < there)
+        return here >= there if self.request.extent.forward else here <= there
 
     def page(self, found: Found, *, is_behind: bool = False) -> tuple[list[Edge], PageEnds]:
         """The edges in the client's order, and what is known around them."""
@@ -273,23 +279,17 @@ class Connection:
         """The page of a list of which all items were found."""
         size, extent = self.arguments.size, self.request.extent
         found = found if extent.forward else [*reversed(found)]
-        places = [self.neighbours.place_of(each.item) for each in found]
-        start = self._index_behind(places, extent.after)
-        end = len(places) if extent.until is None else self._index_of(places, extent.until)
+        order = self.neighbours.order_by_key
+        here = [order(self.neighbours.place_of(each.item)) for each in found]
+        start, end = 0, len(found)
+        if extent.after is not None:
+            after = order(extent.after)
+            start = sum(each <= after if extent.forward else each >= after for each in here)
+        if extent.until is not None:
+            until = order(extent.until)
+            end = sum(each < until if extent.forward else each > until for each in here)
         page = found[start:end][:size]
         return self.page(Found([*page], start + size < end, None), is_behind=start > 0)
-
-    def _index_behind(self, places: Sequence[Place], place: Place | None) -> int:
-        if place is None:
-            return 0
-        if place in places:
-            return places.index(place) + 1
-        there, forward = self.neighbours.order_of(place), self.request.extent.forward
-        heres = map(self.neighbours.order_of, places)
-        return sum(here < there if forward else here > there for here in heres)
-
-    def _index_of(self, places: Sequence[Place], place: Place) -> int:
-        return places.index(place) if place in places else self._index_behind(places, place)
 
 
 def _size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:
