@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[^\W_]+")
 
@@ -27,6 +27,30 @@ def camel(name: str) -> str:
 def pascal(name: str) -> str:
     """`order_items` as `OrderItems`."""
     return "".join(word[0].upper() + word[1:] for word in words(name))
+
+
+def end_names(end: str, node: str, fields: Iterable[str]) -> dict[str, str]:
+    """What a node's key fields are called where an end refers to it, by field, all in snake case: the end and the field.
+
+    The field is written without the node's own name, and a word that ends the one and begins the other is written once:
+    `customer` and User's `user_id` are `customer_id`, `page` and `page_name` are `page_name`. Where two would be called
+    alike, nothing is left out.
+    """
+    whole = [*fields]
+    short = {field: _end_name(end.split("_"), node.split("_"), field.split("_")) for field in whole}
+    is_told = len({*short.values()}) == len(short)
+    return short if is_told else {field: f"{end}_{field}" for field in whole}
+
+
+def _end_name(end: list[str], node: list[str], field: list[str]) -> str:
+    rest = field[_shared(node, field) :] or field
+    return "_".join([*end, *rest[_shared(end, rest) :]])
+
+
+def _shared(before: list[str], after: list[str]) -> int:
+    """How many words end the one and begin the other."""
+    numbers = range(min(len(before), len(after)), 0, -1)
+    return next((number for number in numbers if before[-number:] == after[:number]), 0)
 
 
 _CASES: dict[str, Callable[[str], str]] = {"snake": str, "camel": camel, "pascal": pascal}

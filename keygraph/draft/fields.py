@@ -227,7 +227,7 @@ def add_end(
     wanted = [without_id(attribute) if is_id(attribute) else "", *words]
     own = field_name(snake(node.name), node.name)
     named = [field_name(word, node.name) for word in wanted if word]
-    name = type_.names.take(*named, own, f"to_{own.rstrip('_')}", beside=node.endings)
+    name = type_.names.take(*named, own, f"to_{own.rstrip('_')}", beside=node.names_at)
     type_.ends[name] = DraftEnd(node, attributes, optional=None in columns[0])
     type_.used.update(attributes.values())
     for path, column in zip(node.key_paths, columns, strict=True):
@@ -287,7 +287,7 @@ def add_end_attributes(type_: DraftType, nodes: Sequence[DraftType]) -> None:
         if target is None or not _can_hold(target, target.key_paths[0], given) or (target is type_ and doubt):
             continue
         wanted = field_name(without_id(name), type_.name)
-        end = type_.names.take(wanted, f"{wanted.rstrip('_')}_{snake(target.name)}", beside=target.endings)
+        end = type_.names.take(wanted, f"{wanted.rstrip('_')}_{snake(target.name)}", beside=target.names_at)
         type_.ends[end] = DraftEnd(target, {target.key_paths[0]: name}, len(given) < len(items), doubt)
         type_.used.add(name)
         type_.texts[end, target.key_paths[0]] = texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Callable, Mapping
 
 from keygraph.names import camel, pascal, snake, words
 
@@ -131,12 +132,12 @@ class Names:
         """Whether all of the names can be taken."""
         return not any(camel(name) in self._taken for name in names)
 
-    def take(self, *wanted: str, beside: tuple[str, ...] = ()) -> str:
+    def take(self, *wanted: str, beside: Callable[[str], Mapping[str, str]] = lambda name: {}) -> str:
         """The first of the wanted names that is free, else the first with a number.
 
-        What it is called with an ending of `beside` is taken too.
+        The names that `beside` makes of it are taken too.
         """
         tries = [*wanted, *(f"{wanted[0].rstrip('_')}{self._separator}{number}" for number in range(2, 1000))]
-        chosen = next(name for name in tries if self.is_free(name, *(name + end for end in beside)))
-        self._taken.update(camel(name) for name in (chosen, *(chosen + end for end in beside)))
+        chosen = next(name for name in tries if self.is_free(name, *beside(name).values()))
+        self._taken.update(camel(name) for name in (chosen, *beside(chosen).values()))
         return chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -10,6 +10,7 @@ from keygraph.draft.kinds import ItemKind
 from keygraph.draft.names import Names
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index
+from keygraph.names import end_names, snake
 
 
 @dataclass(frozen=True)
@@ -123,11 +124,9 @@ class DraftType:
             if isinstance(part, Placeholder) and part != SHARD_PLACEHOLDER
         ]
 
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """Of a node: what follows an end's name in the names of its key fields."""
-        fields = self.key_paths
-        return ("_id",) if len(fields) == 1 else tuple(f"_{name}" for name in fields)
+    def names_at(self, end: str) -> Mapping[str, str]:
+        """Of a node: what its key fields are called at an end of that name."""
+        return end_names(end, snake(self.name), self.key_paths)
 
     @property
     def is_known_by_partition(self) -> bool:

@@ -55,8 +55,8 @@ class Draft:
 
 def _named_attributes(name: str, end: DraftEnd) -> dict[str, str]:
     """An end's attributes, by the name of each in Python."""
-    is_one = len(end.attributes) == 1
-    return {f"{name}_{'id' if is_one else path}": attribute for path, attribute in end.attributes.items()}
+    names = end.target.names_at(name)
+    return {names[path]: attribute for path, attribute in end.attributes.items()}
 
 
 # --- Python texts -------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from keygraph.keys.union import NodeText
 from keygraph.model.declaration import ListOptions, StoredAs
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import IdentityReader, Keys, Texts
+from keygraph.names import end_names, snake
 
 DEFAULT_ITEM_BYTES = 1024
 """The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
@@ -102,16 +103,10 @@ class RecordType:
     def leaf_name(self, path: FieldPath) -> str:
         """The snake-case name of a field or of an end's key field, as arguments and attributes are called.
 
-        An end is `<end>_id`, or `<end>_<field>` where its node has several key fields, and so on inward.
+        An end's is made as `end_names` says; the key of a node of one of several types is `<end>_id`.
         """
         name, *inner = path
-        if name not in self.ends:
-            return name
-        end = self.ends[name]
-        parts = {slot.path for slot in end.identity}
-        if len(parts) == 1 and tuple(inner) in parts:
-            return f"{name}_id"
-        return f"{name}_{end.members[0].leaf_name(tuple(inner))}"
+        return self.ends[name].leaf_name(tuple(inner)) if name in self.ends else name
 
     def texts(self, identity: Iterable[str]) -> dict[str, str | None]:
         """The texts of an identity by slot; an optional one that is absent is empty there, and None here."""
@@ -362,6 +357,20 @@ class End:
             return [self.members]
         names = (variant.members for variant in self.text.variants)
         return [tuple(member for member in self.members if member.name in group) for group in names]
+
+    def leaf_name(self, path: FieldPath) -> str:
+        """What a key field of the node is called in the type that has the end, in snake case."""
+        if self.text is not None and not path:
+            return f"{self.name}_id"
+        leaf = self.members[0].leaf_name(path)
+        return self._leaf_names.get(leaf) or f"{self.name}_{leaf}"
+
+    @cached_property
+    def _leaf_names(self) -> Mapping[str, str]:
+        """What the node's key fields are called here; that of one type without its name."""
+        node = self.members[0]
+        own_name = snake(node.name) if len(self.members) == 1 else ""
+        return end_names(self.name, own_name, [node.leaf_name(slot.path) for slot in node.identity])
 
     @cached_property
     def is_ambiguous(self) -> bool:

@@ -15,12 +15,16 @@ GRAPHS = {name: value for name, value in DESIGNS.items() if isinstance(value, Gr
 REQUESTS = [
     ("repos", "User.repositories", "GSI1: GSI1PK = ACCOUNT#{login} AND begins_with(GSI1SK, #REPO#)"),
     ("repos", "Organization.repositories", "GSI1: GSI1PK = ACCOUNT#{login} AND begins_with(GSI1SK, #REPO#)"),
-    ("repos", "Repository.issues", "PK = REPO#{owner_id}#{name} AND begins_with(SK, ISSUE#)"),
-    ("repos", "Repository.by_state", "GSI1: GSI1PK = REPO#{owner_id}#{name} AND begins_with(GSI1SK, ISSUE#)"),
+    ("repos", "Repository.issues", "PK = REPO#{owner_login}#{name} AND begins_with(SK, ISSUE#)"),
+    (
+        "repos",
+        "Repository.by_state",
+        "GSI1: GSI1PK = REPO#{owner_login}#{name} AND begins_with(GSI1SK, ISSUE#)",
+    ),
     (
         "repos",
         "Issue.reactions",
-        "PK = ISSUE#{repository_owner_id}#{repository_name}#{number} AND begins_with(SK, REACTION#)",
+        "PK = ISSUE#{repository_owner_login}#{repository_name}#{number} AND begins_with(SK, REACTION#)",
     ),
     ("games", "Player.games", "GSI1: GSI1PK = PLAYER#{player_id} AND begins_with(GSI1SK, PLAYED#)"),
     ("games", "Game.players", "PK = GAME#{game_id} AND begins_with(SK, PLAYER#)"),

@@ -233,7 +233,7 @@ class TestAPersonsEdges:
 
     async def test_to_one_place(self, sample: Served) -> None:
         """What place 3 is to somebody would include what place 30 is."""
-        asked = "places(placeId: {eq: 3}) { edges { bond location } }"
+        asked = "places(placeNodeId: {eq: 3}) { edges { bond location } }"
         assert await sample.ask(
             f"{{ jonas: person(nodeId: 9) {{ {asked} }} mei: person(nodeId: 13) {{ {asked} }} }}"
         ) == {

@@ -21,7 +21,7 @@ from tests.resolvers.worlds import World, world
 inverted = Index("inverted", "SK", "PK")
 by_floor = Index("by-floor", "floor", "PK")
 by_day = Index("by-day", "PK", "since", local=True)
-by_owner = Index("by-owner", "ownerId", "bought")
+by_owner = Index("by-owner", "ownerName", "bought")
 by_manager = Index("by-manager", "Manager", "ManagerSK")
 
 
@@ -65,9 +65,23 @@ TABLE = Table(
 graph = Graph(TABLE, Desk, Staff, Use, Firm, attribute_case="camel")
 
 ITEMS: list[Item] = [
-    {"PK": "DESK#1", "SK": "DESK#1", "deskId": "1", "floor": "2", "ownerId": "acme", "bought": "2024-02-01"},
-    {"PK": "DESK#2", "SK": "DESK#2", "deskId": "2", "floor": "2", "ownerId": "acme", "bought": "2024-01-01"},
-    {"PK": "DESK#3", "SK": "DESK#3", "deskId": "3", "floor": "3", "ownerId": "acme"},
+    {
+        "PK": "DESK#1",
+        "SK": "DESK#1",
+        "deskId": "1",
+        "floor": "2",
+        "ownerName": "acme",
+        "bought": "2024-02-01",
+    },
+    {
+        "PK": "DESK#2",
+        "SK": "DESK#2",
+        "deskId": "2",
+        "floor": "2",
+        "ownerName": "acme",
+        "bought": "2024-01-01",
+    },
+    {"PK": "DESK#3", "SK": "DESK#3", "deskId": "3", "floor": "3", "ownerName": "acme"},
     {"PK": "STAFF#ada", "SK": "STAFF#ada", "Manager": "TEAM#", "ManagerSK": "#ada"},
     {
         "PK": "STAFF#bob",
@@ -205,7 +219,7 @@ def test_mistakes_of_shared_keys() -> None:
     class Tax:
         desk: Desk
         number: int
-        owner: str = stored("ownerId")
+        owner: str = stored("ownerName")
 
     types = (Desk, Staff, Use, Firm, Note, Bill, Fee, Tax)
     told = mistakes(*types, table=TABLE, attribute_case="camel", check=check)

@@ -70,7 +70,7 @@ async def serve(make_store: MakeStore, *items: dict[str, object]) -> tuple[Servi
     return Service(build_schema(graph), store, secret=b"a secret"), store
 
 
-POST = {"PK": "POST#1", "SK": "POST#1", "post_id": "1", "author_id": "Ada@X.org"}
+POST = {"PK": "POST#1", "SK": "POST#1", "post_id": "1", "author_email": "Ada@X.org"}
 ADA = {
     "PK": "MEMBER#ada@x.org",
     "SK": "MEMBER#ada@x.org",

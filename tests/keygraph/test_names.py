@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.names import camel, cased, pascal, plural, snake, words
+from keygraph.names import camel, cased, end_names, pascal, plural, snake, words
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,23 @@ def test_the_cases_are_one_name(parts: list[str]) -> None:
     assert snake(camel(name)) == snake(pascal(name)) == name
     assert camel(pascal(name)) == camel(name)
     assert pascal(camel(name)) == pascal(name)
+
+
+@pytest.mark.parametrize(
+    ("end", "node", "field", "name"),
+    [
+        ("customer", "user", "user_id", "customer_id"),
+        ("tag", "tag", "name", "tag_name"),
+        ("page", "page", "page_name", "page_name"),
+        ("tree", "tree", "tree_id", "tree_id"),
+        ("second", "person", "person_id", "second_id"),
+        ("second", "person", "owner_id", "second_owner_id"),
+        ("product", "product", "sku", "product_sku"),
+        ("kind", "kind", "kind", "kind"),
+        ("owner", "app_user", "user_id", "owner_id"),
+        ("parent_category", "category", "category_id", "parent_category_id"),
+    ],
+)
+def test_a_key_field_is_called_after_the_end(end: str, node: str, field: str, name: str) -> None:
+    """An argument would say a name twice, `treeTreeId`, or an id that the node does not have."""
+    assert end_names(end, node, [field]) == {field: name}

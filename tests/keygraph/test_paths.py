@@ -318,7 +318,7 @@ def test_a_key_field_in_two_formats_is_one_field() -> None:
     made = graph(Day, Event)
     path = made.path(made.types["Day"], "events")
     assert bind(made, path, ("2024-02", "2024-02-29")).partitions == ("EVENTS#2024-02-29",)
-    assert made.types["Event"].leaf_name(("day", "day")) == "day_id"
+    assert made.types["Event"].leaf_name(("day", "day")) == "day"
 
 
 def test_an_end_in_another_format() -> None:
@@ -367,9 +367,26 @@ def test_nested_ends() -> None:
     comment = made.types["Comment"]
     assert [comment.leaf_name(slot.path) for slot in comment.identity] == [
         "post_author_id",
-        "post_post_id",
+        "post_id",
         "comment_id",
     ]
+
+
+def test_key_fields_of_an_end_have_names_of_their_own() -> None:
+    """Two arguments would be called alike, where the node's own name is all that tells them apart."""
+
+    @node("{name}", "TAG#{tag_name}")
+    class Tag:
+        name: str
+        tag_name: str
+
+    @record("{tag.name}", "USE#{tag.tag_name}")
+    class Use:
+        tag: Tag
+
+    use = graph(Tag, Use).types["Use"]
+    assert [use.leaf_name(slot.path) for slot in use.identity] == ["tag_name", "tag_tag_name"]
+    assert {*use.ends["tag"].attributes.values()} == {("tag_name",), ("tag_tag_name",)}
 
 
 def test_fields_stored_in_one_attribute_are_one() -> None:

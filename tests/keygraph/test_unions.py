@@ -136,7 +136,7 @@ def test_where_keys_are_alike_only_reading_tells() -> None:
         "PK": "ACCOUNT#x",
         "SK": "SITE#1",
         "Type": "Site",
-        "admin_id": "y",
+        "admin_login": "y",
         "other_id": "ACCOUNT#z",
     }
     assert _end(site, "owner", item) == (["Person", "Company"], ("x",))

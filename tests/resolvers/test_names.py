@@ -27,7 +27,13 @@ from keygraph import (
 )
 from keygraph.draft.names import TAKEN_FIELDS, TAKEN_TYPES
 from keygraph_resolvers import check
-from keygraph_resolvers.schema.names import EDGE_FIELDS, LIST_ARGUMENTS, RESERVED_TYPES
+from keygraph_resolvers.schema.names import (
+    EDGE_FIELDS,
+    LIST_ARGUMENTS,
+    RESERVED_TYPES,
+    connection_prefix,
+    where_name,
+)
 from tests.keygraph.checked import TABLE, User, by_date
 from tests.keygraph.checked import mistakes as mistakes_of
 from tests.keygraph.union_members import Company, Organization, Person
@@ -380,3 +386,35 @@ def test_a_draft_takes_no_name_that_the_schema_needs() -> None:
     """A drafted model would have mistakes, and its types be left out for them."""
     assert RESERVED_TYPES <= TAKEN_TYPES
     assert {*LIST_ARGUMENTS, *EDGE_FIELDS, "id"} <= TAKEN_FIELDS
+
+
+def test_names_of_lists_have_the_owner_once() -> None:
+    """Clients would write `PostPostsWithChecksumWhere` and `UserUserPostsConnection`."""
+    by_checksum = Index("by-checksum", "checksum", "PK", projection="KEYS_ONLY")
+    by_user = Index("by-user", "UserKey", "PK")
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+        posts: Many[Post] = many(index=by_user)
+        user_posts: Many[Post] = many(index=by_user)
+        user_drafts: Many[Post] = many(index=by_user)
+        users_pages: Many[Post] = many(index=by_user)
+
+    @node("POST#{post_id}", by_user("{user}"), by_checksum(lists="posts_with_checksum"))
+    class Post:
+        post_id: ID
+        user: User
+        checksum: str
+
+    table = Table("Posts", partition_key="PK", sort_key="SK", indexes=[by_checksum, by_user])
+    made = check(Graph(table, User, Post))
+    prefixes = {path.name: connection_prefix(path) for path in made.paths if path.owner is not None}
+    assert prefixes == {
+        "posts": "UserPosts",
+        # UserPosts is that of `posts`.
+        "user_posts": "UserUserPosts",
+        "user_drafts": "UserDrafts",
+        "users_pages": "UsersPages",
+    }
+    assert [where_name(path) for path in made.root_lists] == ["PostsWithChecksumWhere"]

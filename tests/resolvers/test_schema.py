@@ -223,9 +223,9 @@ PAGING
     where: NoteWhere
   ): NoteConnection!
 
-  """Covers, sorted by shadeId."""
+  """Covers, sorted by shadeName."""
   covers(PAGING
-    shadeId: IDRange
+    shadeName: IDRange
     where: CoverWhere
   ): CoverConnection!
 

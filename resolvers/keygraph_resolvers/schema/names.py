@@ -17,7 +17,7 @@ from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
-from keygraph.names import camel, pascal, snake
+from keygraph.names import camel, pascal, plural, snake
 
 RESERVED_TYPES = frozenset(
     [
@@ -72,8 +72,20 @@ def field_name(record: RecordType) -> str:
 
 
 def connection_prefix(path: AccessPath) -> str:
-    """What the connection's and the edge's types begin with: the type, or the owner and the field."""
-    return path.record.name if path.owner is None else path.owner.name + pascal(path.name)
+    """What the connection's and the edge's types begin with: the type at the root, else what the list is called."""
+    return path.record.name if path.owner is None else _list_name(path)
+
+
+def _list_name(path: AccessPath) -> str:
+    """The owner and the field; at the root, and where the field begins with the owner's name, the field alone."""
+    if path.owner is None:
+        return pascal(path.name)
+    owner, field = snake(path.owner.name), f"{snake(path.name)}_"
+    for name in (owner, plural(owner)):
+        # `orders` beside `user_orders` of a User is UserOrders already.
+        if field.startswith(f"{name}_") and field[len(name) + 1 : -1] not in path.owner.lists:
+            return pascal(path.name)
+    return path.owner.name + pascal(path.name)
 
 
 def union_name(members: Iterable[RecordType]) -> str:
@@ -83,8 +95,7 @@ def union_name(members: Iterable[RecordType]) -> str:
 
 def where_name(path: AccessPath) -> str:
     """The filter of a list: that of the record type, or the list's own where its index projects less."""
-    own = f"{path.owner.name if path.owner else path.record.name}{pascal(path.name)}"
-    return f"{path.record.name if path.tells_all else own}Where"
+    return f"{path.record.name if path.tells_all else _list_name(path)}Where"
 
 
 def condition_name(compared: Filterable) -> str:
