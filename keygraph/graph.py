@@ -26,10 +26,11 @@ from keygraph.resolve.rivals import Rivals
 class Graph(RecordTypes):
     """The record types that live in one table.
 
-    `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={})`: list the types, or in
+    `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={}, separator=None)`: list the types, or in
     `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
     written as attributes; the type attribute is that in which every item says its record type, where there is one;
-    `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes.
+    `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes;
+    the separator is a character that stands between the parts of keys, and in no text in them.
     """
 
     # --- Mistakes -------------------------------------------------------------------------------------
@@ -47,7 +48,9 @@ class Graph(RecordTypes):
         if not self.types and not found:
             mend = "Write Graph(table, User, …) or Graph(table, models=[module])."
             found.append(Mistake("no-types", "the graph", "it lists no types.", mend))
-        found += graph_option_mistakes(self.attribute_case, self.type_attribute, self._formats)
+        found += graph_option_mistakes(
+            self.attribute_case, self.type_attribute, self.separator, self._formats
+        )
         found += counterpart_mistakes(self)
         return [*found, *graph_mistakes(self)]
 
@@ -77,6 +80,8 @@ class Graph(RecordTypes):
         text, difference = self._rendered(record, slot, value)
         if difference:
             raise _refused(record, slot, f" of {record.name}: its key would hold another value")
+        if text and not slot.text.accepts(text):
+            raise _refused(record, slot, f" of {record.name}: its key cannot hold this value")
         return text
 
     def bound_of(self, record: RecordType, slot: Slot, value: object, *, is_low: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
-from keygraph.keys.shapes import are_disjoint, goes_before, shape
+from keygraph.keys.ambiguity import are_told_apart, common_key
 from keygraph.model.paths import AccessPath, possible, stands_beside, untold
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes
@@ -108,21 +108,18 @@ def _why_several_paths(paths: list[AccessPath]) -> tuple[str, str]:
     return problem, f"Choose one: many({' or '.join(choices)})."
 
 
-def _are_told_apart(one: RecordType, other: RecordType) -> bool:
-    """Whether keys alone tell the items of the two types apart."""
-    mine, theirs = (shape(*record.table_keys.templates) for record in (one, other))
-    return goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs)
-
-
 def _types_not_told_apart(model: RecordTypes) -> _Wrong:
     for value, group in model.types_by_value.items():
         declared = [record for record in model.types.values() if record in group]
         for one, other in combinations(declared, 2):
-            if not _are_told_apart(one, other):
+            keys = one.table_keys.templates, other.table_keys.templates
+            if not are_told_apart(*keys):
+                example = common_key(*keys)
+                such = f"a key such as {' / '.join(example)}" if example else "a key"
                 said = "have no type value" if value is None else "have the same type value"
                 yield (
                     one.name,
-                    f"its items cannot be distinguished from those of {other.name}: they {said}, and a key can belong to both "
+                    f"its items cannot be distinguished from those of {other.name}: they {said}, and {such} can belong to both "
                     f"({one.table_keys} and {other.table_keys}).",
                     "Give one of them its own type value or literal prefix.",
                 )
@@ -150,7 +147,7 @@ def _types_not_projected(model: RecordTypes) -> _Wrong:
         if attribute is None or model.table.has(path.keys.index_name, attribute):
             continue
         for sibling in model.siblings(path):
-            if not _are_told_apart(path.record, sibling):
+            if not are_told_apart(path.record.table_keys.templates, sibling.table_keys.templates):
                 yield (
                     f"{path.owner.name if path.owner else 'the root'}.{path.name}",
                     f"{path.keys.index_name} does not project {attribute}, which tells {path.record.name} "

@@ -12,12 +12,15 @@ class Format:
     """A way to write values as texts.
 
     `render` makes the text, `parse` the value again; without `parse` the text loses something, as lower case does, and
-    the field is read from its attribute. `ordered` says that the order of the texts is that of the values.
+    the field is read from its attribute. `ordered` says that the order of the texts is that of the values: none of two
+    values has the later text if it is the smaller one. `pattern` describes the texts, as in `{id:[^#]+}`: by it keys are
+    told apart. Without it `parse` is asked, which refuses other texts with an exception.
     """
 
     render: Callable[[Any], str]
     parse: Callable[[str], Any] | None = None
     ordered: bool = False
+    pattern: str | None = None
 
     def text(self, value: Any) -> str:
         """The text of a value. Raises ValueError where it has none."""

@@ -7,15 +7,17 @@ of a shape stand (`stretches`)? By that siblings are left out of what is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, product
+from itertools import chain, count, product
 from typing import TypeAlias, cast
 
 from keygraph.dynamo.order import text_after_all
+from keygraph.keys.pattern import AllBut, Chars, CharStep, common_char
 from keygraph.keys.template import Slot, Template, Token, is_certain
-from keygraph.keys.text import Chars, KeyText
+from keygraph.keys.text import KeyText
 from keygraph.keys.union import written_out
 
 
@@ -106,13 +108,15 @@ def _covers(wide: _Units, i: int, narrow: _Units, j: int, bound: dict[str, _Unit
 
 
 def _is_within(part: _Units, text: KeyText) -> bool:
-    if text.type.is_text:
+    if text.is_open:
         return True
     literal = "".join(unit for unit in part if isinstance(unit, str))
     if len(literal) == len(part):
         return text.accepts(literal)
     [only] = part if len(part) == 1 else (None,)
-    return isinstance(only, Wildcard) and text.covers(only.text)
+    if isinstance(only, Wildcard) and text.covers(only.text):
+        return True
+    return text.is_exact and _includes(text, part)
 
 
 def goes_before(special: Shape, general: Shape) -> bool:
@@ -133,14 +137,38 @@ def goes_before(special: Shape, general: Shape) -> bool:
 
 # --- Disjoint shapes ----------------------------------------------------------------------------------
 
-_Step: TypeAlias = "tuple[Chars | _Border, bool, bool]"
-"""Characters, whether they may be absent, whether they may repeat."""
+_Step: TypeAlias = "CharStep | tuple[_Border, bool, bool]"
 
 
 @cache
 def are_disjoint(one: Shape, other: Shape) -> bool:
     """Whether no key can be of both shapes, by their characters; repeated placeholders count as different."""
-    return not any(_meet(_automaton(units), _automaton(others)) for units in one for others in other)
+    return next(_meetings(one, other), None) is None
+
+
+def common_texts(one: Shape, other: Shape) -> Iterator[tuple[str, ...]]:
+    """Keys that are of both shapes by their characters, a partition key or that and a sort key: the shortest of each
+    alternative, where repeated placeholders count as different."""
+    for path in _meetings(one, other):
+        texts = [""]
+        for char in path:
+            if isinstance(char, _Border):
+                texts.append("")
+            else:
+                texts[-1] += char
+        yield tuple(texts)
+
+
+def is_exact(shape: Shape) -> bool:
+    """Whether every text that is written as one of the shape is a key of it, but for repeated placeholders."""
+    return all(unit.text.is_exact for units in shape for unit in units if isinstance(unit, Wildcard))
+
+
+def _meetings(one: Shape, other: Shape) -> Iterator[list[str | _Border]]:
+    for units, others in product(one, other):
+        path = _meeting(_automaton(units), _automaton(others))
+        if path is not None:
+            yield path
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +187,22 @@ class _Automaton:
         self.ways.append([])
         self.skips.append([])
         return len(self.ways) - 1
+
+    def reached(self, places: set[int]) -> frozenset[int]:
+        """The places, and those that are as good."""
+        found, waiting = set(places), [*places]
+        while waiting:
+            new = set(self.skips[waiting.pop()]) - found
+            found |= new
+            waiting += new
+        return frozenset(found)
+
+    def after(self, places: Iterable[int], char: str) -> frozenset[int]:
+        """The places behind one more character."""
+        ways = (way for place in places for way in self.ways[place])
+        return self.reached(
+            {then for chars, then in ways if not isinstance(chars, _Border) and char in chars}
+        )
 
 
 @cache
@@ -184,27 +228,41 @@ def _automaton(units: _Units) -> _Automaton:
     return automaton
 
 
-def _meet(one: _Automaton, other: _Automaton) -> bool:
-    """Whether there is a text that leads through both."""
+def _meeting(one: _Automaton, other: _Automaton) -> list[str | _Border] | None:
+    """A text that leads through both; None where there is none."""
     end = len(one.ways) - 1, len(other.ways) - 1
-    seen = {(0, 0)}
-    waiting = [(0, 0)]
+    came: dict[tuple[int, int], tuple[tuple[int, int], str | _Border] | None] = {(0, 0): None}
+    waiting = deque([(0, 0)])
     while waiting:
-        here, there = waiting.pop()
-        if (here, there) == end:
-            return True
-        found = [(place, there) for place in one.skips[here]]
-        found += [(here, place) for place in other.skips[there]]
-        found += [
-            (then, others)
-            for chars, then in one.ways[here]
-            for theirs, others in other.ways[there]
-            if _share(chars, theirs)
-        ]
-        new = [pair for pair in found if pair not in seen]
-        seen.update(new)
-        waiting += new
-    return False
+        pair = here, there = waiting.popleft()
+        if pair == end:
+            return _way_to(pair, came)
+        same = [(place, there) for place in one.skips[here]]
+        same += [(here, place) for place in other.skips[there]]
+        for each in same:
+            if each not in came:
+                came[each] = pair, ""
+                waiting.appendleft(each)
+        for chars, then in one.ways[here]:
+            for theirs, others in other.ways[there]:
+                if (then, others) not in came:
+                    char = _common(chars, theirs)
+                    if char is not None:
+                        came[then, others] = pair, char
+                        waiting.append((then, others))
+    return None
+
+
+def _way_to(
+    pair: tuple[int, int], came: Mapping[tuple[int, int], tuple[tuple[int, int], str | _Border] | None]
+) -> list[str | _Border]:
+    path = []
+    step = came[pair]
+    while step is not None:
+        before, char = step
+        path.append(char)
+        step = came[before]
+    return path[::-1]
 
 
 def _unit_steps(unit: _Unit) -> Sequence[Sequence[_Step]]:
@@ -216,10 +274,37 @@ def _unit_steps(unit: _Unit) -> Sequence[Sequence[_Step]]:
     return [[(unit, False, False)]]
 
 
-def _share(one: Chars | _Border, other: Chars | _Border) -> bool:
-    if isinstance(one, _Border) or isinstance(other, _Border):
-        return one is other
-    return one is None or other is None or bool(one & other)
+def _common(one: Chars | _Border, other: Chars | _Border) -> str | _Border | None:
+    if isinstance(one, _Border):
+        return one if one is other else None
+    return None if isinstance(other, _Border) else common_char(one, other)
+
+
+@cache
+def _includes(text: KeyText, part: _Units) -> bool:
+    """Whether every text of the part is written as those of the placeholder are."""
+    wide, narrow = _automaton((Wildcard("", text),)), _automaton(part)
+    classes = [chars for automaton in (wide, narrow) for ways in automaton.ways for chars, _ in ways]
+    # Characters that no class names are all alike: one of them stands for all.
+    named = {char for chars in classes if not isinstance(chars, _Border) for char in _named(chars)}
+    alphabet = [*named, next(char for char in map(chr, count()) if char not in named)]
+    ends = len(wide.ways) - 1, len(narrow.ways) - 1
+    start = wide.reached({0}), narrow.reached({0})
+    seen, waiting = {start}, [start]
+    while waiting:
+        here, there = waiting.pop()
+        if ends[1] in there and ends[0] not in here:
+            return False
+        for char in alphabet:
+            pair = wide.after(here, char), narrow.after(there, char)
+            if pair[1] and pair not in seen:
+                seen.add(pair)
+                waiting.append(pair)
+    return True
+
+
+def _named(chars: Chars) -> frozenset[str]:
+    return chars.chars if isinstance(chars, AllBut) else chars
 
 
 # --- Where keys of a shape stand ----------------------------------------------------------------------
@@ -301,6 +386,6 @@ def _advanced(steps: list[_Step], states: set[int], char: str) -> set[int]:
     for state in states:
         if state < len(steps):
             chars, _, repeats = steps[state]
-            if chars is None or (isinstance(chars, frozenset) and char in chars):
+            if not isinstance(chars, _Border) and char in chars:
                 after |= {state, state + 1} if repeats else {state + 1}
     return _closed(steps, after)

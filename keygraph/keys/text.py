@@ -5,28 +5,24 @@ There is one class for each kind of text; `key_text` picks the one for a field's
 
 from __future__ import annotations
 
+import calendar
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from keygraph.dynamo.items import number, number_text
 from keygraph.keys.formats import Format
+from keygraph.keys.pattern import ANY, DIGITS, CharStep, CharSteps, TextPattern, common_char, read_pattern
 from keygraph.keys.types import ISO_DATE, ISO_DATETIME, FieldType, Moment, moment_text
 
-Chars: TypeAlias = "frozenset[str] | None"
-"""The characters that may stand at one place of a text; None is any."""
-CharStep: TypeAlias = "tuple[Chars, bool, bool]"
-"""Characters, whether they may be absent, whether they may repeat."""
-CharSteps: TypeAlias = "Sequence[Sequence[CharStep]]"
-
-_DIGITS = frozenset("0123456789")
-_DIGIT: CharStep = (_DIGITS, False, False)
+ANY_TEXT: CharSteps = (((ANY, False, True),),)
+"""The steps of a text of which nothing is said."""
+_DIGIT: CharStep = (DIGITS, False, False)
 _DASH: CharStep = (frozenset("-"), False, False)
 _DATE_STEPS: list[CharStep] = [*[_DIGIT] * 4, _DASH, _DIGIT, _DIGIT, _DASH, _DIGIT, _DIGIT]
 
@@ -42,12 +38,17 @@ class UnusableFormat(Exception):
 
 
 def key_text(
-    type_: FieldType, format_: str = "", declared: Format | None = None, *, is_number: bool = False
+    type_: FieldType,
+    format_: str = "",
+    declared: Format | None = None,
+    *,
+    alphabet: str = "",
+    is_number: bool = False,
 ) -> KeyText:
     """The texts of a placeholder of that type, in a format where it has one.
 
-    `declared` is the format that the graph declares for it. `is_number` says that the key itself is a number. Raises
-    UnusableFormat.
+    `declared` is the format that the graph declares for it, `alphabet` the pattern of free text without a format.
+    `is_number` says that the key itself is a number. Raises UnusableFormat.
     """
     if is_number:
         return NumberKey(type_, format_, declared)
@@ -58,7 +59,7 @@ def key_text(
         raise UnusableFormat(f"a field of type {type_.name} cannot be part of a key")
     if made in (IsoDatetime, IsoDate) and format_:
         return FormattedTime(type_, format_)
-    return made(type_, format_)
+    return made(type_, format_, alphabet=alphabet if made is FreeText and not format_ else "")
 
 
 @dataclass(unsafe_hash=True)
@@ -69,6 +70,8 @@ class KeyText(ABC):
     format: str = ""
     declared: Format | None = None
     """What renders and parses instead, where the graph declares the format."""
+    alphabet: str = ""
+    """The pattern that free text has, where the graph declares one for all."""
 
     pattern = r"(?s:.+?)"
     """A regular expression for the texts; `accepts` decides the rest."""
@@ -82,8 +85,12 @@ class KeyText(ABC):
     """Whether the text in the key is the value."""
     has_own_end = False
     """Whether a text ends by itself, so that another placeholder can follow without literal text between."""
-    char_steps: CharSteps = attribute(default=(((None, False, True),),), init=False, compare=False)
+    char_steps: CharSteps = attribute(default=ANY_TEXT, init=False, compare=False)
     """The ways in which the texts can be written, character by character."""
+    is_exact = False
+    """Whether every text that is written so is one of this placeholder's; else `accepts` is asked."""
+    takes_any_text = False
+    """Whether every text but the empty one is one of this placeholder's."""
     width: int | None = attribute(default=None, init=False, compare=False)
     """To how many characters numbers are padded; None where they are not."""
 
@@ -100,9 +107,20 @@ class KeyText(ABC):
         """The value that the text says. Raises ValueError where it says none; only for what is not lossy."""
 
     @property
-    def takes_any_text(self) -> bool:
-        """Whether every text but the empty one is one of this placeholder's."""
-        return self.lossy
+    def is_open(self) -> bool:
+        """Whether nothing is said of its texts, so that any other text is a special case of them."""
+        return self.takes_any_text or (self.type.is_text and self.char_steps is ANY_TEXT)
+
+    def _take_form(self, form: TextPattern) -> None:
+        """Takes the form of its texts from a pattern."""
+        self.pattern, self.char_steps = form.source, form.char_steps
+        self.is_exact, self.has_own_end = form.is_exact, form.has_own_end
+
+    @property
+    def shortest(self) -> list[str]:
+        """The shortest text of each way in which texts are written."""
+        ways = [[step for step in steps if not step[1]] or steps[:1] for steps in self.char_steps]
+        return ["".join(common_char(chars, ANY) or "" for chars, _, _ in way) for way in ways]
 
     def is_wider(self, text: str) -> bool:
         """Whether a number has more digits than its padding, so that it is out of order."""
@@ -123,7 +141,7 @@ class KeyText(ABC):
 
     def covers(self, other: KeyText) -> bool:
         """Whether every text of the other is one of this one's, as far as their types tell."""
-        if other == self or self.type.is_text:
+        if other == self or self.is_open:
             return True
         if other.choices:
             return all(self.accepts(choice) for choice in other.choices)
@@ -175,11 +193,25 @@ def _given(value: Any) -> Any:
 
 
 class FreeText(KeyText):
-    """Any text that is not empty."""
+    """Any text that is not empty, or the texts of a pattern: `{id:[^#]+}`."""
 
     ordered = True
     is_plain_text = True
-    takes_any_text = True
+
+    def __post_init__(self) -> None:
+        source = self.format or self.alphabet
+        self.takes_any_text = self.is_exact = not source
+        if not source:
+            return
+        if not self.format.isidentifier():
+            try:
+                form = read_pattern(source)
+            except ValueError as error:
+                raise UnusableFormat(f"{{:{self.format}}} is not a pattern: {error}") from None
+            if not form.is_one_text:
+                self._take_form(form)
+                return
+        super().__post_init__()
 
     def render(self, value: Any) -> str:
         return str(_given(value))
@@ -188,7 +220,7 @@ class FreeText(KeyText):
         return text
 
     def accepts(self, text: str) -> bool:
-        return bool(text)
+        return bool(text) and (self.takes_any_text or self._regex.fullmatch(text) is not None)
 
 
 class _PaddedNumber(KeyText):
@@ -210,7 +242,7 @@ class WholeNumber(_PaddedNumber):
     def __post_init__(self) -> None:
         padded = re.fullmatch(r"0([1-9][0-9]*)d?", self.format)
         self._pad(padded and padded[1])
-        first, more = [_DIGIT] * (self.width or 1), (_DIGITS, True, True)
+        first, more = [_DIGIT] * (self.width or 1), (DIGITS, True, True)
         self.char_steps = [[*first, more], [_DASH, *(first[1:] or first), more]]
         if not self.format:
             return
@@ -285,6 +317,7 @@ class EnumText(KeyText):
     """The value of an enum's member."""
 
     has_own_end = True
+    is_exact = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -376,6 +409,12 @@ class FormattedTime(KeyText):
         # The order is that of the values where year, month, day and so on are written in this order.
         parts = "".join(re.findall("%(.)", self.format.replace("%%", "")))
         self.ordered = not self.lossy and bool(parts) and "YmdHMSf".startswith(parts)
+        source = _strftime_pattern(self.format)
+        self.takes_any_text = self.lossy and source is None
+        if source is not None:
+            self._take_form(read_pattern(source))
+            # Not every two digits are a month.
+            self.is_exact = False
 
     def _of(self, moment: datetime) -> date:
         """What a field of the type has of a moment."""
@@ -392,6 +431,48 @@ class FormattedTime(KeyText):
         return self._of(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
 
 
+def _strftime_pattern(source: str) -> str | None:
+    """The pattern of what a format of strftime writes; None where it has a directive that is not known."""
+    parts = []
+    for directive, literal in re.findall("%(-?.)|([^%]+)", source, re.DOTALL):
+        part = re.escape(literal) if literal else _directive_pattern(directive)
+        if part is None:
+            return None
+        parts.append(part)
+    return "".join(parts)
+
+
+def _directive_pattern(directive: str) -> str | None:
+    if directive in _NAMES:
+        return f"(?:{'|'.join(map(re.escape, _NAMES[directive]))})"
+    digits = _DIGITS_OF.get(directive[-1])
+    if digits is not None:
+        return rf"\d{{1,{digits}}}" if directive[0] == "-" else rf"\d{{{digits}}}"
+    return _PATTERNS.get(directive)
+
+
+_DIGITS_OF = (
+    dict.fromkeys("mdHIMSyUWVg", 2) | dict.fromkeys("uw", 1) | dict.fromkeys("YG", 4) | {"j": 3, "f": 6}
+)
+"""How many digits a directive of strftime writes; one with `-` in front of it leaves out leading zeros."""
+_NAMES = {
+    "a": [*calendar.day_abbr],
+    "A": [*calendar.day_name],
+    "b": [*calendar.month_abbr][1:],
+    "B": [*calendar.month_name][1:],
+    "p": ["AM", "PM"],
+}
+_PATTERNS = {
+    "%": "%",
+    "F": r"\d{4}-\d{2}-\d{2}",
+    "T": r"\d{2}:\d{2}:\d{2}",
+    "R": r"\d{2}:\d{2}",
+    "D": r"\d{2}/\d{2}/\d{2}",
+    "z": r"(?:\+0000)?",
+    "Z": "(?:UTC)?",
+}
+
+
 class DeclaredText(KeyText):
     """What a format that the graph declares writes."""
 
@@ -399,6 +480,14 @@ class DeclaredText(KeyText):
         self._format = cast(Format, self.declared)
         self.lossy = self._format.parse is None
         self.ordered = self._format.ordered
+        source = self._format.pattern
+        self.takes_any_text = self.is_exact = self.lossy and source is None
+        if source is not None:
+            try:
+                self._take_form(read_pattern(source))
+            except ValueError as error:
+                raise UnusableFormat(f"{source} is not a pattern: {error}") from None
+            self.is_exact = self.is_exact and self.lossy
 
     def render(self, value: Any) -> str:
         return self._format.text(_given(value))

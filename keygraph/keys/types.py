@@ -171,10 +171,17 @@ _SET_ELEMENTS: tuple[Kind, ...] = (
 
 @dataclass(frozen=True)
 class AttributeStyle:
-    """How a graph writes attributes: the case of their names, and formats by Python type."""
+    """How a graph writes attributes and keys: the case of names, formats by name and Python type, and what separates
+    the parts of a key, which no text in it holds then."""
 
     case: str = "snake"
     formats: Mapping[object, Format] = dataclasses.field(default_factory=dict)
+    separator: str | None = None
+
+    @property
+    def alphabet(self) -> str:
+        """The pattern of free text in keys; empty where every text will do."""
+        return f"[^{re.escape(self.separator)}]+" if self.separator else ""
 
 
 def field_type(annotation: object, style: AttributeStyle, inside: tuple[type, ...] = ()) -> FieldType:

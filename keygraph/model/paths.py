@@ -44,8 +44,8 @@ class Argument:
 
     @property
     def is_text(self) -> bool:
-        """Whether `beginsWith` means something."""
-        return self.type.is_text
+        """Whether `beginsWith` means something: the text in the key is the value."""
+        return self.slot.text.is_plain_text
 
 
 @dataclass(frozen=True, eq=False)

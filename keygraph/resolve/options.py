@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from keygraph.dynamo.table import Index, IndexKey, Shards
 from keygraph.errors import Mistake
 from keygraph.keys.formats import Format
+from keygraph.keys.pattern import read_pattern
 from keygraph.keys.shards import are_shards, shards_of
 from keygraph.keys.types import PLAIN
 from keygraph.model.declaration import Declaration, ListOptions
@@ -33,6 +34,11 @@ class _Option(NamedTuple):
 
 def _is_name(given: object) -> bool:
     return isinstance(given, str) and bool(given)
+
+
+def is_separator(given: object) -> bool:
+    """Whether it can separate the parts of a key: one character; None for none."""
+    return given is None or (isinstance(given, str) and len(given) == 1)
 
 
 _OPTIONS = {
@@ -83,6 +89,12 @@ _OPTIONS = {
         lambda given: given is None or _is_name(given),
         "an attribute name",
         'Use type_attribute="Type", or leave it out where items do not say their type.',
+    ),
+    "separator": _Option(
+        "separator",
+        is_separator,
+        "one character",
+        'Use separator="#", or leave it out where texts in keys may hold it.',
     ),
 }
 
@@ -135,12 +147,13 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
 
 
 def graph_option_mistakes(
-    attribute_case: object, type_attribute: object, formats: Mapping[object, object]
+    attribute_case: object, type_attribute: object, separator: object, formats: Mapping[object, object]
 ) -> Iterator[Mistake]:
     """What a graph was told that means nothing."""
     where = "the graph"
     yield from _wrong(where, "attribute_case", attribute_case)
     yield from _wrong(where, "type_attribute", type_attribute)
+    yield from _wrong(where, "separator", separator)
     for name, format_ in formats.items():
         if not isinstance(format_, Format):
             yield Mistake(
@@ -149,6 +162,12 @@ def graph_option_mistakes(
                 f"formats[{_shown(name)}] is not a Format.",
                 "Write Format(render), or Format(render, parse) if it can be read back.",
             )
+        elif format_.pattern is not None:
+            try:
+                read_pattern(format_.pattern)
+            except (ValueError, TypeError) as error:
+                problem = f"formats[{_shown(name)}] has a pattern that cannot be used: {error}."
+                yield Mistake("format", where, problem, 'Write it as pattern="[0-9]{4}", for example.')
         if not (isinstance(name, str) and name) and name not in PLAIN:
             yield Mistake(
                 "format",

@@ -21,6 +21,7 @@ from keygraph.model.paths import AccessPath, best, candidates, is_listable
 from keygraph.model.record_keys import IdentityReader, Keys
 from keygraph.model.records import RecordType
 from keygraph.names import CASES, plural, snake
+from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
 
 _NEAREST = 3
@@ -38,6 +39,7 @@ class RecordTypes:
         attribute_case: str = "snake",
         type_attribute: str | None = None,
         formats: Mapping[str | type, Format] | None = None,
+        separator: str | None = None,
     ) -> None:
         self.table = table
         self.type_attribute = type_attribute
@@ -45,6 +47,7 @@ class RecordTypes:
         self._modules = tuple(models)
         self._formats = cast("dict[object, Format]", dict(formats or {}))
         self.attribute_case = attribute_case
+        self.separator = separator
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """What reads the identity of an item that was read by these keys; None where it is not of the type."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
@@ -58,7 +61,8 @@ class RecordTypes:
         case = self.attribute_case if self.attribute_case in CASES else CASES[0]
         given: Mapping[object, object] = self._formats
         formats = {name: each for name, each in given.items() if isinstance(each, Format)}
-        return Resolution(self.table, self._classes, self._modules, AttributeStyle(case, formats))
+        separator = self.separator if is_separator(self.separator) else None
+        return Resolution(self.table, self._classes, self._modules, AttributeStyle(case, formats, separator))
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:

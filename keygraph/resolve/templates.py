@@ -9,8 +9,8 @@ from itertools import combinations, pairwise
 from typing import NoReturn
 
 from keygraph.dynamo.table import Shards, Table
-from keygraph.keys.formats import Format
-from keygraph.keys.shapes import are_disjoint, goes_before, is_special_case, shape
+from keygraph.keys.ambiguity import are_told_apart
+from keygraph.keys.shapes import goes_before, is_special_case, shape
 from keygraph.keys.shards import shard_type
 from keygraph.keys.template import (
     SHARD,
@@ -26,7 +26,7 @@ from keygraph.keys.template import (
     under,
 )
 from keygraph.keys.text import UnusableFormat, key_text
-from keygraph.keys.types import FieldType
+from keygraph.keys.types import AttributeStyle, FieldType
 from keygraph.keys.union import NodeText, Variant, written_out
 from keygraph.model.declaration import Declaration
 from keygraph.model.mistakes import Mistakes
@@ -53,7 +53,7 @@ class TemplateResolution:
 
     _table: Table
     _declarations: Mapping[str, Declaration]
-    _formats: Mapping[object, Format]
+    _style: AttributeStyle
     _mistakes: Mistakes
     _made: dict[_Site, Template | None] = field(default_factory=dict)
     _node_texts: dict[tuple[str, str], NodeText | BrokenTemplate | None] = field(default_factory=dict)
@@ -228,8 +228,7 @@ class TemplateResolution:
                     f"the keys of {names} are the same, but their fields have different names.",
                     "Give the key fields the same names, or give the keys different literal text.",
                 )
-            is_told = _goes_before(own, others) or _goes_before(others, own)
-            if not is_told and not are_disjoint(shape(own[0]), shape(others[0])):
+            if not are_told_apart(own[:1], others[:1]):
                 self._refuse_end(
                     record,
                     end,
@@ -258,8 +257,9 @@ class TemplateResolution:
 
     def _slot(self, site: _Site, reference: Reference, path: FieldPath, type_: FieldType) -> Slot:
         try:
-            declared = self._formats.get(reference.format) if reference.format else type_.written
-            return Slot(path, key_text(type_, reference.format, declared))
+            formats, alphabet = self._style.formats, self._style.alphabet
+            declared = formats.get(reference.format) if reference.format else type_.written
+            return Slot(path, key_text(type_, reference.format, declared, alphabet=alphabet))
         except UnusableFormat as error:
             mend = "Use another field or format."
             if reference.format.isidentifier():

@@ -211,14 +211,14 @@ def test_two_types_that_cannot_be_told_apart() -> None:
 
     mend = "Give one of them its own type value or literal prefix."
     assert mistakes(User, A, B, X, Y) == [
-        "A: its items cannot be distinguished from those of B: they have no type value, and a key can belong to both "
-        f"(A#{{a_id}} / {{kind}}#A and {{b_id}} / B#{{kind}}). {mend}",
-        "X: its items cannot be distinguished from those of Y: they have the same type value, and a key can belong to both "
-        f"(USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
+        "A: its items cannot be distinguished from those of B: they have no type value, and "
+        f"a key such as A#1 / B#A can belong to both (A#{{a_id}} / {{kind}}#A and {{b_id}} / B#{{kind}}). {mend}",
+        "X: its items cannot be distinguished from those of Y: they have the same type value, and "
+        f"a key such as USER#a / X#a can belong to both (USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
     ]
     assert mistakes(X, Y, User, type_attribute=None) == [
-        "X: its items cannot be distinguished from those of Y: they have no type value, and a key can belong to both "
-        f"(USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
+        "X: its items cannot be distinguished from those of Y: they have no type value, and "
+        f"a key such as USER#a / X#a can belong to both (USER#{{user.user_id}} / X#{{x}} and USER#{{user.user_id}} / X#{{y}}). {mend}",
     ]
 
 

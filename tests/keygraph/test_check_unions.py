@@ -143,8 +143,8 @@ def test_alike_keys_need_a_type() -> None:
         owner: Person | Company
 
     assert mistakes(Person, Company, Site, type_attribute=None) == [
-        "Person: its items cannot be distinguished from those of Company: they have no type value, and a key can belong to both "
-        "(ACCOUNT#{login} / ACCOUNT#{login} and ACCOUNT#{login} / ACCOUNT#{login}). "
+        "Person: its items cannot be distinguished from those of Company: they have no type value, and "
+        "a key such as ACCOUNT#a / ACCOUNT#a can belong to both (ACCOUNT#{login} / ACCOUNT#{login} and ACCOUNT#{login} / ACCOUNT#{login}). "
         "Give one of them its own type value or literal prefix."
     ]
 

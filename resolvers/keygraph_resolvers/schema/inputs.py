@@ -163,9 +163,7 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
         if not said:
             continue
         texts = {
-            operator: key_bound(graph, path.record, argument.slot, value, is_low=operator == "from")
-            if operator in ("from", "to")
-            else key_text(graph, path.record, argument.slot, value)
+            operator: _key_operand(graph, path.record, argument.slot, operator, value)
             for operator, value in said.items()
             if value is not None
         }
@@ -174,6 +172,15 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
                 texts.get("eq"), texts.get("from"), texts.get("to"), texts.get("beginsWith")
             )
     return found
+
+
+def _key_operand(graph: Graph, record: RecordType, slot: Slot, operator: str, value: Any) -> str:
+    match operator:
+        case "from" | "to":
+            return key_bound(graph, record, slot, value, is_low=operator == "from")
+        case "beginsWith":
+            return str(value)
+    return key_text(graph, record, slot, value)
 
 
 def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, str | None]:

@@ -1,0 +1,92 @@
+"""Ambiguity: whether one key can be of two types, told by an example that both accept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import chain
+from typing import TypeAlias
+
+from keygraph.keys.shapes import are_disjoint, common_texts, goes_before, is_exact, shape, shape_of_one
+from keygraph.keys.template import Template
+from keygraph.keys.text import KeyText
+from keygraph.keys.types import Kind
+from keygraph.keys.union import written_out
+
+_Templates: TypeAlias = "tuple[Template, ...]"
+"""Those of a partition key, or of a partition key and a sort key."""
+
+_TIME = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
+_SAMPLES: dict[Kind, Sequence[object]] = {
+    "id": ("a", "1", "2024-01-02"),
+    "string": ("a", "1", "2024-01-02"),
+    "int": (1, 20240102),
+    "long": (1, 20240102),
+    "float": (1.0, 1.5),
+    "decimal": (Decimal(1), Decimal("1.5")),
+    "datetime": (_TIME, datetime(1970, 1, 1, tzinfo=UTC), _TIME.replace(tzinfo=None)),
+    "date": (_TIME.date(), date(1970, 1, 1)),
+    "bytes": (b"a", b"1"),
+}
+"""Values of which texts are made, by their kind."""
+
+
+def are_told_apart(one: _Templates, other: _Templates) -> bool:
+    """Whether keys alone tell items of the two apart: by their form, or as nothing is found that both accept.
+
+    Only what is not known by its form is asked; a format's `parse` says no more than whether it takes a text.
+    """
+    mine, theirs = shape(*one), shape(*other)
+    if goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs):
+        return True
+    return not (is_exact(mine) and is_exact(theirs)) and common_key(one, other) is None
+
+
+def common_key(one: _Templates, other: _Templates) -> tuple[str, ...] | None:
+    """A key that is of both; None where none is found."""
+    candidates = chain(_filled(one), _filled(other), _written_alike(one, other))
+    return next((key for key in candidates if _accepts(one, key) and _accepts(other, key)), None)
+
+
+def _written_alike(one: _Templates, other: _Templates) -> Iterator[tuple[str, ...]]:
+    """Keys that both are written as; then those where a placeholder has in all places what it has in one of these."""
+    alike = [*common_texts(shape(*one), shape(*other))]
+    yield from alike
+    for own, others in ((one, other), (other, one)):
+        for template, text in ((template, key[place]) for key in alike for place, template in enumerate(own)):
+            for name, part in (template.parse(text) or {}).items():
+                fixed = (each.with_texts({name: part}) for each in own)
+                yield from common_texts(shape_of_one(*fixed), shape(*others))
+
+
+def _filled(templates: _Templates) -> Iterator[tuple[str, ...]]:
+    """Keys with samples in place of the placeholders."""
+    for written in written_out(templates):
+        samples = {slot.name: _samples(slot.text) for template in written for slot in template.slots}
+        for number in range(max(map(len, samples.values()), default=1)):
+            texts = {name: each[number % len(each)] for name, each in samples.items() if each}
+            keys = [template.render(texts) for template in written]
+            if None not in keys:
+                yield tuple(key or "" for key in keys)
+
+
+def _samples(text: KeyText) -> Sequence[str]:
+    found = list(text.choices[:3])
+    for value in _SAMPLES.get(text.type.kind, ()):
+        with suppress(ValueError, TypeError, AttributeError, OverflowError):
+            found.append(text.render(value))
+    return [each for each in found if text.accepts(each)] or text.shortest
+
+
+def _accepts(templates: _Templates, key: tuple[str, ...]) -> bool:
+    for written in written_out(templates):
+        found = [template.parse(text) for template, text in zip(written, key, strict=True)]
+        texts: dict[str, str] = {}
+        if all(
+            each is not None and all(texts.setdefault(name, text) == text for name, text in each.items())
+            for each in found
+        ):
+            return True
+    return False
