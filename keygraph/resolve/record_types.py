@@ -256,8 +256,8 @@ class RecordTypes:
             for record, mismatch in found
             if mismatch[:2] == nearest
         ]
-        more = [f"{len(shown) - _NEAREST:,} more"] if len(shown) > _NEAREST else []
-        return f"{self.table.keys[number].name} does not fit {', '.join([*shown[:_NEAREST], *more])}"
+        others = f", or {len(shown) - _NEAREST:,} others" if len(shown) > _NEAREST else ""
+        return f"{self.table.keys[number].name} does not fit {', '.join(shown[:_NEAREST])}{others}"
 
     # --- Siblings -------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from keygraph.dynamo.items import from_typed, to_typed
 from keygraph.dynamo.table import Key
+from keygraph.tables.attributes import AttributeCounts, merge
 
 Problem: TypeAlias = Literal["unknown", "unfit", "key", "dangling", "one-sided", "differing"]
 """In this order: no type accepts the item; it does not fit its declaration; a key does not match the attributes; the
@@ -62,6 +63,7 @@ class Report:
         self.most_examples = most_examples
         self.items: Counter[str | None] = Counter()
         """The number of items of each type; None stands for items that no type accepts."""
+        self.attributes: AttributeCounts = Counter()
         self.found: dict[FindingKind, Findings] = {}
 
     @property
@@ -69,9 +71,12 @@ class Report:
         """The number of items that were read."""
         return self.items.total()
 
-    def add(self, types: Mapping[str | None, int], findings: Iterable[Finding]) -> None:
-        """Count items by type, and what is wrong with them."""
+    def add(
+        self, types: Mapping[str | None, int], attributes: AttributeCounts, findings: Iterable[Finding]
+    ) -> None:
+        """Count items and their attributes by type, and what is wrong with them."""
         self.items.update(types)
+        merge(self.attributes, attributes)
         for kind, example in findings:
             found = self.found.setdefault(kind, Findings())
             found.count += 1
@@ -91,6 +96,7 @@ class Report:
         """The report as JSON, except that keys may hold bytes, which are to be written in base64."""
         return {
             "items": [[name, count] for name, count in self.items.items()],
+            "attributes": [[type_, path, count] for (type_, path), count in self.attributes.items()],
             "found": [
                 [
                     *kind,
@@ -106,6 +112,8 @@ class Report:
         """The report that was saved. Raises KeyError, TypeError or ValueError if it is malformed."""
         report = cls(most_examples)
         report.items.update({name: int(count) for name, count in kept["items"]})
+        for name, path, count in kept["attributes"]:
+            report.attributes[name, tuple(path)] = int(count)
         for problem, type_, what, count, examples in kept["found"]:
             made = [Example(key_from_json(key), other and key_from_json(other)) for key, other in examples]
             report.found[FindingKind(problem, type_, what)] = Findings(int(count), made)

@@ -20,6 +20,7 @@ from keygraph.errors import BadUserInput, CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.records import RecordType
+from keygraph.tables.attributes import AttributeCounter
 from keygraph.tables.findings import (
     Example,
     Finding,
@@ -74,7 +75,7 @@ class Verification:
             window = Window(self._graph, self._keys, page.items)
             findings = await window.findings(self._store)
             # No await between these: an interruption leaves the findings and the position in step.
-            self.report.add(window.types, findings)
+            self.report.add(window.types, window.attributes.counts, findings)
             self._reached[segment] = page.last
             if page.last is None:
                 self._ended.add(segment)
@@ -113,6 +114,7 @@ class Window:
         self._keys = keys
         self._items = items
         self.types: Counter[str | None] = Counter()
+        self.attributes = AttributeCounter(graph)
         self._found: list[Finding] = []
         self._doubtful: list[tuple[Item, Finding]] = []
         """Findings that are reported only if the item has not changed since it was read."""
@@ -147,6 +149,7 @@ class Window:
         if record is None:
             self._add("unknown", None, self._graph.why_refused(item), item)
             return
+        self.attributes.add(record, item)
         try:
             self._look_at_one_of(record, item)
         except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -85,8 +86,13 @@ def test_keys_of_every_kind_are_kept() -> None:
     """A table whose keys are numbers or bytes could not be taken up again."""
     report = Report(5)
     kind = FindingKind("dangling", "Friend", "friend points to a missing User")
-    report.add({"Friend": 1, None: 2}, [Finding(kind, Example((Decimal("1.5"), "a"), (Decimal(2), "b")))])
+    report.add(
+        {"Friend": 1, None: 2},
+        Counter({("Friend", ("data", "x")): 1}),
+        [Finding(kind, Example((Decimal("1.5"), "a"), (Decimal(2), "b")))],
+    )
     again = Report.from_json(json.loads(json.dumps(report.to_json())), 5)
     assert again.items == report.items
     assert again.found == report.found
+    assert again.attributes == report.attributes
     assert again.found[kind].examples == [Example((Decimal("1.5"), "a"), (Decimal(2), "b"))]

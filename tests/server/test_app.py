@@ -22,6 +22,7 @@ from keygraph.engines.open import open_store
 from keygraph.tables.bulk import write_batches
 from keygraph_server.app import app_from_environment, create_app
 from keygraph_server.cursor_secret import kept_secret, with_secret
+from keygraph_server.first_look import look_at_items
 from keygraph_server.models import load_model
 from keygraph_server.schema_text import printed
 from keygraph_server.settings import Settings, read_settings
@@ -290,3 +291,43 @@ class TestFactory:
         [line] = capsys.readouterr().err.splitlines()
         assert "ERROR keygraph_server.app: there is no module nope" in line
         assert list(folder.iterdir()) == []
+
+
+class TestFirstLook:
+    async def test_a_field_that_no_item_has_is_logged_once_by_type(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A field would be null in all answers, and nobody would look for a wrong name."""
+        renamed: list[Item] = [
+            {("titel" if name == "title" else name): value for name, value in book(str(n), "Emma").items()}
+            for n in range(3)
+        ]
+        await make_table(settings, *renamed)
+        with caplog.at_level(logging.INFO, "keygraph_server"):
+            await look_at_items(settings, load_model("library").graph)
+        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+            (
+                "WARNING",
+                "Book, in a sample of 3: no item has the field title; titel was probably meant, "
+                "in which no field is stored.",
+            )
+        ]
+
+    async def test_right_items_are_not_logged(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Every start would have lines in the log that nobody can do anything about."""
+        await make_table(settings, book("1", "Emma"))
+        with caplog.at_level(logging.INFO, "keygraph_server"):
+            await look_at_items(settings, load_model("library").graph)
+        assert caplog.records == []
+
+    async def test_a_table_that_cannot_be_scanned_is_served(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A server without the permission to scan would not start."""
+        await make_table(settings)
+        other = settings.model_copy(update={"store": "http://127.0.0.1:9", "deadline": 0.2})
+        with caplog.at_level(logging.INFO, "keygraph_server"):
+            await look_at_items(other, load_model("library").graph)
+        assert [record.levelname for record in caplog.records] == ["INFO"]

@@ -142,6 +142,23 @@ def test_json_for_a_program(address: str) -> None:
     assert found["problems"][0]["examples"] == [{"key": {"PK": "USER#Ann", "SK": "BLOCKS#\x1b[2J"}}]
 
 
+def test_fields_and_attributes_without_each_other_are_named(address: str) -> None:
+    """A field would be null in all answers, for a name that is another one in the table."""
+    fill(address, [{("full_name" if n == "name" else n): v for n, v in item.items()} for item in RIGHT])
+    result = run("verify", *MODEL, "--store", address)
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines() if line.strip(" ─")]
+    after = lines.index("Fields that no item has, and attributes without a field")
+    assert lines[after:] == [
+        "Fields that no item has, and attributes without a field",
+        "type items what",
+        "User 2 no item has the field name; full_name was probably meant, in which no field is stored",
+    ]
+    found = json.loads(run("verify", *MODEL, "--store", address, "--format", "json").stdout)
+    assert found["attributes"] == [
+        {"type": "User", "field": "name", "attribute": "name", "items": 2, "meant": "full_name"}
+    ]
+
+
 def test_few_examples_are_shown_with_how_many_more_there_are() -> None:
     """Somebody would mend the one that is shown, and believe that this was all."""
     fill(FILE, RIGHT + WRONG)

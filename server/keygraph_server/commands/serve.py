@@ -22,6 +22,7 @@ from keygraph.dynamo.table import Table
 from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
+from keygraph_server.first_look import look_at_items
 from keygraph_server.listening import address_of, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
@@ -84,10 +85,15 @@ def serve(
         if settings.store is None:
             _make_first_store(found, settings)
         settings = settings.model_copy(update={"store": settings.store_address})
-        asyncio.run(check_table(settings, found.graph.table))
+        asyncio.run(_check(settings, found))
         settings = with_secret(settings)
         typer.echo(_greeting(found, settings, address_of(listening, settings.host), document))
         _run(settings, listening, reload=reload)
+
+
+async def _check(settings: Settings, model: Model) -> None:
+    await check_table(settings, model.graph.table)
+    await look_at_items(settings, model.graph)
 
 
 def _make_first_store(model: Model, settings: Settings) -> None:

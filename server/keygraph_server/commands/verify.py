@@ -16,6 +16,7 @@ from keygraph.dynamo.store import DescribeTable
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import KeygraphError, TableMissing
 from keygraph.graph import Graph
+from keygraph.tables.attributes import unmatched
 from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
 from keygraph.tables.verify import Verification
 from keygraph_server.commands.checkpoint import StateFile
@@ -34,6 +35,7 @@ _DEADLINE = 60.0
 _SAVE_SECONDS = 1.0
 _INTERRUPTED = 130
 _NO_TYPE = "no type"
+_ATTRIBUTES = ("type", "items", "what")
 
 _TITLES: dict[Problem, str] = {
     "unknown": "Items that match no type",
@@ -81,6 +83,9 @@ def verify(
     Reports items that match no type or do not match their type, keys that do not match the
     attributes of their item, ends whose node is missing, and edges whose mirror or counterpart is
     missing or differs. The report shows only the keys of items.
+
+    It also names fields that no item of their type has, and attributes that no field is stored in.
+    They are not counted as problems.
 
     Exits with 0 if it found nothing, 3 if it found problems, and 1 if the table could not be read.
     """
@@ -269,6 +274,16 @@ def _as_json(graph: Graph, report: Report) -> dict[str, Any]:
             }
             for kind, found in report.ordered()
         ],
+        "attributes": [
+            {
+                "type": each.type,
+                "field": each.field,
+                "attribute": each.path,
+                "items": each.count,
+                "meant": each.meant,
+            }
+            for each in unmatched(graph, report.attributes)
+        ],
     }
 
 
@@ -284,6 +299,13 @@ def _draw(graph: Graph, report: Report) -> None:
         if found:
             typer.echo()
             console.print(grid(title, ("type", "items", "what, and where"), map(_row, found)))
+    rows = [
+        (each.type, f"{each.count:,}" if each.count else "", str(each))
+        for each in unmatched(graph, report.attributes)
+    ]
+    if rows:
+        typer.echo()
+        console.print(grid("Fields that no item has, and attributes without a field", _ATTRIBUTES, rows))
 
 
 def _row(pair: tuple[FindingKind, Findings]) -> tuple[str, str, str]:

@@ -1,0 +1,125 @@
+"""Which attributes the items of a type have, compared with those that its fields and ends are stored in.
+
+A model need not declare every attribute, and an optional field may be absent everywhere. So what is found is no problem
+by itself; but a field that no item has, beside an attribute that no field has, is often a wrong name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TypeAlias
+
+from keygraph.dynamo.conditions import Path, at_path
+from keygraph.dynamo.items import Item
+from keygraph.graph import Graph
+from keygraph.model.records import RecordType
+from keygraph.names import words
+
+AttributeCounts: TypeAlias = "Counter[tuple[str, Path]]"
+"""How many items of a type, by its name, have a value at a path."""
+_MOST_PATHS = 10_000
+"""With more different paths, attributes are data rather than names. New ones are not counted."""
+_ALIKE = 0.8
+"""How alike two names are, of 1, if one was probably meant by the other."""
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """A field or an end whose attribute no item has, an attribute that no field has, or both, if one was meant."""
+
+    type: str
+    field: str | None
+    """The field or end that no item has."""
+    path: str
+    """The attribute that it is stored in; without a field, the attribute that no field has."""
+    count: int
+    """How many items have the attribute without a field; 0 if there is none."""
+    meant: str | None = None
+    """The attribute without a field that was probably meant."""
+
+    def __str__(self) -> str:
+        if self.field is None:
+            return f"no field is stored in {self.path}"
+        stored = "" if self.field == self.path else f", which is stored in {self.path}"
+        meant = (
+            "" if self.meant is None else f"; {self.meant} was probably meant, in which no field is stored"
+        )
+        return f"no item has the field {self.field}{stored}{meant}"
+
+
+class AttributeCounter:
+    """Counts the attributes of items."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._inner = {
+            record.name: [path for _, path in _declared(record) if len(path) > 1]
+            for record in graph.types.values()
+        }
+        self.counts: AttributeCounts = Counter()
+
+    def add(self, record: RecordType, item: Item) -> None:
+        """Count an item of the type."""
+        for name in item:
+            self.counts[record.name, (name,)] += 1
+        for path in self._inner[record.name]:
+            if at_path(item, path, _MISSING) is not _MISSING:
+                self.counts[record.name, path] += 1
+
+
+def merge(counts: AttributeCounts, more: Mapping[tuple[str, Path], int]) -> None:
+    """Add counts to others, whose number of different paths stays bounded."""
+    for key, count in more.items():
+        if key in counts or len(counts) < _MOST_PATHS:
+            counts[key] += count
+
+
+def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
+    """What does not match, for each type that has items: fields first."""
+    keys = {key.name for key in graph.table.key_attributes()}
+    for record in graph.types.values():
+        own = {path: count for (type_, path), count in counts.items() if type_ == record.name}
+        if not own:
+            continue
+        declared = list(_declared(record))
+        used = {*keys, graph.type_attribute, *(path[0] for _, path in declared)}
+        in_keys = record.attributes_in_keys - keys
+        spare = {path[0]: count for path, count in own.items() if path[0] not in used}
+        for name, path in declared:
+            if path in own or path[0] in in_keys:
+                continue
+            meant = _meant((name, path[-1]), spare) if len(path) == 1 else None
+            count = spare.pop(meant) if meant is not None else 0
+            yield Unmatched(record.name, name, ".".join(path), count, meant)
+        for attribute, count in spare.items():
+            yield Unmatched(record.name, None, attribute, count)
+
+
+def _declared(record: RecordType) -> Iterator[tuple[str, Path]]:
+    """The fields and ends of a type with the attributes that they are stored in."""
+    for field in record.fields.values():
+        yield field.name, field.attribute
+    for end in record.ends.values():
+        for path in end.attributes.values():
+            yield end.name, path
+
+
+def _meant(names: Iterable[str], spare: Iterable[str]) -> str | None:
+    """The only one of the attributes that is most like one of the names; None if none is like them."""
+    ranked = sorted(((max(_likeness(name, each) for name in names), each) for each in spare), reverse=True)
+    if not ranked or ranked[0][0] < _ALIKE or (len(ranked) > 1 and ranked[1][0] == ranked[0][0]):
+        return None
+    return ranked[0][1]
+
+
+def _likeness(one: str, other: str) -> float:
+    """How alike two names are: 1 if they have the same words, or those of the one are all in the other."""
+    mine, theirs = words(one), words(other)
+    if mine == theirs:
+        return 1.0
+    if mine and theirs and (set(mine) <= set(theirs) or set(theirs) <= set(mine)):
+        return 0.95
+    return SequenceMatcher(None, "".join(mine), "".join(theirs)).ratio()
