@@ -17,9 +17,8 @@ from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph_resolvers.answer.completion import Completion, write_data
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.run import Arguments, Run
-from keygraph_resolvers.read.context import Limits, RequestContext
 from keygraph_resolvers.read.meter import Sent
+from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
 
@@ -85,14 +84,20 @@ async def measured(
     plan = found.plan
     # No list waits for its turn: what waits, waits for a key.
     limits = Limits(concurrency=10_000)
-    context = RequestContext(
-        schema.graph, store, b"of a measurement", limits, plan.attributes, plan.looked_for
+    run = Run(
+        schema.graph,
+        store,
+        b"of a measurement",
+        limits,
+        schema.schema_converter,
+        found.values,
+        plan.attributes,
+        plan.looked_for,
     )
-    arguments = Arguments(schema.schema_converter, found.values)
-    root = await plan.read(Run(context, arguments, plan.list_arguments))
-    completion = Completion(plan, context.limits)
+    root = await run.read(plan.steps.start_by_key)
+    completion = Completion(plan, limits)
     write_data(completion, plan.root, root)
     errors, _ = completion.errors_and_warnings()
     if errors:
         raise ValueError(f"the answer has errors: {errors[:3]}")
-    return Measured(tuple(context.meter.sent))
+    return Measured(tuple(run.meter.sent))

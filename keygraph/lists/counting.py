@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from keygraph.dynamo.store import Count, Query, Store
 from keygraph.lists.listing import NeighbourList
-from keygraph.lists.projection import list_projection
 
 
 def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
@@ -31,7 +30,7 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
     parts = [(partition, span.range) for partition in neighbours.partitions for span in spans]
     if by_store is not None:
         return [Count(partition, index, range_, filter_) for partition, range_ in parts]
-    projection = list_projection(neighbours, frozenset())
+    projection = neighbours.form.projection(frozenset())
     return [Query(partition, index, range_, filter_, projection=projection) for partition, range_ in parts]
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 
-from keygraph.dynamo.conditions import And, Condition, holds, paths_of
+from keygraph.dynamo.conditions import And, Condition, Path, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
 from keygraph.lists.placeholders import shown_texts
+from keygraph.lists.projection import list_projection
 from keygraph.lists.ranges import Narrowing, Span, beginning_with, said, sort_span, undecided
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
 from keygraph.model.paths import AccessPath
@@ -39,19 +40,21 @@ class NeighbourList:
 
     __slots__ = (
         "_hash",
-        "_reading",
         "condition",
         "filter",
         "form",
         "graph",
         "has_sort_key",
         "index_name",
+        "is_filtered",
         "is_searched",
         "narrowed",
         "partitions",
         "path",
         "prefix",
+        "reading",
         "span",
+        "store_filter",
         "values",
     )
 
@@ -62,11 +65,11 @@ class NeighbourList:
         prefix: str,
         span: Span,
         values: tuple[tuple[str, str | None], ...],
-        reading: Reading | None = None,
+        reading: Reading,
     ) -> None:
         """`partitions` are the partition keys of the shards; `prefix` is what every sort key of the list begins with;
         `values` is what the list itself fixes: the texts of the owner's key and of the required arguments, by slot.
-        `reading` is what is read, where somebody knows it.
+        `reading` says what of the range is read, and which siblings with it.
         """
         self.form = form
         self.graph = form.graph
@@ -79,7 +82,11 @@ class NeighbourList:
         self.prefix = prefix
         self.span = span
         self.values = values
-        self._reading = reading
+        self.reading = reading
+        self.is_filtered = form.is_searched or bool(reading.others)
+        """Whether more may have to be looked at than is wanted: not everything in its range is in the list."""
+        self.store_filter = form.filter_with_type if reading.others else form.filter
+        """All that the store filters by: the type too, where any number of siblings may be read."""
         # What tells most lists of one operation apart. They are asked for it often.
         self._hash = hash((form.path, partitions, span.low))
 
@@ -100,30 +107,6 @@ class NeighbourList:
         return self.form.told, self.partitions, self.prefix, self.span, self.values
 
     @property
-    def is_filtered(self) -> bool:
-        """Whether more may have to be looked at than is wanted: not everything in its range is in the list."""
-        return self.is_searched or bool(self.reading.others)
-
-    # --- Siblings -------------------------------------------------------------------------------------
-
-    @property
-    def reading(self) -> Reading:
-        """What of the range is read, and which siblings with it."""
-        if self._reading is None:
-            self._reading = without_siblings(self.graph, self.path, self.partitions[0], self.span, self.texts)
-        return self._reading
-
-    @property
-    def texts(self) -> dict[str, str | None]:
-        """The texts that every key of the list has, by slot."""
-        return {**dict(self.values), **dict(self.form.said)}
-
-    @property
-    def store_filter(self) -> Condition | None:
-        """All that the store filters by: the type too, where any number of siblings may be read."""
-        return self.form.filter_with_type if self.reading.others else self.form.filter
-
-    @property
     def counted(self) -> tuple[Span, ...] | None:
         """The parts of the range of which the store's own count is the list's; None where items are recognised here.
 
@@ -136,7 +119,7 @@ class NeighbourList:
         if self.graph.type_condition(self.path) is None:
             if not self.path.reads_table_keys or reading.apart is None:
                 return None
-            return filled(self.path, reading.apart, self.texts)
+            return filled(self.path, reading.apart, dict((*self.values, *self.form.said)))
         own = self.graph.type_value(self.path.record)
         if all(self.graph.type_value(sibling) != own for sibling in (*reading.singles, *reading.others)):
             return reading.pieces
@@ -280,6 +263,13 @@ class ListForm:
         self._in_range = [slot.name for slot in path.rest.slots if slot.name in path.known]
         self._spans: dict[tuple[str | None, ...], tuple[Span, Reading | None]] = {}
         self._is_alone = not graph.siblings(path)
+        self._projections: dict[frozenset[str] | None, tuple[Path, ...] | None] = {}
+
+    def projection(self, attributes: frozenset[str] | None) -> tuple[Path, ...] | None:
+        """The projection of its requests, of which these attributes are wanted; None for whole items."""
+        if attributes not in self._projections:
+            self._projections[attributes] = list_projection(self.graph, self.path, self.condition, attributes)
+        return self._projections[attributes]
 
     @cached_property
     def filter_with_type(self) -> Condition | None:
@@ -299,17 +289,17 @@ class ListForm:
         known = self._spans.get(place)
         if known is None:
             span = sort_span(path, prefix, texts, self._ranged)
+            # What is read beside siblings depends on the partition as well.
             known = span, reading_alone(span) if self._is_alone else None
             if len(self._spans) < _SPANS_KEPT:
                 self._spans[place] = known
-        return NeighbourList(
-            self,
-            tuple([self._partition({**texts, **shard} if shard else texts) for shard in self._shards]),
-            prefix,
-            known[0],
-            tuple(sorted(texts.items())),
-            known[1],
+        partitions = tuple(
+            [self._partition({**texts, **shard} if shard else texts) for shard in self._shards]
         )
+        span, reading = known
+        if reading is None:
+            reading = without_siblings(self.graph, path, partitions[0], span, {**texts, **dict(self.said)})
+        return NeighbourList(self, partitions, prefix, span, tuple(sorted(texts.items())), reading)
 
     def shown(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner that may not be known: with placeholders for its identity, and for required arguments

@@ -16,17 +16,17 @@ from keygraph.model.paths import AccessPath
 
 async def read_to(
     store: Store, neighbours: NeighbourList, owner: tuple[str, ...], node: tuple[str, ...]
-) -> list[Located]:
-    """The edges of the list from its owner to a node (identities), in the order of the list.
+) -> list[Item]:
+    """The items that can be edges of the list from its owner to a node (identities): `in_list` says which are.
 
     One BatchGet where the two ends make the whole table key, else one Query for each shard.
     """
     if neighbours.path.finds_by_node:
         keys = tuple(edge_keys(neighbours, owner, [node]))
-        return in_list(neighbours, [item for item in (await store.send(BatchGet(keys))).items if item])
+        return [item for item in (await store.send(BatchGet(keys))).items if item]
     requests = _requests_between(neighbours.path, neighbours.path.edge_texts(owner, node))
     found = await asyncio.gather(*(_all(store, request) for request in requests))
-    return in_list(neighbours, [item for items in found for item in items])
+    return [item for items in found for item in items]
 
 
 def edge_keys(
@@ -49,11 +49,6 @@ def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[Located]:
         for item in items
         if neighbours.covers(item) and (identity := read_identity(item)) is not None
     ]
-    return in_order(neighbours, found)
-
-
-def in_order(neighbours: NeighbourList, found: Iterable[Located]) -> list[Located]:
-    """Items of the list in the order of the sort key and the table's."""
     return sorted(found, key=lambda located: neighbours.order_by_key(neighbours.place_of(located.item)))
 
 

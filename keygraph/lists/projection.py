@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
-from keygraph.dynamo.conditions import Path, paths_of
-from keygraph.lists.listing import NeighbourList
+from keygraph.dynamo.conditions import Condition, Path, paths_of
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.resolve.record_types import RecordTypes
@@ -44,24 +42,21 @@ def attributes_of(
     return frozenset(attributes)
 
 
-def list_projection(neighbours: NeighbourList, attributes: frozenset[str] | None) -> tuple[Path, ...] | None:
-    """The projection of a list's requests, of which these attributes are wanted; None for whole items."""
+def list_projection(
+    model: RecordTypes, path: AccessPath, condition: Condition | None, attributes: frozenset[str] | None
+) -> tuple[Path, ...] | None:
+    """The projection of a list's requests: these attributes as far as the index holds them, those that tell what an item
+    is and where it stands, and those of a condition that is decided here. None for whole items."""
     if attributes is None:
         return None
-    if neighbours.condition is not None:
+    wanted = attributes.union(path.position)
+    if condition is not None:
         # What is decided here may stand in any key of the item.
-        attributes |= {path[0] for path in paths_of(neighbours.condition)}
-        attributes |= {key.name for keys in neighbours.path.record.keys.values() for key in keys.attributes}
-    return _in_index(neighbours.graph, neighbours.index_name, attributes)
-
-
-@lru_cache(maxsize=512)
-def _in_index(model: RecordTypes, index: str | None, names: frozenset[str]) -> tuple[Path, ...] | None:
-    """The attributes as far as the index holds them, with those that tell what an item is and where it stands."""
-    wanted = names.union(key.name for key in model.table.position(index))
+        wanted |= {inner[0] for inner in paths_of(condition)}
+        wanted |= {key.name for keys in path.record.keys.values() for key in keys.attributes}
     if model.type_attribute:
         wanted |= {model.type_attribute}
-    return _paths(name for name in wanted if model.table.has(index, name))
+    return _paths(name for name in wanted if model.table.has(path.keys.index_name, name))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from keygraph.dynamo.store import Equals, Page, Query, Store
 from keygraph.dynamo.table import KeyValue
 from keygraph.errors import BadUserInput
 from keygraph.lists.listing import Located, NeighbourList, Place
-from keygraph.lists.projection import list_projection
 from keygraph.lists.ranges import Span
 
 _FILTERED_LIMIT = 32
@@ -202,7 +201,7 @@ def _stream(neighbours: NeighbourList, extent: Extent, shard: int, wanted: int) 
         is_searched=neighbours.is_searched,
     )
     partition, index, forward = neighbours.partitions[shard], neighbours.index_name, extent.forward
-    filter_, projection = neighbours.store_filter, list_projection(neighbours, extent.attributes)
+    filter_, projection = neighbours.store_filter, neighbours.form.projection(extent.attributes)
     behind, before, start, skipped = None, None, None, None
     if extent.after is not None:
         is_passed = shard != extent.after.shard and (shard < extent.after.shard) == forward
@@ -361,7 +360,7 @@ async def _following(
         neighbours.index_name,
         Equals(neighbours.sort_value(place)),
         neighbours.store_filter,
-        list_projection(neighbours, frozenset()),
+        neighbours.form.projection(frozenset()),
         extent.forward,
         limit,
         place.position,

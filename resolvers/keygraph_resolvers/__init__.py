@@ -7,21 +7,19 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
    `keygraph_server.http.disconnect`: read and check the HTTP request, and send the response.
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.
 3. `keygraph_resolvers.plan.documents`: finds the document's plan.
-4. `keygraph_resolvers.read.context`, `keygraph_resolvers.read.meter`: hold what the reads of one request share, and
-   record each request to the store.
-5. `keygraph_resolvers.plan.run`, `keygraph_resolvers.plan.bound`, `keygraph_resolvers.plan.plan`: bind the plan
-   to its variables, compute its bound, and start its steps.
+4. `keygraph_resolvers.read.run`, `keygraph_resolvers.read.meter`: hold what the steps of one request share, and record
+   each request to the store.
+5. `keygraph_resolvers.plan.bound`: computes what the request costs at most, for the limit.
 6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph.concurrency`,
    `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys
    leaves.
-7. `keygraph_resolvers.plan.get`, `keygraph_resolvers.plan.step`, `keygraph_resolvers.plan.lists`,
-   `keygraph_resolvers.read.connection`: the steps: read nodes by key and pages of lists, and make the pages. Their
-   cursors, if they are selected, are made in `read/cursors.py`.
+7. `keygraph_resolvers.plan.get`, `keygraph_resolvers.plan.selection`, `keygraph_resolvers.plan.step`,
+   `keygraph_resolvers.plan.lists`, `keygraph_resolvers.read.connection`: the steps: take their arguments, read nodes by
+   key and pages of lists, and make the pages. Their cursors, if they are selected, are made in `read/cursors.py`.
 8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.model.records`, `keygraph.keys.template`,
    `keygraph.graph`, `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and its owner into a range of
    keys, and a node into its key.
-9. `keygraph.lists.reading`, `keygraph.lists.projection`, `keygraph.lists.ranges`: turn a page of a list into Query
-   requests for the attributes that are needed.
+9. `keygraph.lists.reading`, `keygraph.lists.ranges`: turn a page of a list into Query requests.
 10. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`,
     `keygraph.dynamo.rules`, `keygraph.engines.sqlite.layout`, `keygraph.dynamo.order`,
     `keygraph.engines.sqlite.rows`: answer the requests as DynamoDB does.

@@ -30,9 +30,8 @@ from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_erro
 from keygraph_resolvers.plan.documents import Document, Documents, is_query
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.run import Arguments, Run
-from keygraph_resolvers.read.context import Limits, Refusal, RequestContext
 from keygraph_resolvers.read.meter import MeteredStore
+from keygraph_resolvers.read.run import Limits, Refusal, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
 
@@ -102,7 +101,7 @@ class Service:
         if error is None:
             answer = await self._run(plan, run, read, variables)
         if with_cost:
-            report = cost_report(bound, run.context.meter.sent, plan.elsewhere)
+            report = cost_report(bound, run.meter.sent, plan.elsewhere)
             answer.setdefault("extensions", {})["cost"] = report
         return answer
 
@@ -147,16 +146,18 @@ class Service:
             plan = self._documents.plan(read, operation, values.coerced)
         except GraphQLError as error:
             raise _Refused([public_error(error, code="DOCUMENT_LIMIT")]) from None
-        context = self._context(plan.attributes, plan.looked_for)
-        arguments = Arguments(self.schema.schema_converter, values)
-        return plan, Run(context, arguments, plan.list_arguments)
+        return plan, self._run_of(values, plan.attributes, plan.looked_for)
 
-    def _context(self, attributes: Attributes, looked_for: frozenset[RecordType]) -> RequestContext:
-        return RequestContext(
+    def _run_of(
+        self, values: VariableValues, attributes: Attributes, looked_for: frozenset[RecordType]
+    ) -> Run:
+        return Run(
             self.schema.graph,
             self.store,
             self._secret,
             self._limits,
+            self.schema.schema_converter,
+            values,
             attributes,
             looked_for,
             self._cost_limit,
@@ -166,7 +167,7 @@ class Service:
     async def _run(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        meter = run.context.meter
+        meter = run.meter
         foreign = None
         errors: list[dict[str, Any]] = []
         try:
@@ -176,17 +177,20 @@ class Service:
                     document, _of_fields(plan.operation, nodes), variables, meter=meter
                 )
                 async with asyncio.TaskGroup() as group:
-                    asked, answered = group.create_task(plan.read(run)), group.create_task(elsewhere)
+                    asked, answered = (
+                        group.create_task(run.read(plan.steps.start_by_key)),
+                        group.create_task(elsewhere),
+                    )
                 root, answer = asked.result(), answered.result()
                 errors += answer.get("errors", ())
                 foreign = answer.get("data")
                 if foreign is None:
                     return {"data": None, "errors": errors} if "data" in answer else answer
             else:
-                root = await plan.read(run)
+                root = await run.read(plan.steps.start_by_key)
             if self._cost_limit is not None and meter.is_exceeded:
                 return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
-            completion = Completion(plan, run.context.limits, foreign)
+            completion = Completion(plan, run.limits, foreign)
             response: dict[str, Any] = {"data": write_data(completion, plan.root, root)}
         except Exception as error:
             return {"data": None, "errors": [*errors, internal_error(error)]}
@@ -215,26 +219,26 @@ class Service:
             return _refusal("subscriptions are not supported", "BAD_USER_INPUT")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
             return _refusal("mutations are not supported", "BAD_USER_INPUT")
-        context = self._context(self._no_attributes, frozenset())
+        run = self._run_of(VariableValues({}, {}), self._no_attributes, frozenset())
         if meter is not None:
-            context.meter = meter
+            run.meter = meter
         result: Any = execute(
             self._core,
             DocumentNode(definitions=(operation, *document.fragments.values())),
-            context_value=context,
+            context_value=run,
             variable_values=dict(variables or {}),
             executor_class=self.schema.execution_context_class,
         )
         if inspect.isawaitable(result):
             result = await result
-        if self._cost_limit is not None and context.meter.is_exceeded:
-            return {"data": None, "errors": [exceeded_error(context.meter.sent, self._cost_limit)]}
+        if self._cost_limit is not None and run.meter.is_exceeded:
+            return {"data": None, "errors": [exceeded_error(run.meter.sent, self._cost_limit)]}
         shown = [public_error(error) for error in result.errors or ()]
         if result.data is None and shown and all("path" not in error for error in shown):
             return {"errors": shown}  # variables that do not fit: nothing was executed
         answered: dict[str, Any] = {"data": result.data, **({"errors": shown} if shown else {})}
         if with_cost:
-            told = cost_report(None, context.meter.sent, result.data or ())
+            told = cost_report(None, run.meter.sent, result.data or ())
             answered["extensions"] = {"cost": told}
         return answered
 

@@ -19,7 +19,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.lists.counting import count
 from keygraph.lists.listing import NeighbourList, bind
-from keygraph.lists.named_edges import read_to
+from keygraph.lists.named_edges import in_list, read_to
 from keygraph.lists.ranges import Narrowing, beginning_with
 from keygraph.lists.reading import Extent, read
 from tests.conftest import MakeStore
@@ -323,9 +323,8 @@ async def test_a_list_is_what_recognition_finds(mixed: Store, case: Case) -> Non
     assert await count(mixed, neighbours, 20) == len(wanted)
     if case.name == "likes":
         named = [("1", str(number)) for number in range(4)]
-        found = [
-            each.item["SK"] for node in named for each in await read_to(mixed, neighbours, (owner,), node)
-        ]
+        items = [item for node in named for item in await read_to(mixed, neighbours, (owner,), node)]
+        found = [each.item["SK"] for each in in_list(neighbours, items)]
         likes = {f"LIKE#1#{number}" for _, number in named}
         assert sorted(found) == sorted(sort for sort, _ in wanted if sort in likes)
 

@@ -35,8 +35,8 @@ from keygraph.keys.types import Kind
 from keygraph_resolvers.errors import warning
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.selection import SelectedField, Selection
-from keygraph_resolvers.read.context import Limits
 from keygraph_resolvers.read.objects import ListObject, Object
+from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
     Cursor,

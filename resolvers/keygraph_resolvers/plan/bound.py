@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.run import Run
-from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
+from keygraph_resolvers.plan.step import Below, Priced, Starts, StepCost
+from keygraph_resolvers.read.run import Run
 
 MOST_PLACES = 1000
 """How many places a bound tells apart: through fragments a short document has any number of them."""
@@ -56,19 +56,19 @@ class Bound:
             cost.add(own)
         return _figures(cost)
 
-    def _each_step(self) -> Iterator[tuple[Step, StepCost, Below]]:
+    def _each_step(self) -> Iterator[tuple[Priced, StepCost, Below]]:
         """The steps in order, each with what all its starts cost together, and what they start."""
-        starts = dict.fromkeys(self._plan.roots, _ONCE)
+        starts: dict[Priced, Starts] = dict.fromkeys(self._plan.roots, _ONCE)
         for step in self._in_order():
             own, below = step.cost(self._run, starts[step])
             yield step, own, below
             for each, more in below:
                 starts[each] = starts[each] + more if each in starts else more
 
-    def _in_order(self) -> list[Step]:
+    def _in_order(self) -> list[Priced]:
         """Every step once, behind all that start it."""
-        order: dict[Step, None] = {}
-        waiting: list[tuple[Step, bool]] = [(step, False) for step in self._plan.roots]
+        order: dict[Priced, None] = {}
+        waiting: list[tuple[Priced, bool]] = [(step, False) for step in self._plan.roots]
         while waiting:
             step, is_done = waiting.pop()
             if is_done:
@@ -98,7 +98,7 @@ class Bound:
 
         Places that select the same through a fragment count as one of them.
         """
-        places = {step: step.below("") for step in self._plan.roots}
+        places: dict[Priced, str] = {step: step.below("") for step in self._plan.roots}
         units: dict[str, float] = {}
         for step, own, below in self._each_step():
             place = places[step]
@@ -111,7 +111,7 @@ class Bound:
     @cached_property
     def _by_place(self) -> dict[str, StepCost]:
         places: dict[str, StepCost] = {}
-        waiting: list[tuple[Step, Starts, str]] = [(step, _ONCE, "") for step in reversed(self._plan.roots)]
+        waiting: list[tuple[Priced, Starts, str]] = [(step, _ONCE, "") for step in reversed(self._plan.roots)]
         while waiting:
             step, starts, outer = waiting.pop()
             place = step.below(outer)

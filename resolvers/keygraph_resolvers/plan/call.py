@@ -8,10 +8,10 @@ from typing import Any
 
 from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.explained import Explained, View, Where
-from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.read.objects import Object, object_of_instance
+from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Called
 
 
@@ -32,44 +32,37 @@ class Call(Step):
             self.later = nodes.later
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        for each in objects:
-            self._call(run, each, round_trip, place)
-
-    def _call(self, run: Run, owner: Object, round_trip: int, place: str) -> None:
-        method = self._method
+        method, names, below = self._method, self._parameters, self.below(place)
         try:
-            names, given = self._parameters, run.arguments.of(self._selected)
-            answer = method.function(owner.instance(method), **{names[name]: given[name] for name in given})
+            values = {names[name]: value for name, value in self._selected.arguments(run).items()}
         except Exception as error:
-            owner.found[self._selected] = error
+            for each in objects:
+                each.found[self._selected] = error
             return
-        if inspect.isawaitable(answer):
-            run.scheduler.spawn(self._awaited(run, owner, answer, round_trip, place))
-        else:
-            self._came(run, owner, answer, round_trip, place)
+        for each in objects:
+            try:
+                answer = method.function(each.instance(method), **values)
+                if inspect.isawaitable(answer):
+                    run.scheduler.spawn(self._awaited(run, each, answer, round_trip, below))
+                else:
+                    self._came(run, each, answer, round_trip, below)
+            except Exception as error:
+                each.found[self._selected] = error
 
     async def _awaited(
         self, run: Run, owner: Object, answer: Awaitable[Any], round_trip: int, place: str
     ) -> None:
         try:
-            value = await answer
+            self._came(run, owner, await answer, round_trip, place)
         except Exception as error:
             owner.found[self._selected] = error
-            return
-        self._came(run, owner, value, round_trip, place)
 
     def _came(self, run: Run, owner: Object, answer: Any, round_trip: int, place: str) -> None:
         """Keeps what the method gave; a node of the model is looked up."""
-        if self._nodes is None or answer is None:
-            owner.found[self._selected] = answer
-            return
-        try:
-            found = object_of_instance(run.graph, self._method.nodes, answer)
-        except Exception as error:
-            owner.found[self._selected] = error
-            return
-        owner.found[self._selected] = found
-        self._nodes.start(run, [found], round_trip, self.below(place))
+        if self._nodes is not None and answer is not None:
+            answer = object_of_instance(run.graph, self._method.nodes, answer)
+            self._nodes.start(run, [answer], round_trip, place)
+        owner.found[self._selected] = answer
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         # Nobody knows when a method gives its node: it is in a batch of its own.

@@ -274,7 +274,12 @@ class _Steps:
         path = cast("ListOf | OnlyOf", selected.kind).path
         if path.is_one:
             page = PageStep(
-                path, (), (), self._items[selected.only], is_partial=_lacks(path, [selected.only])
+                selected.key,
+                path,
+                (),
+                (),
+                self._items[selected.only],
+                is_partial=_lacks(path, [selected.only]),
             )
             step = ListStep(selected, path, page, has_total=False, looks=frozenset())
         else:
@@ -293,6 +298,7 @@ class _Steps:
         page = None
         if edges or nodes or infos:
             page = PageStep(
+                selected.key,
                 path,
                 [(each, self._items[each.only]) for each in edges],
                 [

@@ -23,7 +23,7 @@ from graphql import (
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.explained import Explained, View, Where
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.read.run import Run
 
 
 @dataclass(frozen=True)

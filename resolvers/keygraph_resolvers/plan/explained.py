@@ -18,7 +18,7 @@ from keygraph.lists.describe import DescribedRequest
 from keygraph.lists.projection import attributes_of
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
-from keygraph_resolvers.plan.run import Run
+from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
 
 MOST_STEPS = 500

@@ -8,7 +8,7 @@ read as if nothing had been promised.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,13 +22,13 @@ from keygraph.lists.gather import Part, Together, list_part, node_part, read_tog
 from keygraph.lists.placeholders import shown_key
 from keygraph.lists.reading import Found
 from keygraph.model.records import RecordType
-from keygraph_resolvers.plan.explained import Explained, View, Where
-from keygraph_resolvers.plan.lists import BoundList, ListStep, keys_cost
-from keygraph_resolvers.plan.run import Run
-from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
+from keygraph_resolvers.plan.explained import Explained, View
+from keygraph_resolvers.plan.lists import BoundList, ListCost, ListStep, keys_cost
+from keygraph_resolvers.plan.step import Priced, Starts, StepCost
 from keygraph_resolvers.read.loaders import Arrived, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +44,12 @@ class _Group:
         return None in self.steps
 
 
-class _Behind(Step):
-    """Goes on from the pages of a list that are there. Only priced: what runs goes on by itself."""
-
-    def __init__(self, step: ListStep) -> None:
-        self.name = step.name
-        self._step = step
-
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        """Nothing: the list goes on."""
-
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        size = self._step.arguments(run).size
-        if self._step.page is None or not size:
-            return StepCost(), ()
-        return self._step.page.cost(starts.times(size))
-
-    def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        """Nothing: the list explains itself."""
-        yield from ()
-
-
 class Gather:
     """Reads nodes of one selection together with their lists."""
 
     def __init__(self, record: RecordType, lists: Sequence[ListStep]) -> None:
         self._record = record
         self._lists = lists
-        self._behind = {step: _Behind(step) for step in lists}
 
     def promise(
         self,
@@ -89,10 +67,10 @@ class Gather:
         places: dict[PageOf | None, str] = {None: place}
         if is_wanted and not run.scheduler.is_known(key):
             parts[node_part(key)] = None
-        neighbours = run.context.neighbours
+        neighbours = run.neighbours
         for bound in lists:
             page = bound.connection.request
-            if bound.step.page is None or bound.connection.keys is not None or page in places:
+            if bound.step.page is None or bound.connection.arguments.is_key_lookup or page in places:
                 continue
             part = list_part(page.neighbours, page.extent, key)
             if part is not None and not neighbours.is_known(page):
@@ -121,7 +99,7 @@ class Gather:
         scheduler = run.scheduler
         found: Mapping[Part, Found | Item | Exception | None]
         try:
-            found = await read_together(run.context.meter, key, together, run.context.attributes.projection)
+            found = await read_together(run.meter, key, together, run.attributes.projection)
         except asyncio.CancelledError:
             for page in promised.values():
                 if page is not None:
@@ -149,13 +127,13 @@ class Gather:
 
     def cost(
         self, run: Run, starts: Starts, *, is_wanted: bool
-    ) -> tuple[StepCost, list[tuple[Step, Starts]]]:
+    ) -> tuple[StepCost, list[tuple[Priced, Starts]]]:
         """What the lists take, and the node if its item is wanted and read with one of them.
 
         What stands behind a list may not be come to, and is read apart, one round trip later.
         """
         cost = StepCost()
-        below: list[tuple[Step, Starts]] = []
+        below: list[tuple[Priced, Starts]] = []
         gathered: set[ListStep] = set()
         for group in self._groups(run, None, is_wanted=is_wanted):
             items = sum(part.most for part in group.together.parts)
@@ -183,11 +161,13 @@ class Gather:
                         cost.add(keys_cost(self._record, starts.after()))
                     continue
                 gathered.add(step)
+                most = ListCost.of(step, run)
                 if may_be_missed:
-                    apart, _ = step.page_cost(run, starts.after())
+                    apart, _ = most.page(run, starts.after())
                     cost.add(apart)
-                below.append((self._behind[step], after))
-                cost.add(step.count_cost(run, starts))
+                if step.page is not None and most.size:
+                    below.append((step.page, after.times(most.size)))
+                cost.add(most.count(starts))
                 may_be_missed = True
         below += [(step, starts) for step in self._lists if step not in gathered]
         return cost, below
@@ -212,7 +192,7 @@ class Gather:
             if len(parts) < 2:
                 continue
             key = shown_key(self._record, identity)
-            request = group.together.request(key, view.run.context.attributes.projection)
+            request = group.together.request(key, view.run.attributes.projection)
             for part in parts:
                 part.requests = ()
                 part.together = tuple(each.place for each in parts if each is not part)

@@ -17,12 +17,12 @@ from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.plan.explained import KEY_OF, Explained, View, Where
 from keygraph_resolvers.plan.gather import Gather
 from keygraph_resolvers.plan.lists import ListStep, keys_cost
-from keygraph_resolvers.plan.run import Arguments, Run
 from keygraph_resolvers.plan.selection import SelectedField, Selection
-from keygraph_resolvers.plan.step import AT_ONCE, Below, Starts, Step, StepCost, later, union
+from keygraph_resolvers.plan.step import AT_ONCE, Below, Priced, Starts, Step, StepCost, later, union
 from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
-from keygraph_resolvers.schema.field_kinds import NodeById, NodeByKey, NodesByIds
+from keygraph_resolvers.schema.field_kinds import FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import key_value
 
@@ -56,7 +56,7 @@ class Items(Step):
 
     def admitted(self, run: Run, objects: Sequence[Object]) -> Sequence[Object]:
         """The objects of which something may be read."""
-        refusal = run.context.refusal
+        refusal = run.refusal
         if refusal is None:
             return objects
         for each in objects:
@@ -73,7 +73,7 @@ class Items(Step):
             return
         wanted = set(unread)
         for each in objects:
-            bound = [one for step in self.lists if (one := step.bind(run, each, place)) is not None]
+            bound = [one for step in self.lists for one in step.bind(run, [each], place)]
             bound.sort(key=lambda one: -one.connection.request.extent.count)
             if self.gather is not None:
                 self.gather.promise(run, each, bound, round_trip, place, is_wanted=each in wanted)
@@ -93,7 +93,7 @@ class Items(Step):
 
     def cost_by_key(
         self, run: Run, starts: Starts, *, is_wanted: bool
-    ) -> tuple[StepCost, list[tuple[Step, Starts]]]:
+    ) -> tuple[StepCost, list[tuple[Priced, Starts]]]:
         """What is taken by what the keys tell; `is_wanted`: the item is read too."""
         if self.gather is None:
             return StepCost(), [(step, starts) for step in self.by_key]
@@ -331,7 +331,6 @@ class Named(Step):
         self.name = selected.key
         self._selected = selected
         self._gets = gets
-        self._named: Sequence[NodeName] | None = None
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         selected, [root] = self._selected, objects
@@ -376,15 +375,8 @@ class Named(Step):
             yield from get.explained(view, here)
 
     def _nodes(self, run: Run) -> Sequence[NodeName]:
-        """The nodes, told once for each run; for all runs, where no variable names them. Raises as `named_nodes`."""
-        found = self._named or run.named.get(self._selected)
-        if found is None:
-            found = named_nodes(run.graph, self._selected, run.arguments)
-            if self._selected.variables:
-                run.named[self._selected] = found
-            else:
-                self._named = found
-        return found
+        """The nodes. Raises BadUserInput or GraphQLError where the field names none."""
+        return self._selected.told(run, partial(_named_nodes, run.graph, self._selected.kind))
 
     @property
     def _key(self) -> str:
@@ -393,10 +385,8 @@ class Named(Step):
         return "its global id"
 
 
-def named_nodes(graph: Graph, selected: SelectedField, arguments: Arguments) -> Sequence[NodeName]:
-    """The nodes that a field of the root names. Raises BadUserInput or GraphQLError where it names none."""
-    given = arguments.of(selected)
-    match selected.kind:
+def _named_nodes(graph: Graph, kind: FieldKind | None, given: Mapping[str, Any]) -> Sequence[NodeName]:
+    match kind:
         case NodeByKey(record):
             values = {
                 record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
@@ -471,6 +461,5 @@ def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]])
 
 def get_request(view: View, record: RecordType, where: Where) -> DescribedRequest:
     """How a node is read by its key."""
-    context = view.run.context
-    request = key_request(context.graph, record, where.identity, context.attributes.projection)
+    request = key_request(view.run.graph, record, where.identity, view.run.attributes.projection)
     return replace(request, operation="BatchGetItem") if where.is_many else request

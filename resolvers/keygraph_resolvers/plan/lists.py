@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, ITEM_BYTES, PAGE_BYTES
@@ -15,22 +15,31 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput
 from keygraph.lists.counting import count_requests
 from keygraph.lists.describe import DescribedRequest, described_requests, key_request
-from keygraph.lists.listing import Located
-from keygraph.lists.named_edges import in_list, in_order
+from keygraph.lists.named_edges import in_list
 from keygraph.lists.reading import LARGEST_LIMIT, Found, most_requests, page_requests
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
 from keygraph_resolvers.plan.explained import Explained, View, Where, arguments_text, page_text
-from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField
-from keygraph_resolvers.plan.step import AT_ONCE, MOST, NEVER, Below, Starts, Step, StepCost, later, union
+from keygraph_resolvers.plan.step import (
+    AT_ONCE,
+    MOST,
+    NEVER,
+    Below,
+    Priced,
+    Starts,
+    Step,
+    StepCost,
+    later,
+    union,
+)
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
-from keygraph_resolvers.read.context import Limits
 from keygraph_resolvers.read.loaders import CountOf, PageOf
 from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import ListObject, Object, end_reader
+from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.read.scheduler import Lookup
 
 
@@ -87,86 +96,65 @@ class ListStep(Step):
 
     def arguments(self, run: Run) -> ListArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
-        return run.list_arguments(self.selected, self.path, self._looks)
+        return self.selected.told(run, lambda given: ListArguments(run, self.path, given, self._looks))
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        for each in objects:
-            bound = self.bind(run, each, place)
-            if bound is not None:
-                self.read(run, bound, round_trip)
+        for bound in self.bind(run, objects, place):
+            self.read(run, bound, round_trip)
 
-    def bind(self, run: Run, owner: Object, place: str) -> BoundList | None:
-        """The list of an owner; None where its arguments cannot be used."""
-        try:
-            arguments = self.arguments(run)
-            connection = arguments.of(run.context, None if self.path.owner is None else owner)
-        except Exception as error:
-            owner.found[self.selected] = error
-            return None
-        found = owner.found[self.selected] = None if self.path.is_one else ListObject()
-        return BoundList(self, owner, connection, found, self.below(place))
+    def bind(self, run: Run, owners: Sequence[Object], place: str) -> Iterator[BoundList]:
+        """The lists of owners, but for those with which the arguments cannot be used."""
+        place, is_one, is_at_root = self.below(place), self.path.is_one, self.path.owner is None
+        for owner in owners:
+            try:
+                connection = self.arguments(run).of(run, None if is_at_root else owner)
+            except Exception as error:
+                owner.found[self.selected] = error
+                continue
+            found = owner.found[self.selected] = None if is_one else ListObject()
+            yield BoundList(self, owner, connection, found, place)
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         """Reads the list, in that round trip."""
         connection = bound.connection
         if self.page is None and not self.has_total:
             return
-        keys = connection.keys
-        if keys is not None:
+        if connection.arguments.is_key_lookup:
             after = self.page.spread_after if self.page else NEVER
-            wanted = [(bound, key) for key in keys]
-            then = partial(self._keys_came, run, bound)
-            _look_all_up(run, bound.place, round_trip, after, wanted, then)
+            wanted = [(bound, key) for key in connection.keys]
+            _look_all_up(run, bound.place, round_trip, after, wanted, partial(self._all_came, run, bound))
         elif connection.arguments.to is not None:
             self._read_edges_to(run, bound, round_trip)
         else:
             if self.page is not None:
                 self.page.read(run, bound, round_trip)
             if self.has_total:
-                request = CountOf(connection.neighbours, run.context.limits.count_pages)
+                request = CountOf(connection.neighbours, run.limits.count_pages)
                 read = Read((bound.place,), round_trip)
                 run.scheduler.load(request, read, partial(_total_came, bound))
 
     # --- Lists of which all items are known by their keys, or by their nodes ------------------------------
 
-    def _keys_came(
-        self, run: Run, bound: BoundList, came: list[tuple[Any, Item | Exception | None]], round_trip: int
-    ) -> None:
+    def _read_edges_to(self, run: Run, bound: BoundList, round_trip: int) -> None:
+        """Reads the edges to the nodes that the client names, each by a Query of its own."""
+        requests = bound.connection.edges_to
+        after = self.page.after if self.page else NEVER
+        came = _when_all(len(requests), round_trip, partial(self._all_came, run, bound))
+        for request in requests:
+            read = Read((bound.place,), round_trip, after, goes_on=True)
+            run.scheduler.load(request, read, lambda answer, arrived: came([(None, answer)], arrived))
+
+    def _all_came(self, run: Run, bound: BoundList, came: list[tuple[Any, Any]], round_trip: int) -> None:
+        """Goes on with a list of which everything has come: for each key an item or None, for each node items."""
+        items: list[Item] = []
         for _, answer in came:
             if isinstance(answer, Exception):
                 bound.fail(answer)
                 if bound.found is not None:
                     bound.found.total = answer
                 return
-        items = [answer for _, answer in came if answer is not None and not isinstance(answer, Exception)]
-        self._show_all(run, bound, in_list(bound.connection.neighbours, items), round_trip)
-
-    def _read_edges_to(self, run: Run, bound: BoundList, round_trip: int) -> None:
-        """Reads the edges to the nodes that the client names, each by a Query of its own."""
-        requests = bound.connection.edges_to
-        after = self.page.after if self.page else NEVER
-        found: list[Located] = []
-        left, latest = len(requests), round_trip
-
-        def came(answer: Sequence[Located] | Exception, arrived: int) -> None:
-            nonlocal left, latest
-            left, latest = left - 1, max(latest, arrived)
-            if isinstance(answer, Exception):
-                bound.fail(answer)
-                if bound.found is not None:
-                    bound.found.total = answer
-            else:
-                found.extend(answer)
-            if not left and not bound.has_failed:
-                self._show_all(run, bound, in_order(bound.connection.neighbours, found), latest)
-
-        if not requests:
-            self._show_all(run, bound, [], round_trip)
-        for request in requests:
-            run.scheduler.load(request, Read((bound.place,), round_trip, after, goes_on=True), came)
-
-    def _show_all(self, run: Run, bound: BoundList, found: Sequence[Located], round_trip: int) -> None:
-        """Goes on with a list of which all items were found, whole."""
+            items += answer if isinstance(answer, list) else [answer] if answer is not None else []
+        found = in_list(bound.connection.neighbours, items)
         if bound.found is not None:
             bound.found.total = len(found)
         if self.page is not None:
@@ -178,48 +166,20 @@ class ListStep(Step):
     # --- What it costs ------------------------------------------------------------------------------------
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        cost, below = self.page_cost(run, starts)
-        cost.add(self.count_cost(run, starts))
+        try:
+            most = ListCost.of(self, run)
+        except Exception:
+            return StepCost(), ()  # nothing is read; the answer says why
+        cost, below = most.page(run, starts)
+        cost.add(most.count(starts))
         return cost, below
 
     def bound_key(self, run: Run) -> Hashable:
         """What decides what it costs."""
         try:
-            arguments = self.arguments(run)
-            shown = arguments.any_shown
-            return (
-                arguments.size,
-                arguments.extent.forward,
-                arguments.from_end,
-                arguments.after is None,
-                arguments.before is None,
-                arguments.where is None,
-                None if arguments.to is None else len(arguments.to),
-                arguments.is_key_lookup,
-                bool(shown.narrowed),
-                bool(shown.reading.others),
-                sum(not piece.is_empty for piece in shown.reading.pieces),
-                len(shown.reading.singles),
-                len(count_requests(shown)) if self.has_total else 0,
-            )
+            return ListCost.of(self, run)
         except Exception:
-            return None  # nothing is read; the answer says why
-
-    def page_cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        """What its page takes; nothing where its arguments cannot be used."""
-        try:
-            cost = ListCost(self, run.context.limits, self.arguments(run))
-        except Exception:
-            return StepCost(), ()  # nothing is read; the answer says why
-        return cost.page(starts)
-
-    def count_cost(self, run: Run, starts: Starts) -> StepCost:
-        """What its count takes."""
-        try:
-            cost = ListCost(self, run.context.limits, self.arguments(run))
-        except Exception:
-            return StepCost()
-        return cost.count(starts)
+            return None
 
     # --- How it is explained --------------------------------------------------------------------------------
 
@@ -293,11 +253,12 @@ def _total_came(bound: BoundList, answer: int | Exception | None, round_trip: in
         bound.found.total = answer
 
 
-class PageStep:
+class PageStep(Priced):
     """The page of a list: how it is read, and the steps that go on from its edges and nodes."""
 
     def __init__(
         self,
+        name: str,
         path: AccessPath,
         edges: Sequence[tuple[SelectedField, Step]],
         nodes: Sequence[tuple[SelectedField, Step]],
@@ -305,8 +266,9 @@ class PageStep:
         *,
         is_partial: bool,
     ) -> None:
-        """`edges` and `nodes` are the fields that show them, with what goes on from them; `only` goes on from an only
-        neighbour. `is_partial`: something is selected that the index which is read lacks."""
+        """`name` is the list's. `edges` and `nodes` are the fields that show them, with what goes on from them; `only`
+        goes on from an only neighbour. `is_partial`: something is selected that the index which is read lacks."""
+        self.name = name
         self._path = path
         self._edges = edges
         self._nodes = nodes
@@ -328,8 +290,7 @@ class PageStep:
         if isinstance(answer, Exception):
             bound.fail(answer)
             return
-        found = bound.connection.own_part(answer)
-        behind = bound.connection.behind(found)
+        found, behind = bound.connection.taken(answer)
         if isinstance(behind, PageOf):
             read = Read((bound.place,), round_trip, self.after, True)
             run.scheduler.load(behind, read, partial(self._behind_came, run, bound, found))
@@ -409,7 +370,7 @@ class PageStep:
                 nodes.append(node)
         return nodes
 
-    def cost(self, starts: Starts) -> tuple[StepCost, Below]:
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         """What goes on from so many edges takes, besides what these steps do."""
         cost = StepCost()
         if self._is_partial:
@@ -429,7 +390,7 @@ class PageStep:
                 where.is_many,
                 view.attributes(record),
             )
-            request = key_request(view.run.graph, record, None, view.run.context.attributes.projection)
+            request = key_request(view.run.graph, record, None, view.run.attributes.projection)
             whole.requests = (replace(request, operation="BatchGetItem") if where.is_many else request,)
             whole.steps = [*self._explained_below(view, where.later())]
             yield whole
@@ -442,29 +403,39 @@ class PageStep:
             yield from step.explained(view, replace(where, key=key))
 
 
+Came: TypeAlias = Callable[[list[tuple[Any, Any]], int], None]
+"""Takes answers with what they were wanted for, and the round trip that is next."""
+
+
 def _look_all_up(
     run: Run,
     place: str,
     round_trip: int,
     after: frozenset[int],
     wanted: Sequence[tuple[Any, Key]],
-    then: Callable[[list[tuple[Any, Item | Exception | None]], int], None],
+    then: Came,
 ) -> None:
     """Looks items up by their keys, and goes on when all have come."""
-    found: list[tuple[Any, Item | Exception | None]] = []
+    came = _when_all(len(wanted), round_trip, then)
+    if wanted:
+        run.scheduler.look_up(Lookup(place, round_trip, after, came), wanted)
+
+
+def _when_all(count: int, round_trip: int, then: Came) -> Came:
+    """What takes answers as they come, and goes on when there are so many: at once for none."""
+    found: list[tuple[Any, Any]] = []
     latest = round_trip
 
-    def came(some: list[tuple[Any, Item | Exception | None]], arrived: int) -> None:
+    def came(some: list[tuple[Any, Any]], arrived: int) -> None:
         nonlocal latest
         found.extend(some)
         latest = max(latest, arrived)
-        if len(found) == len(wanted):
+        if len(found) == count:
             then(found, latest)
 
-    if wanted:
-        run.scheduler.look_up(Lookup(place, round_trip, after, came), wanted)
-    else:
+    if not count:
         then([], round_trip)
+    return came
 
 
 # --- What lists cost ------------------------------------------------------------------------------------
@@ -481,108 +452,147 @@ def keys_cost(record: RecordType, starts: Starts, keys: int = 1) -> StepCost:
     return StepCost(left_over, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
 
 
+@dataclass(frozen=True, slots=True)
 class ListCost:
-    """What one list of each owner takes at most, by its arguments and the size of its items."""
+    """What one list of each owner takes at most, by its arguments and the size of its items. Equal ones take the same."""
 
-    def __init__(self, step: ListStep, limits: Limits, arguments: ListArguments) -> None:
+    step: ListStep
+    limits: Limits
+    size: int
+    looks_ahead: bool
+    forward: bool
+    begins_behind: bool
+    looks_back: bool
+    """Whether what stands before the cursor at which the page begins has to be read."""
+    ends_among_equals: bool
+    named: int | None
+    """How many nodes are named."""
+    is_key_lookup: bool
+    pieces: int
+    singles: int
+    """How many items of other types are looked at with the list's."""
+    is_searched: bool
+    is_filtered: bool
+    looks_on: bool
+    """Whether more may have to be looked at than is wanted."""
+    counts: int
+    """How many requests count it at once."""
+
+    @classmethod
+    def of(cls, step: ListStep, run: Run) -> ListCost:
+        """Raises where the arguments cannot be used."""
+        arguments, path = step.arguments(run), step.path
         neighbours = arguments.any_shown
-        record, reading = step.path.record, neighbours.reading
-        self._step = step
-        self._limits = limits
-        self._arguments = arguments
-        self._shards = len(step.path.keys.shard_texts)
-        self._bytes = record.item_bytes
-        self._per_page = max(1, PAGE_BYTES // record.item_bytes)
-        self._pieces = max(1, sum(not piece.is_empty for piece in reading.pieces))
-        self._singles = len(reading.singles)
-        """How many items of other types are looked at with the list's."""
-        self._neighbours = neighbours
-        self._is_filtered = arguments.where is not None or bool(reading.others)
-        # Of shards, those before the cursor's skip what has its sort key.
-        skips = step.path.reads_others or bool(neighbours.narrowed)
-        self._looks_on = self._is_filtered or skips or (arguments.begins_behind and self._shards > 1)
-        self._wanted = arguments.size + arguments.looks_ahead
+        reading, begins_behind = neighbours.reading, arguments.begins_behind
+        is_searched = arguments.where is not None
+        is_filtered = is_searched or bool(reading.others)
+        return cls(
+            step,
+            run.limits,
+            arguments.size,
+            arguments.looks_ahead,
+            arguments.extent.forward,
+            begins_behind,
+            arguments.may_look_back and begins_behind,
+            arguments.may_end_among_equals,
+            None if arguments.to is None else len(arguments.to),
+            arguments.is_key_lookup,
+            max(1, sum(not piece.is_empty for piece in reading.pieces)),
+            len(reading.singles),
+            is_searched,
+            is_filtered,
+            # Of shards, those before the cursor's skip what has its sort key.
+            is_filtered
+            or path.reads_others
+            or bool(neighbours.narrowed)
+            or (begins_behind and len(path.keys.shard_texts) > 1),
+            len(count_requests(neighbours)) if step.has_total else 0,
+        )
 
-    def page(self, starts: Starts) -> tuple[StepCost, Below]:
+    @property
+    def _shards(self) -> int:
+        return len(self.step.path.keys.shard_texts)
+
+    @property
+    def _per_page(self) -> int:
+        return max(1, PAGE_BYTES // self.step.path.record.item_bytes)
+
+    def page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         """The page of each owner."""
-        arguments, step, page = self._arguments, self._step, self._step.page
-        named = arguments.to
-        if arguments.is_key_lookup:
-            number = 1 if named is None else len(named)
+        step, page, named = self.step, self.step.page, self.named
+        if self.is_key_lookup:
+            number = 1 if named is None else named
             if not number or not (page or step.has_total):
                 return StepCost(), ()
             cost, after, size = keys_cost(step.path.record, starts, number), starts.after(), number
         elif named is not None:
             between = step.path.keys_of_both_ends
-            requests = len(named) * (len(between.shard_texts) if between else 1)
+            requests = named * (len(between.shard_texts) if between else 1)
             # There may be any number of edges between two nodes, which something behind their keys tells apart.
             size = requests * self._per_page
             cost, after = self._requests(starts, requests, 1, size), starts.after()
             cost.is_open = True
-        elif page is None or not self._wanted:
+        elif page is None or not self.size + self.looks_ahead:
             return StepCost(), ()
         else:
             cost, after, size = self._pages(starts)
         if page is None:
             return cost, ()
-        more, below = page.cost(after.times(min(size, arguments.size)))
+        more, below = page.cost(run, after.times(min(size, self.size)))
         cost.add(more)
-        return cost, below if arguments.size and size else ()
+        return cost, below if self.size and size else ()
 
     def _pages(self, starts: Starts) -> tuple[StepCost, Starts, int]:
         """What is read for the page, when it is there, and how many edges it has."""
-        arguments, budget = self._arguments, self._limits.read_budget
-        requests, looked_at = self._needed(self._wanted + self._singles)
+        budget = self.limits.read_budget
+        requests, looked_at = self._needed(self.size + self.looks_ahead + self.singles)
         chain = 1 + requests - self._shards
         cost = self._requests(starts, requests, chain, looked_at)
-        if arguments.may_look_back and arguments.begins_behind:
-            more, looked_at = self._needed(1 + self._singles)
+        if self.looks_back:
+            more, looked_at = self._needed(1 + self.singles)
             cost.add(self._requests(starts.after(chain), more, 1 + more - self._shards, looked_at))
             chain += 1 + more - self._shards
-        if arguments.may_end_among_equals:
+        if self.ends_among_equals:
             # What follows the end is looked for, and then, between two cursors, whether it follows the page.
-            searches = [self._looks_on, True] if arguments.begins_behind else [self._looks_on]
-            for is_long in searches:
+            for is_long in [self.looks_on, True] if self.begins_behind else [self.looks_on]:
                 more, looked_at = (self._searched(), budget) if is_long else (1, 1)
                 cost.add(self._requests(starts.after(chain), more, more, looked_at))
                 cost.is_open = cost.is_open or is_long
                 chain += more
-        cost.is_open = cost.is_open or self._looks_on
-        is_one_read = not self._looks_on and chain == 1
-        return cost, starts.after(chain, at_least=chain if is_one_read else 1), arguments.size
+        cost.is_open = cost.is_open or self.looks_on
+        is_one_read = not self.looks_on and chain == 1
+        return cost, starts.after(chain, at_least=chain if is_one_read else 1), self.size
 
     def _needed(self, wanted: int) -> tuple[int, int]:
         """How many requests a page takes, and how many items they look at."""
-        if not self._looks_on:
-            return self._shards * (ceil(wanted / self._per_page) + self._pieces - 1), self._shards * wanted
-        budget = self._limits.read_budget
+        if not self.looks_on:
+            return self._shards * (ceil(wanted / self._per_page) + self.pieces - 1), self._shards * wanted
+        budget = self.limits.read_budget
         requests = most_requests(
             wanted,
             self._shards,
-            self._pieces,
+            self.pieces,
             budget,
             self._per_page,
-            is_filtered=self._is_filtered,
-            is_searched=self._arguments.where is not None,
+            is_filtered=self.is_filtered,
+            is_searched=self.is_searched,
         )
         # A piece that nobody has looked into is begun though the budget is used up.
-        return requests, budget + self._shards * self._pieces * min(LARGEST_LIMIT, self._per_page)
+        return requests, budget + self._shards * self.pieces * min(LARGEST_LIMIT, self._per_page)
 
     def _searched(self) -> int:
         """How many requests it takes to look for one item as far as the budget goes, one after the other."""
-        is_searched = self._arguments.where is not None
-        budget, per_page = self._limits.read_budget, self._per_page
+        budget, is_searched = self.limits.read_budget, self.is_searched
         return most_requests(
-            1, 1, 1, budget, per_page, is_filtered=self._is_filtered, is_searched=is_searched
+            1, 1, 1, budget, self._per_page, is_filtered=self.is_filtered, is_searched=is_searched
         )
 
     def count(self, starts: Starts) -> StepCost:
         """The count of each owner's list: as many pages as it may read."""
-        arguments = self._arguments
-        if not self._step.has_total or arguments.to is not None or arguments.is_key_lookup:
+        if not self.step.has_total or self.named is not None or self.is_key_lookup:
             return StepCost()
-        at_once = self._shards * max(1, len(count_requests(self._neighbours)))
-        pages = max(at_once, self._limits.count_pages)
+        at_once = self._shards * max(1, self.counts)
+        pages = max(at_once, self.limits.count_pages)
         cost = self._requests(starts, pages, 1 + pages - at_once, pages * self._per_page)
         cost.is_open = True
         return cost
@@ -591,7 +601,9 @@ class ListCost:
         """So many requests for each start, of which so many are sent one after the other."""
         if not requests:
             return StepCost()
-        units = read_units(ceil(items / requests) * self._bytes, consistent=False) * requests
+        units = (
+            read_units(ceil(items / requests) * self.step.path.record.item_bytes, consistent=False) * requests
+        )
         return StepCost(
             starts.times(requests).count,
             0,

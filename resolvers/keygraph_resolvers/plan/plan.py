@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from graphql import OperationDefinitionNode
 
@@ -18,11 +18,8 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.gather import Gather
 from keygraph_resolvers.plan.get import Items, Named
 from keygraph_resolvers.plan.lists import ListStep
-from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
-from keygraph_resolvers.read.connection import ListArguments
-from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.schema.field_kinds import (
     Called,
     FarNode,
@@ -57,19 +54,11 @@ class Plan:
         self.lists = lists
         self.gathers = gathers
         self.named = [step for step in roots if isinstance(step, Named)]
-        self._steps = steps
-        self.list_arguments: dict[SelectedField, ListArguments] = {}
-        """Those of lists in whose arguments no variable stands, as runs have asked for them so far."""
+        self.steps = steps
         self.bounds: dict[Any, Any] = {}
         """What runs of it cost at most, by what decides that, as `keygraph_resolvers.plan.bound` has worked it out."""
         self.rows: dict[Selection, Any] = {}
         """How objects are written, as `keygraph_resolvers.answer` has prepared it."""
-
-    async def read(self, run: Run) -> Object:
-        """Runs the steps. Gives the root, with everything that was found below it. To be called once for a run."""
-        root = Object(cast(RecordType, None), ())
-        await run.read(lambda: self._steps.start_by_key(run, [root], (), 1, ""))
-        return root
 
     @cached_property
     def foreign(self) -> tuple[SelectedField, ...]:

@@ -6,13 +6,14 @@ Selections never change. They are made by `keygraph_resolvers.plan.compile`; wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from graphql import (
     FieldNode,
+    GraphQLError,
     GraphQLField,
     GraphQLObjectType,
     GraphQLOutputType,
@@ -22,8 +23,12 @@ from graphql import (
     VariableNode,
     is_non_null_type,
 )
+from graphql.execution.values import get_argument_values
 
+from keygraph.errors import BadUserInput
 from keygraph.model.records import RecordType
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.schema.definitions import ServedField, given_arguments
 from keygraph_resolvers.schema.field_kinds import (
     Called,
     FarNode,
@@ -34,6 +39,9 @@ from keygraph_resolvers.schema.field_kinds import (
     OnlyOf,
     Stored,
 )
+from keygraph_resolvers.schema.strawberry_internals import converted_arguments, strawberry_field
+
+ToldT = TypeVar("ToldT")
 
 
 @dataclass(eq=False)
@@ -51,6 +59,8 @@ class SelectedField:
     """None for what the graph does not answer: `__typename`, and fields that somebody added to the root."""
     below: Mapping[str, Selection]
     """What is selected of the objects that it gives, by their types."""
+    _told: Any = field(default=None, init=False)
+    """What its arguments say where no variable stands in them: the same in every run."""
 
     @property
     def name(self) -> str:
@@ -88,6 +98,37 @@ class SelectedField:
                 for name in _variables_in(argument.value)
             )
         )
+
+    def arguments(self, run: Run) -> Mapping[str, Any]:
+        """Its arguments by their GraphQL names. Raises BadUserInput where a variable does not fit, or GraphQLError."""
+        definition = cast(GraphQLField, self.definition)
+        if not definition.args:
+            return {}
+        try:
+            values = get_argument_values(definition, self.nodes[0], run.variables)
+            served = cast(ServedField, strawberry_field(definition))
+            return given_arguments(converted_arguments(run.converter, served.arguments, values))
+        except GraphQLError as error:
+            raise BadUserInput(error.message) from None
+
+    def told(self, run: Run, tell: Callable[[Mapping[str, Any]], ToldT]) -> ToldT:
+        """What `tell` makes of its arguments, made once for a run, or for all runs where no variable stands in them.
+
+        Raises as `arguments`, and what `tell` raises.
+        """
+        found = self._told or run.told.get(self)
+        if found is None:
+            try:
+                found = tell(self.arguments(run))
+            except Exception as error:
+                found = error
+            if self.variables or isinstance(found, Exception):
+                run.told[self] = found
+            else:
+                self._told = found
+        if isinstance(found, Exception):
+            raise found
+        return cast(ToldT, found)
 
     def says(self, name: str) -> bool:
         """Whether an argument is given to it."""

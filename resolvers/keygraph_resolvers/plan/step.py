@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph_resolvers.plan.explained import Explained, View, Where
-from keygraph_resolvers.plan.run import Run
 from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Run
 
 RoundTrips: TypeAlias = frozenset[int]
 
@@ -95,15 +95,28 @@ class StepCost:
         return min(MOST, self.apart + (self.keys - batches) // BATCH_GET_KEYS + batches)
 
 
-Below: TypeAlias = "Sequence[tuple[Step, Starts]]"
-"""The steps that hang on one, and how often they are started."""
+Below: TypeAlias = "Sequence[tuple[Priced, Starts]]"
+"""What hangs on a step, and how often it is started."""
 
 
-class Step(ABC):
-    """A step."""
+class Priced(ABC):
+    """Something that costs, at a place in the query."""
 
     name = ""
     """What it adds to the place in the query."""
+
+    @abstractmethod
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        """What it takes at most to be started so often, and how often that starts others."""
+
+    def below(self, place: str) -> str:
+        """The place in the query of what it reads."""
+        return f"{place}.{self.name}" if place and self.name else place or self.name
+
+
+class Step(Priced):
+    """A step."""
+
     later: RoundTrips = NEVER
     """In which round trips keys are asked for when it is started: 0 is that in which it is."""
 
@@ -115,13 +128,5 @@ class Step(ABC):
         """
 
     @abstractmethod
-    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        """What it takes at most to be started so often, and how often that starts others."""
-
-    @abstractmethod
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         """What it reads, as a tree; nothing is read."""
-
-    def below(self, place: str) -> str:
-        """The place in the query of what it reads."""
-        return f"{place}.{self.name}" if place and self.name else place or self.name

@@ -18,10 +18,10 @@ from keygraph.lists.listing import ListForm, Located, NeighbourList, Place
 from keygraph.lists.named_edges import edge_keys
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
-from keygraph_resolvers.read.context import Limits, RequestContext
 from keygraph_resolvers.read.cursors import cursor, read_cursor
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
@@ -60,7 +60,7 @@ class Edge(Object):
 
     @property
     def cursor(self) -> str:
-        return cursor(self.connection.context.secret, self.connection.neighbours, self.place)
+        return cursor(self.connection.run.secret, self.connection.neighbours, self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class PageEnds:
     def _cursor(self, place: Place | None) -> str | None:
         if place is None:
             return None
-        return cursor(self.connection.context.secret, self.connection.neighbours, place)
+        return cursor(self.connection.run.secret, self.connection.neighbours, place)
 
 
 class ListArguments:
@@ -92,15 +92,14 @@ class ListArguments:
 
     def __init__(
         self,
-        graph: Graph,
-        limits: Limits,
+        run: Run,
         path: AccessPath,
         given: Mapping[str, Any],
         looks: frozenset[str],
-        attributes: frozenset[str] | None,
     ) -> None:
-        """`given` are the arguments by their GraphQL names, `looks` is what is selected of pageInfo, `attributes` are
-        those that are wanted of an item. Raises BadUserInput."""
+        """`given` are the arguments by their GraphQL names, `looks` is what is selected of pageInfo. Raises
+        BadUserInput."""
+        graph, limits = run.graph, run.limits
         self.path = path
         self.looks = looks
         self.required = required_texts(graph, path, given)
@@ -119,10 +118,12 @@ class ListArguments:
             forward=self.from_end == descending,
             look_ahead=self.looks_ahead,
             budget=limits.read_budget,
-            attributes=attributes,
+            attributes=run.attributes.of_items.get(path.record, frozenset()),
         )
         """The part of the list that its page shows, as if no cursor were given."""
         self._form = ListForm(graph, path, self.required, self.ranged, self.where)
+        self.are_nodes = path.tells_all and path.record in run.looked_for
+        """Whether its items are whole ones that may be looked for by key too."""
 
     @property
     def has_cursor(self) -> bool:
@@ -138,14 +139,14 @@ class ListArguments:
         """Whether its page ends at a cursor whose sort key other items may have too."""
         return (self.after if self.from_end else self.before) is not None and self.path.keys.index is not None
 
-    def of(self, context: RequestContext, owner: Object | None) -> Connection:
+    def of(self, run: Run, owner: Object | None) -> Connection:
         """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
         identity = owner.identity if owner else None
         neighbours = self._form.of(identity)
         extent = self.extent
         if self.after is not None or self.before is not None:
             places = {
-                name: read_cursor(context.secret, neighbours, name, text)
+                name: read_cursor(run.secret, neighbours, name, text)
                 for name, text in (("after", self.after), ("before", self.before))
                 if text is not None
             }
@@ -153,7 +154,7 @@ class ListArguments:
             if self.from_end:
                 start, end = end, start
             extent = replace(extent, after=start, until=end)
-        return Connection(context, self, neighbours, identity or (), PageOf(neighbours, extent))
+        return Connection(run, self, neighbours, identity or (), PageOf(neighbours, extent))
 
     def shown(self, identity: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner that may not be known, with placeholders. Raises BadUserInput."""
@@ -191,31 +192,29 @@ class ListArguments:
 class Connection:
     """One list of one owner with its arguments."""
 
-    __slots__ = ("arguments", "context", "neighbours", "owner", "request")
+    __slots__ = ("arguments", "neighbours", "owner", "request", "run")
 
     def __init__(
         self,
-        context: RequestContext,
+        run: Run,
         arguments: ListArguments,
         neighbours: NeighbourList,
         owner: tuple[str, ...],
         request: PageOf,
     ) -> None:
         """`owner` is the identity of its owner, `request` the part of the list that is read for its page."""
-        self.context = context
+        self.run = run
         self.arguments = arguments
         self.neighbours = neighbours
         self.owner = owner
         self.request = request
 
     @property
-    def keys(self) -> list[Key] | None:
-        """The table keys of all that it can show, where these are known and read by key; else None."""
-        if not self.arguments.is_key_lookup:
-            return None
+    def keys(self) -> list[Key]:
+        """The table keys of all that it can show, where it is read by them."""
         if self.arguments.to is not None:
             return edge_keys(self.neighbours, self.owner, self.arguments.to)
-        return self.neighbours.whole_keys
+        return self.neighbours.whole_keys or []
 
     @property
     def edges_to(self) -> list[EdgesTo]:
@@ -224,14 +223,14 @@ class Connection:
 
     # --- The page ---------------------------------------------------------------------------------------
 
-    def own_part(self, found: Found) -> Found:
-        """What its page has of a longer part that was read."""
+    def taken(self, found: Found) -> tuple[Found, PageOf | bool]:
+        """What its page has of a part that was read, which may be a longer one; and what `_behind` says of it."""
         size = self.arguments.size
-        if len(found.items) <= size:
-            return found
-        return Found(found.items[:size], True, None)
+        if len(found.items) > size:
+            found = Found(found.items[:size], True, None)
+        return found, self._behind(found)
 
-    def behind(self, found: Found) -> PageOf | bool:
+    def _behind(self, found: Found) -> PageOf | bool:
         """Whether the list has anything on the side from which the page was read: a part of it that tells, to be read,
         or the answer itself. It is no where nobody asks, or where the page begins at the list's end."""
         extent = self.request.extent
@@ -261,11 +260,12 @@ class Connection:
     def page(self, found: Found, *, is_behind: bool = False) -> tuple[list[Edge], PageEnds]:
         """The edges in the client's order, and what is known around them."""
         edges = [Edge(self, item, identity) for item, identity in found.items]
-        path, context, arguments = self.neighbours.path, self.context, self.arguments
-        if path.tells_all and path.record in context.looked_for:
+        arguments = self.arguments
+        if arguments.are_nodes:
             # A whole item is not read again.
+            prime, key_of = self.run.nodes.prime, self.run.graph.table.key_of
             for edge in edges:
-                context.nodes.prime(context.graph.table.key_of(edge.listed), edge.listed)
+                prime(key_of(edge.listed), edge.listed)
         first = last = None
         if arguments.looks & _CURSORS:
             first = edges[0].place if edges else None

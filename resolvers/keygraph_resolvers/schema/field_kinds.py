@@ -8,34 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, Method, RecordType
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalId:
+class FieldKind:
+    """What answers a field."""
+
+    __slots__ = ()
+
+
+class GlobalId(FieldKind):
     """The global id of a node."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(FieldKind):
     """A field of a record type."""
 
     field: Field
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAt:
+class NodeAt(FieldKind):
     """The node at an end of a record type."""
 
     end: End
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class Called(FieldKind):
     """What a method of the model gives: a value, or a node."""
 
     method: Method
@@ -44,90 +48,63 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(FieldKind):
     """A connection; on a node its own, at the root one without an owner."""
 
     path: AccessPath
 
 
 @dataclass(frozen=True, slots=True)
-class OnlyOf:
+class OnlyOf(FieldKind):
     """The first neighbour on a path."""
 
     path: AccessPath
 
 
-@dataclass(frozen=True, slots=True)
-class Edges:
+class Edges(FieldKind):
     """The edges of a connection's page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(FieldKind):
     """The nodes of a connection's page."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageInfo:
+class PageInfo(FieldKind):
     """Where a connection's page stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class TotalCount:
+class TotalCount(FieldKind):
     """How many edges a connection has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(FieldKind):
     """Where an edge stands in its list."""
 
 
 @dataclass(frozen=True, slots=True)
-class FarNode:
+class FarNode(FieldKind):
     """The node of an edge of this path: at the far end, or the item itself."""
 
     path: AccessPath
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(FieldKind):
     """An attribute of a Python object: of a nested dataclass, of a page's info."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class NodeByKey:
+class NodeByKey(FieldKind):
     """A node by its key fields, at the root."""
 
     record: RecordType
 
 
-@dataclass(frozen=True, slots=True)
-class NodeById:
+class NodeById(FieldKind):
     """A node by its global id, at the root."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodesByIds:
+class NodesByIds(FieldKind):
     """Nodes by their global ids, at the root."""
-
-
-FieldKind: TypeAlias = (
-    GlobalId
-    | Stored
-    | NodeAt
-    | Called
-    | ListOf
-    | OnlyOf
-    | Edges
-    | Nodes
-    | PageInfo
-    | TotalCount
-    | Cursor
-    | FarNode
-    | Attribute
-    | NodeByKey
-    | NodeById
-    | NodesByIds
-)

@@ -24,7 +24,6 @@ from keygraph.dynamo.conditions import (
     Or,
     Path,
 )
-from keygraph.dynamo.items import Value
 from keygraph.dynamo.limits import IN_VALUES
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
@@ -63,23 +62,15 @@ class SortDirection(Enum):
 
 
 _EQUALITY = ("eq", "ne", "in")
-_ORDER = ("lt", "le", "gt", "ge", "between")
+_ORDER = (*_EQUALITY, "lt", "le", "gt", "ge", "between")
 _OPERATORS: dict[str, tuple[str, ...]] = {
-    "id": (*_EQUALITY, *_ORDER, "beginsWith", "contains"),
-    "string": (*_EQUALITY, *_ORDER, "beginsWith", "contains"),
-    "int": (*_EQUALITY, *_ORDER),
-    "long": (*_EQUALITY, *_ORDER),
-    "float": (*_EQUALITY, *_ORDER),
-    "decimal": (*_EQUALITY, *_ORDER),
-    "datetime": (*_EQUALITY, *_ORDER),
-    "date": (*_EQUALITY, *_ORDER),
+    **dict.fromkeys(("id", "string"), (*_ORDER, "beginsWith", "contains")),
+    **dict.fromkeys(("int", "long", "float", "decimal", "datetime", "date"), _ORDER),
     "boolean": ("eq", "ne"),
     "enum": _EQUALITY,
     "bytes": (*_EQUALITY, "beginsWith", "contains"),
-    "list": ("contains",),
-    "set": ("contains",),
-    "object": (),
-    "json": (),
+    **dict.fromkeys(("list", "set"), ("contains",)),
+    **dict.fromkeys(("object", "json"), ()),
 }
 """The comparisons that an attribute of each kind offers, besides `exists`."""
 
@@ -159,11 +150,9 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
     """What the arguments say of the sort key, by argument name; those that are null say nothing."""
     found = {}
     for argument in path.ranged:
-        said = given.get(camel(argument.name))
-        if not said:
-            continue
+        said = given.get(camel(argument.name)) or {}
         texts = {
-            operator: _key_operand(graph, path.record, argument.slot, operator, value)
+            operator: _key_text(graph, path, argument.slot, value, operator)
             for operator, value in said.items()
             if value is not None
         }
@@ -174,33 +163,23 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
     return found
 
 
-def _key_operand(graph: Graph, record: RecordType, slot: Slot, operator: str, value: Any) -> str:
-    match operator:
-        case "from" | "to":
-            return key_bound(graph, record, slot, value, is_low=operator == "from")
-        case "beginsWith":
-            return str(value)
-    return key_text(graph, record, slot, value)
-
-
 def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, str | None]:
     """The texts of the partition's arguments, by argument name."""
+    values = ((argument, given.get(camel(argument.name))) for argument in path.required)
     return {
-        argument.name: None
-        if given.get(camel(argument.name)) is None
-        else key_text(graph, path.record, argument.slot, given[camel(argument.name)])
-        for argument in path.required
+        argument.name: None if value is None else _key_text(graph, path, argument.slot, value)
+        for argument, value in values
     }
 
 
-def key_text(graph: Graph, record: RecordType, slot: Slot, value: Any) -> str:
+def _key_text(graph: Graph, path: AccessPath, slot: Slot, value: Any, operator: str = "eq") -> str:
     """The text in a key of what a client says for a slot. Raises BadUserInput where it has none."""
-    return graph.text_of(record, slot, key_value(graph, record, slot, value))
-
-
-def key_bound(graph: Graph, record: RecordType, slot: Slot, value: Any, *, is_low: bool) -> str:
-    """The text of a range's first or last value. Raises BadUserInput where it has none."""
-    return graph.bound_of(record, slot, key_value(graph, record, slot, value), is_low=is_low)
+    if operator == "beginsWith":
+        return str(value)
+    meant = key_value(graph, path.record, slot, value)
+    if operator in ("from", "to"):
+        return graph.bound_of(path.record, slot, meant, is_low=operator == "from")
+    return graph.text_of(path.record, slot, meant)
 
 
 def key_value(graph: Graph, record: RecordType, slot: Slot, value: Any) -> Any:
@@ -246,12 +225,11 @@ def condition(graph: Graph, path: AccessPath, where: Mapping[str, Any] | None) -
 
 
 def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) -> Any:
-    text = compared.node
-    if text is None or value is None or isinstance(value, bool):
+    if compared.node is None or value is None or isinstance(value, bool):
         return value
     if isinstance(value, list):
-        return [_node_text(graph, text, where, each) for each in value]
-    return _node_text(graph, text, where, value)
+        return [_node_text(graph, compared.node, where, each) for each in value]
+    return _node_text(graph, compared.node, where, value)
 
 
 def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
@@ -298,12 +276,9 @@ _SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
 
 def _null_comparison(name: str, path: Path, operator: str) -> Condition:
     """Null is a missing attribute as well as a stored null."""
-    missing: Condition = Or((Not(Exists(path)), Eq(path, _NULL)))
+    missing: Condition = Or((Not(Exists(path)), Eq(path, None)))
     if operator == "eq":
         return missing
     if operator == "ne":
         return Not(missing)
     raise BadUserInput(f"where.{name}.{operator}: null cannot be compared this way")
-
-
-_NULL: Value = None

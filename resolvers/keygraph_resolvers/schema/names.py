@@ -19,30 +19,6 @@ from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, plural, snake
 
-RESERVED_TYPES = frozenset(
-    [
-        "Query",
-        "Mutation",
-        "Subscription",
-        "Node",
-        "PageInfo",
-        "SortDirection",
-        "String",
-        "Int",
-        "Float",
-        "Boolean",
-        "ID",
-        "Long",
-        "Decimal",
-        "DateTime",
-        "Date",
-        "Base64",
-        "JSON",
-    ]
-)
-LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to")
-EDGE_FIELDS = ("cursor", "node")
-
 _SCALARS = {
     "id": "ID",
     "string": "String",
@@ -56,7 +32,14 @@ _SCALARS = {
     "bytes": "Base64",
     "json": "JSON",
 }
+RESERVED_TYPES = frozenset(
+    ["Query", "Mutation", "Subscription", "Node", "PageInfo", "SortDirection", *_SCALARS.values()]
+)
+LIST_ARGUMENTS = ("first", "after", "last", "before", "direction", "where", "to")
+EDGE_FIELDS = ("cursor", "node")
+
 _NAME = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]*", re.ASCII)
+_ENUM_VALUE = re.compile(rf"(?!(?:true|false|null)\Z){_NAME.pattern}", re.ASCII)
 
 
 def type_name(type_: FieldType) -> str:
@@ -155,71 +138,74 @@ def check(graph: Graph) -> Graph:
 
 def name_mistakes(graph: Graph) -> list[Mistake]:
     """Generated names that are one, reserved, or no names of GraphQL; arguments and fields that collide."""
-    found: list[Mistake] = []
-    _look_at_types(graph, found)
-    _look_at_fields(graph, found)
-    for path in graph.paths:
-        _look_at_arguments(path, found)
-    return found
+    of_arguments = (mistake for path in graph.paths for mistake in _argument_mistakes(path))
+    return [*_type_mistakes(graph), *_field_mistakes(graph), *_root_mistakes(graph), *of_arguments]
 
 
-def _look_at_types(graph: Graph, found: list[Mistake]) -> None:
-    made: dict[str, str] = {}
+def _if_no_name(name: str, where: str, problem: str, pattern: re.Pattern[str] = _NAME) -> Iterator[Mistake]:
+    if not pattern.fullmatch(name):
+        yield Mistake("bad-name", where, problem, "Rename it.")
+
+
+def _if_equal(where: str, names: Iterable[str], what: str = "fields") -> Iterator[Mistake]:
+    """Names of Python that are one in the schema."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.get(camel(name))
+        seen[camel(name)] = name
+        if other is not None:
+            both = "" if other == name else f", {other} and {name},"
+            problem = f"two of its {what}{both} are called {camel(name)} in the schema."
+            yield Mistake("name-twice", where, problem, "Rename one.")
+
+
+# --- Of types -----------------------------------------------------------------------------------------
+
+
+def _type_mistakes(graph: Graph) -> Iterator[Mistake]:
     declared: dict[str, object] = {}
-
-    def take(name: str, what: str) -> None:
+    for name, what, holder in _declared_types(graph):
+        if name in RESERVED_TYPES or name.endswith(("Connection", "Condition")):
+            yield Mistake("reserved-name", what, f"{name} is a reserved name of the schema.", "Rename it.")
+        elif not _NAME.fullmatch(name):
+            yield from _if_no_name(name, what, f"{name} is not a valid GraphQL name.")
+        elif declared.setdefault(name, holder) is not holder:
+            yield Mistake("name-twice", what, f"two types are called {name}.", "Rename one.")
+    made = {name: name for name in declared}
+    for name, what in _made_types(graph):
         other = made.setdefault(name, what)
         if other != what:
-            found.append(
-                Mistake(
-                    "name-twice", what, f"the schema's name {name} is that of {other} too.", "Rename one."
-                )
+            yield Mistake(
+                "name-twice", what, f"the schema's name {name} is that of {other} too.", "Rename one."
             )
 
-    def declare(name: str, what: str, holder: object) -> None:
-        if name in RESERVED_TYPES or name.endswith(("Connection", "Condition")):
-            found.append(
-                Mistake("reserved-name", what, f"{name} is a reserved name of the schema.", "Rename it.")
-            )
-        elif not _NAME.fullmatch(name):
-            found.append(Mistake("bad-name", what, f"{name} is not a valid GraphQL name.", "Rename it."))
-        elif declared.setdefault(name, holder) is not holder:
-            found.append(Mistake("name-twice", what, f"two types are called {name}.", "Rename one."))
-        else:
-            take(name, name)
 
+def _declared_types(graph: Graph) -> Iterator[tuple[str, str, object]]:
+    """The classes that become types: their names, where they are named, and the classes."""
     for record in graph.types.values():
-        declare(record.name, record.name, record.cls)
-        for field in record.fields.values():
-            for python in _classes_of(field.type):
-                declare(python.__name__, f"{record.name}.{field.name}", python)
-        for method in record.methods.values():
-            for python in {python: None for type_ in method.types for python in _classes_of(type_)}:
-                declare(python.__name__, f"{record.name}.{method.name}", python)
+        yield record.name, record.name, record.cls
+        used = [(field.name, field.type) for field in record.fields.values()]
+        used += [(method.name, type_) for method in record.methods.values() for type_ in method.types]
+        for name, type_ in used:
+            for nested in _nested_types(type_):
+                if nested.python is not None:
+                    yield nested.python.__name__, f"{record.name}.{name}", nested.python
+
+
+def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
+    """The names of generated types, and what each is."""
     for members in graph.unions.values():
-        take(union_name(members), f"the union of {' and '.join(member.name for member in members)}")
+        yield union_name(members), f"the union of {' and '.join(member.name for member in members)}"
     for path in graph.paths:
-        what = (
-            f"the root's lists of {path.record.name}"
-            if path.owner is None
-            else f"{path.owner.name}.{path.name}"
-        )
-        prefix = connection_prefix(path)
+        owner, record, prefix = path.owner, path.record, connection_prefix(path)
+        what = f"the root's lists of {record.name}" if owner is None else f"{owner.name}.{path.name}"
         if not path.is_one:
-            take(f"{prefix}Connection", what)
-            for name in (*map(range_name, path.ranged), *_conditions(path)):
-                take(name, f"the input {name}")
-            take(where_name(path), f"the filter of {path.record.name if path.tells_all else what}")
+            yield f"{prefix}Connection", what
+            for name in (*map(range_name, path.ranged), *map(condition_name, filterable_fields(path))):
+                yield name, f"the input {name}"
+            yield where_name(path), f"the filter of {record.name if path.tells_all else what}"
         if not path.is_one or path.far_end:
-            take(f"{prefix}Edge", what)
-
-
-def _conditions(path: AccessPath) -> set[str]:
-    return set(map(condition_name, filterable_fields(path)))
-
-
-def _classes_of(type_: FieldType) -> Iterator[type]:
-    return (nested.python for nested in _nested_types(type_) if nested.python is not None)
+            yield f"{prefix}Edge", what
 
 
 def _nested_types(type_: FieldType) -> Iterator[FieldType]:
@@ -231,22 +217,20 @@ def _nested_types(type_: FieldType) -> Iterator[FieldType]:
         yield from _nested_types(member.type)
 
 
-def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
+# --- Of fields and arguments --------------------------------------------------------------------------
+
+
+def _field_mistakes(graph: Graph) -> Iterator[Mistake]:
     for record in graph.resolution.types.values():
-        _look_for_ids(record, found)
+        yield from _fields_called_id(record)
     for record in graph.types.values():
         names = [*record.fields, *record.ends, *record.lists, *record.methods]
-        _look_for_equal(record.name, names, found)
+        yield from _if_equal(record.name, names)
         for name in names:
-            if not _NAME.fullmatch(camel(name)):
-                found.append(
-                    Mistake(
-                        "bad-name", f"{record.name}.{name}", "it is not a valid GraphQL name.", "Rename it."
-                    )
-                )
+            yield from _if_no_name(camel(name), f"{record.name}.{name}", "it is not a valid GraphQL name.")
         if record.is_node:
             keys = {slot.path: record.leaf_name(slot.path) for slot in record.identity}
-            _look_for_equal(f"the key of {record.name}", keys.values(), found)
+            yield from _if_equal(f"the key of {record.name}", keys.values())
         places = {field.attribute: field.name for field in record.fields.values()}
         of_ends = [
             record.leaf_name((end.name, *path))
@@ -254,44 +238,57 @@ def _look_at_fields(graph: Graph, found: list[Mistake]) -> None:
             for path, attribute in end.attributes.items()
             if attribute not in places
         ]
-        _look_for_equal(
-            f"the filter of {record.name}",
-            [*{camel(name): name for name in places.values()}.values(), *of_ends],
-            found,
-        )
-        if record.kind == "edge":
-            for name in sorted({camel(name) for name in names} & set(EDGE_FIELDS)):
-                found.append(
-                    Mistake(
-                        "reserved-name",
-                        f"{record.name}.{name}",
-                        f"`{name}` is a field that every edge of a connection has.",
-                        "Rename the field, and name its attribute with stored().",
-                    )
-                )
+        own = {camel(name): name for name in places.values()}
+        yield from _if_equal(f"the filter of {record.name}", [*own.values(), *of_ends])
+        for name in sorted({*map(camel, names)} & set(EDGE_FIELDS)) if record.kind == "edge" else ():
+            yield Mistake(
+                "reserved-name",
+                f"{record.name}.{name}",
+                f"`{name}` is a field that every edge of a connection has.",
+                "Rename the field, and name its attribute with stored().",
+            )
         for field in record.fields.values():
-            _look_at_members(record, field.name, field.type, found)
+            yield from _member_mistakes(f"{record.name}.{field.name}", field.type)
         for method in record.methods.values():
-            _look_for_equal(f"{record.name}.{method.name}", method.parameters, found, "arguments")
-    _look_at_root(graph, found)
-    for path in (*graph.root_lists, *graph.finders):
-        if not _NAME.fullmatch(camel(path.name)):
-            problem = f"{path.name!r}, a list or finder of {path.record.name}, is not a valid GraphQL name."
-            found.append(Mistake("bad-name", "the root", problem, "Rename it."))
+            yield from _if_equal(f"{record.name}.{method.name}", method.parameters, "arguments")
 
 
-def _look_at_root(graph: Graph, found: list[Mistake]) -> None:
+def _fields_called_id(record: RecordType) -> Iterator[Mistake]:
+    """A node's own id is called so already."""
+    for name in (*record.fields, *record.ends, *record.lists, *record.methods):
+        if record.is_node and camel(name) == "id":
+            yield Mistake(
+                "field-called-id",
+                f"{record.name}.{name}",
+                "`id` is the global id of a node.",
+                f'Rename the field: {record.name.lower()}_id: ID = stored("{name}").',
+            )
+
+
+def _member_mistakes(where: str, type_: FieldType) -> Iterator[Mistake]:
+    """Of the members of dataclasses and enums."""
+    for nested in _nested_types(type_):
+        yield from _if_equal(where, [each.name for each in nested.members])
+        python = nested.python
+        for name in python.__members__ if python is not None and issubclass(python, Enum) else ():
+            problem = f"{type_name(nested)}.{name} is not a valid GraphQL name."
+            yield from _if_no_name(name, where, problem, _ENUM_VALUE)
+
+
+def _root_mistakes(graph: Graph) -> Iterator[Mistake]:
     named: dict[str, list[str]] = {name: ["the field of that name"] for name in ("node", "nodes")}
     for record in graph.nodes:
         named.setdefault(field_name(record), []).append(f"the {record.name} by its key")
     for path in (*graph.root_lists, *graph.finders):
         what = "what finds" if path.is_one else "the list of"
         named.setdefault(camel(path.name), []).append(f"{what} {path.record.name} in {_place_of(path)}")
+        problem = f"{path.name!r}, a list or finder of {path.record.name}, is not a valid GraphQL name."
+        yield from _if_no_name(camel(path.name), "the root", problem)
     for name, fields in named.items():
         if len(fields) > 1:
             problem = f"{len(fields)} fields are called {name} in the schema: {', '.join(fields)}."
             mend = 'Rename all but one: lists="…" names a list, and lists=False removes it.'
-            found.append(Mistake("name-twice", "the root", problem, mend))
+            yield Mistake("name-twice", "the root", problem, mend)
 
 
 def _place_of(path: AccessPath) -> str:
@@ -303,68 +300,20 @@ def _place_of(path: AccessPath) -> str:
     return f"the inverted index {index.name}" if is_inverted else f"the index {index.name}"
 
 
-def _look_for_ids(record: RecordType, found: list[Mistake]) -> None:
-    """A node's own id is called so already."""
-    for name in (*record.fields, *record.ends, *record.lists, *record.methods):
-        if record.is_node and camel(name) == "id":
-            found.append(
-                Mistake(
-                    "field-called-id",
-                    f"{record.name}.{name}",
-                    "`id` is the global id of a node.",
-                    f'Rename the field: {record.name.lower()}_id: ID = stored("{name}").',
-                )
-            )
-
-
-def _look_at_members(record: RecordType, name: str, type_: FieldType, found: list[Mistake]) -> None:
-    for nested in _nested_types(type_):
-        _look_for_equal(f"{record.name}.{name}", [each.name for each in nested.members], found)
-        python = nested.python
-        if python is None or not issubclass(python, Enum):
-            continue
-        for member in python.__members__:
-            if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
-                found.append(
-                    Mistake(
-                        "bad-name",
-                        f"{record.name}.{name}",
-                        f"{python.__name__}.{member} is not a valid GraphQL name.",
-                        "Rename it.",
-                    )
-                )
-
-
-def _look_for_equal(where: str, names: Iterable[str], found: list[Mistake], what: str = "fields") -> None:
-    """Look for names of Python that are one in the schema."""
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.get(camel(name))
-        seen[camel(name)] = name
-        if other is not None:
-            both = "" if other == name else f", {other} and {name},"
-            problem = f"two of its {what}{both} are called {camel(name)} in the schema."
-            found.append(Mistake("name-twice", where, problem, "Rename one."))
-
-
-def _look_at_arguments(path: AccessPath, found: list[Mistake]) -> None:
+def _argument_mistakes(path: AccessPath) -> Iterator[Mistake]:
     where = f"{path.owner.name if path.owner else 'the root'}.{path.name}"
+    arguments = (*path.required, *path.ranged)
     seen = set() if path.is_one else set(LIST_ARGUMENTS)
-    for argument in (*path.required, *path.ranged):
+    for argument in arguments:
         name = camel(argument.name)
         if name in seen:
-            found.append(_collision(path, where, argument, name))
+            alike = [each for each in arguments if each.slot.path == argument.slot.path]
+            problem = f"two of its arguments are called {name}"
+            mend = "Rename the key template's field, and name its attribute with stored()."
+            if len(alike) > 1:
+                shown = " and ".join(f"{{{each.slot.name}}}" for each in alike)
+                problem += f", because one field is there in two formats, {shown}"
+                field = argument.slot.path[0]
+                mend = f'Replace one with a method: @field(needs=("{field}",)), with a name of its own.'
+            yield Mistake("colliding-arguments", where, f"{problem}.", mend)
         seen.add(name)
-
-
-def _collision(path: AccessPath, where: str, argument: Argument, name: str) -> Mistake:
-    alike = [each for each in (*path.required, *path.ranged) if each.slot.path == argument.slot.path]
-    problem = f"two of its arguments are called {name}"
-    mend = "Rename the key template's field, and name its attribute with stored()."
-    if len(alike) > 1:
-        shown = " and ".join(f"{{{each.slot.name}}}" for each in alike)
-        problem += f", because one field is there in two formats, {shown}"
-        mend = (
-            f'Replace one with a method: @field(needs=("{argument.slot.path[0]}",)), with a name of its own.'
-        )
-    return Mistake("colliding-arguments", where, f"{problem}.", mend)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import strawberry
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.arguments import StrawberryArgument
+from strawberry.types.base import StrawberryOptional
 from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
-from keygraph.keys.types import FieldType
+from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_optional
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import End, RecordType
+from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel, plural, snake
 from keygraph_resolvers.schema.definitions import (
     OutputType,
@@ -31,6 +33,7 @@ from keygraph_resolvers.schema.definitions import (
 )
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
+    Called,
     Cursor,
     Edges,
     FarNode,
@@ -47,7 +50,6 @@ from keygraph_resolvers.schema.field_kinds import (
     TotalCount,
 )
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
-from keygraph_resolvers.schema.methods import MethodFields
 from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 
@@ -98,7 +100,6 @@ class _Types:
         self._unions: dict[str, UnionType] = {}
         self._direction = enum_type(SortDirection, docstring(SortDirection.__doc__), {})
         self._inputs = InputTypes(self.scalar)
-        self._methods = MethodFields(graph, self.output, self.node)
         self._node = object_type(
             "Node",
             "Something with an id of its own, whatever its type.",
@@ -194,7 +195,34 @@ class _Types:
             elif name in record.ends:
                 yield self._end_field(record.ends[name])
             elif name in record.methods:
-                yield self._methods.field(record.methods[name])
+                yield self._method_field(record.methods[name])
+
+    # --- Methods --------------------------------------------------------------------------------------
+
+    def _method_field(self, method: Method) -> StrawberryField:
+        """The field of a method of the model: its types are those of its annotations."""
+        parameters = {camel(name): name for name in method.parameters}
+        return ServedField(
+            camel(method.name),
+            # Whether a node exists is known only when it is read.
+            nullable(self.node(method.nodes)) if method.nodes else self._annotated(method.hints["return"]),
+            Called(method, parameters),
+            [self._method_argument(method, *names) for names in parameters.items()],
+            method.description,
+        )
+
+    def _annotated(self, annotation: Any) -> OutputType:
+        annotation, optional = is_optional(annotation)
+        type_ = self.output(field_type(annotation, AttributeStyle()))
+        return nullable(type_) if optional else type_
+
+    def _method_argument(self, method: Method, graphql_name: str, name: str) -> StrawberryArgument:
+        default, type_ = method.signature.parameters[name].default, self._annotated(method.hints[name])
+        if default is inspect.Parameter.empty:
+            return argument(graphql_name, type_)
+        if isinstance(default, bool | int | float | str):
+            return argument(graphql_name, type_, default=default)
+        return argument(graphql_name, type_ if isinstance(type_, StrawberryOptional) else nullable(type_))
 
     # --- Lists ----------------------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
-"""What the steps of one request share: the graph, the loaders, the secret of the cursors, the limits."""
+"""One run of an operation: what its steps share, which are the graph, the loaders, the variables and the limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
+
+from graphql.execution.values import VariableValues
+from strawberry.schema.schema_converter import GraphQLCoreConverter
 
 from keygraph.dynamo.store import Store
 from keygraph.graph import Graph
@@ -14,6 +17,7 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.scheduler import Scheduler
 
 Refusal: TypeAlias = Callable[[Object], Exception | None]
 """What keeps an object from being shown, decided by its type and key; None for nothing."""
@@ -35,13 +39,15 @@ class Limits:
 
 
 @dataclass
-class RequestContext:
-    """Made anew for each request. Its loaders are made when they are first used, inside the running event loop."""
+class Run:
+    """Made anew for each request. Its loaders and its scheduler are made when they are first used, inside the event loop."""
 
     graph: Graph
     store: Store
     secret: bytes
     limits: Limits
+    converter: GraphQLCoreConverter
+    variables: VariableValues
     attributes: Attributes
     """The attributes of the items that the operation asks for."""
     looked_for: frozenset[RecordType]
@@ -50,6 +56,8 @@ class RequestContext:
     """The read units that it may cost."""
     refusal: Refusal | None = None
     """Asked of each object before it is read, or anything below it."""
+    told: dict[object, Any] = field(default_factory=dict)
+    """What fields' arguments say with these variables, as far as somebody has asked."""
     meter: MeteredStore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,11 +71,22 @@ class RequestContext:
     def neighbours(self) -> NeighbourLoader:
         return NeighbourLoader(self.meter, self.limits.concurrency)
 
-    def attributes_of(self, record: RecordType) -> frozenset[str] | None:
-        """The attributes that the operation wants of an item of that type; None for all."""
-        return self.attributes.of_items.get(record, frozenset())
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        return Scheduler(self.nodes, self.neighbours)
 
-    def give_up(self) -> None:
-        """Ends what is under way to the store: the answer is decided, or nobody waits for it."""
-        self.nodes.give_up()
-        self.neighbours.give_up()
+    async def read(self, start: Callable[[Run, list[Object], tuple[()], int, str], None]) -> Object:
+        """Runs the steps that `start` starts. Returns the root, with everything that was found below it.
+
+        To be called once.
+        """
+        root = Object(cast(RecordType, None), ())
+        try:
+            await self.scheduler.run(lambda: start(self, [root], (), 1, ""))
+        finally:
+            # The answer is decided, or nobody waits for it.
+            self.nodes.give_up()
+            self.neighbours.give_up()
+            # Parts that know each other go at once when the run is over, not when the garbage collector comes by.
+            del self.scheduler
+        return root
