@@ -1,0 +1,364 @@
+"""Asks the product what the judge has ruled on, and tells in what they differ."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+from graphql import GraphQLInputObjectType, get_named_type, is_non_null_type
+
+from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
+from keygraph.engines.open import open_store
+from keygraph_resolvers import Service, build_schema
+from tests.resolvers.judge.asked import ByKey, EndAt, Leaf, ListAt, Said, Selected, Writer
+from tests.resolvers.judge.items import GONE, Identity, Row, made_rows
+from tests.resolvers.judge.making import made_model
+from tests.resolvers.judge.operations import EXCLUDED, Maker
+from tests.resolvers.judge.plain import Listing, Slot, Type, camel
+from tests.resolvers.judge.ruling import BROKEN, CursorOf, Either, IdOf, Judge, OneOf, Unknown
+from tests.resolvers.judge.source import source
+from tests.resolvers.worlds import SECRET
+
+_ANYWHERE = ("first", "after", "last", "before", "direction", "where", "to")
+
+
+class Wrong(AssertionError):
+    """The product's answer is not the judge's."""
+
+
+class Court:
+    """A judge and the product, before the same table."""
+
+    def __init__(self, judge: Judge, schema: Any, service: Service, random: Random) -> None:
+        self.judge = judge
+        self.model = judge.model
+        self.schema = schema
+        self.service = service
+        self.random = random
+        self.names: dict[tuple[Listing, Slot], str] = {}
+        self.known_cursors: dict[tuple[Listing, Row], str] = {}
+        self.known_ids: dict[tuple[Type, Identity], str] = {}
+        self.asked = 0
+        lists = [(schema.query_type, each) for each in self.model.roots]
+        lists += [(schema.get_type(type_.name), each) for type_ in self.model.types for each in type_.lists]
+        judge.lists_may_be_null = not any(
+            is_non_null_type(owner.fields[camel(each.name)].type) for owner, each in lists
+        )
+        for listing in [*self.model.roots, *(each for type_ in self.model.types for each in type_.lists)]:
+            for slot in (*listing.required, *listing.ranged):
+                name = self._argument_name(listing, slot)
+                if name is not None:
+                    self.names[listing, slot] = name
+
+    # --- What the schema offers -----------------------------------------------------------------------
+
+    def _arguments(self, listing: Listing) -> dict[str, Any]:
+        owner = self.schema.get_type(listing.owner.name) if listing.owner else self.schema.query_type
+        arguments: dict[str, Any] = owner.fields[camel(listing.name)].args
+        return arguments
+
+    def _argument_name(self, listing: Listing, slot: Slot) -> str | None:
+        """The argument of a part of a key: called as the field, or as the end and its node's key field."""
+        *ends, name = slot.path
+        wanted = {name}
+        for end_name in ends:
+            node = listing.type.ends[end_name].node
+            wanted = {f"{end_name}_{name}", f"{end_name}_{name.removeprefix(node.query.lower() + '_')}"}
+            wanted.add(listing.type.ends[end_name].attributes[name])
+        plain = {each.replace("_", "").lower() for each in wanted}
+        found = [name for name in self._arguments(listing) if name not in _ANYWHERE and name.lower() in plain]
+        return found[0] if len(found) == 1 else None
+
+    def operators(self, listing: Listing, slot: Slot) -> Sequence[str]:
+        name = self.names.get((listing, slot))
+        if name is None:
+            return ()
+        type_ = get_named_type(self._arguments(listing)[name].type)
+        return [*type_.fields] if isinstance(type_, GraphQLInputObjectType) else ["eq"]
+
+    def compared(self, listing: Listing) -> dict[str, Sequence[str]]:
+        where = get_named_type(self._arguments(listing)["where"].type)
+        return {
+            name: [*get_named_type(where.fields[camel(name)].type).fields]
+            for name in listing.type.fields
+            if camel(name) in where.fields
+        }
+
+    def takes(self, listing: Listing, argument: str) -> bool:
+        return argument in self._arguments(listing)
+
+    def cursors(self, listing: Listing, owner: Identity | None, said: Said) -> Sequence[Row]:
+        rows = self.judge.orders.get(self.judge.instance(listing, owner, said), ())
+        if "equal keys" in EXCLUDED:
+            counted = Counter(self.judge.sort_key(listing, row) for row in rows)
+            rows = [row for row in rows if counted[self.judge.sort_key(listing, row)] == 1]
+        return [row for row in rows if (listing, row) in self.known_cursors]
+
+    def ids(self, type_: Type) -> Sequence[Identity]:
+        return [identity for each, identity in self.known_ids if each is type_]
+
+    # --- Asking ---------------------------------------------------------------------------------------
+
+    async def check(self) -> None:
+        """Asks one random operation. Raises Wrong."""
+        await self.ask(await self.operation())
+
+    async def operation(self) -> dict[str, Selected]:
+        """A random operation of which the judge knows the answer: the orders of its lists are learned."""
+        operation = Maker(self.model, self.judge.rows, self, self.random).operation()
+        while True:
+            try:
+                self.judge.answer(operation)
+            except Unknown as unknown:
+                await self.learn(unknown.listing, unknown.owner, unknown.said)
+            else:
+                return operation
+
+    async def ask(self, operation: dict[str, Selected]) -> None:
+        """Compares the product's answer with the judge's. Raises Wrong."""
+        text, answer = await self.execute(operation)
+        comparison = Comparison(dict(self.known_cursors), dict(self.known_ids))
+        found = comparison.differences(self.judge.answer(operation), answer.get("data"), ())
+        found += comparison.errors(answer.get("errors", ()))
+        if found:
+            raise Wrong("\n".join([text, *found[:6]]))
+        self.known_cursors, self.known_ids = comparison.cursors, comparison.given_ids
+
+    async def execute(self, operation: dict[str, Selected]) -> tuple[str, dict[str, Any]]:
+        text = Writer(self.names, self.known_cursors, self.known_ids).selection(operation)
+        self.asked += 1
+        return text, await self.service.execute(text)
+
+    async def learn(self, listing: Listing, owner: Identity | None, said: Said) -> None:
+        """Pages through a whole list, and keeps the order in which it is shown."""
+        judge, instance = self.judge, self.judge.instance(listing, owner, said)
+        members = judge.members(listing, owner, said)
+        is_there = listing.owner is None or listing.owner.is_virtual or (listing.owner, owner) in judge.nodes
+        if not is_there or listing.is_one:
+            # Nobody can page through it. Where keys are equal, the engine goes by the table's.
+            members.sort(
+                key=lambda row: (
+                    judge.sort_key(listing, row),
+                    row.item["PK"].encode(),
+                    row.item["SK"].encode(),
+                )
+            )
+            judge.orders[instance] = members
+            return
+        shown: list[Row] = []
+        size, after = self.random.choice([1, 2, 3, 7, 50]), None
+        while True:
+            rows, is_more, text = await self.page(listing, owner, said, members, size, after)
+            shown += rows
+            if not is_more:
+                break
+            if not rows:
+                raise Wrong(f"{text}\nan empty page that is not the last")
+            after = rows[-1]
+        if len(set(shown)) < len(shown):
+            raise Wrong(f"{text}\nan item is shown on two pages")
+        missing = [row for row in members if row not in shown and not judge.is_doubtful(listing, row)]
+        if missing:
+            raise Wrong(
+                f"{text}\npaging by {size}, these are never shown: {[row.item for row in missing[:3]]}"
+            )
+        keys = [judge.sort_key(listing, row) for row in shown]
+        if keys != sorted(keys):
+            raise Wrong(f"{text}\npaging by {size}, the order is not that of the sort key: {keys}")
+        judge.orders[instance] = shown
+
+    async def page(
+        self,
+        listing: Listing,
+        owner: Identity | None,
+        said: Said,
+        members: list[Row],
+        size: int,
+        after: Row | None,
+    ) -> tuple[list[Row], bool, str]:
+        """One page of a whole list: the rows that it shows, and whether there are more."""
+        judge, type_ = self.judge, listing.type
+        leaves: dict[str, Any] = {
+            name: Leaf(name) for name in type_.fields if all(row.values[name] is not GONE for row in members)
+        }
+        ends = {
+            name: EndAt(end, _named(end.node)) for name, end in type_.ends.items() if listing.far_end is None
+        }
+        asked = replace(Said(required=said.required), first=size, after=after)
+        if listing.far_end:
+            selected = ListAt(listing, asked, leaves, _named(listing.far_end.node), None, looks=True)
+        else:
+            selected = ListAt(
+                listing, asked, {}, {**leaves, **ends, "kind": Leaf("__typename")}, None, looks=True
+            )
+        operation: dict[str, Selected] = {"list": selected}
+        if listing.owner is not None:
+            assert owner is not None
+            operation = {"owner": ByKey(listing.owner, owner, operation)}
+        text, answer = await self.execute(operation)
+        data = answer["data"]
+        if listing.owner is not None and data:
+            data = data["owner"]
+        if "errors" in answer or not data or not data["list"]:
+            if any(
+                judge._may_be_refused(iter([value for _, value in identity])) for identity in [owner or ()]
+            ):
+                return [], False, text
+            raise Wrong(f"{text}\nno page: {answer}")
+        rows: list[Row] = []
+        left = list(members)
+        for edge in data["list"]["edges"]:
+            for row in left:
+                expected = judge._edge(selected, row)
+                trial = Comparison(dict(self.known_cursors), dict(self.known_ids))
+                if not trial.differences(expected, edge, ()):
+                    left.remove(row)
+                    rows.append(row)
+                    self.known_cursors, self.known_ids = trial.cursors, trial.given_ids
+                    break
+            else:
+                raise Wrong(
+                    f"{text}\n{edge} is no item of the list, or shown twice\n{self._nearest(selected, left, edge)}"
+                )
+        return rows, data["list"]["pageInfo"]["hasNextPage"], text
+
+    def _nearest(self, selected: ListAt, rows: Sequence[Row], edge: Any) -> str:
+        """What would have to be otherwise for the edge to be one of the rows."""
+        told = []
+        for row in rows:
+            trial = Comparison(dict(self.known_cursors), dict(self.known_ids))
+            told.append(trial.differences(self.judge._edge(selected, row), edge, ()))
+        return f"nearest: {min(told, key=len)}" if told else "no rows are left"
+
+
+class Comparison:
+    """Compares one answer with what is expected."""
+
+    def __init__(
+        self, cursors: dict[tuple[Listing, Row], str], ids: dict[tuple[Type, Identity], str]
+    ) -> None:
+        self.cursors = cursors
+        self.given_ids = ids
+        self.broken: list[tuple[Any, ...]] = []
+        self.refused: list[tuple[Any, ...]] = []
+
+    def differences(self, expected: Any, actual: Any, path: tuple[Any, ...]) -> list[str]:
+        match expected:
+            case Either(inner):
+                if actual is None:
+                    self.refused.append(path)
+                    return []
+                return self.differences(inner, actual, path)
+            case CursorOf(listing, row):
+                return self._same(self.cursors, (listing, row), actual, path)
+            case IdOf(type_, identity):
+                return self._same(self.given_ids, (type_, identity), actual, path)
+            case OneOf(values):
+                return [] if actual in values else [_told(path, values, actual)]
+            case dict() if isinstance(actual, dict) and expected.keys() == actual.keys():
+                return [
+                    each
+                    for key, inner in expected.items()
+                    for each in self.differences(inner, actual[key], (*path, key))
+                ]
+            case list() if isinstance(actual, list) and len(actual) == len(expected):
+                return [
+                    each
+                    for number, inner in enumerate(expected)
+                    for each in self.differences(inner, actual[number], (*path, number))
+                ]
+        if expected is BROKEN:
+            self.broken.append(path)
+            return [] if actual is None else [_told(path, "null, with an error", actual)]
+        same = type(expected) is type(actual) and expected == actual
+        return [] if same else [_told(path, expected, actual)]
+
+    def _same(self, known: dict[Any, str], key: Any, actual: Any, path: tuple[Any, ...]) -> list[str]:
+        if not isinstance(actual, str) or not actual:
+            return [_told(path, "a text", actual)]
+        others = [
+            other for other, text in known.items() if text == actual and other[0] == key[0] and other != key
+        ]
+        if others:
+            return [f"{'.'.join(map(str, path))}: {actual} is that of {others[0]}, not only of {key}"]
+        return [] if known.setdefault(key, actual) == actual else [_told(path, known[key], actual)]
+
+    def errors(self, errors: Sequence[dict[str, Any]]) -> list[str]:
+        """An error stands below each null that should not be one, and nowhere else."""
+        paths = [tuple(error.get("path", ())) for error in errors]
+        found = [
+            f"{path}: null without an error"
+            for path in self.broken
+            if not any(_is_below(each, path) for each in paths)
+        ]
+        may = [*self.broken, *self.refused]
+        return found + [
+            f"an error that is none: {error}"
+            for error, path in zip(errors, paths, strict=True)
+            if not any(_is_below(path, each) for each in may)
+        ]
+
+
+def _named(node: Type) -> dict[str, Selected]:
+    """What tells a node apart from others."""
+    return {name: Leaf(name) for name in (*node.identity, "id")}
+
+
+def _is_below(path: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return path[: len(other)] == other
+
+
+def _told(path: tuple[Any, ...], expected: Any, actual: Any) -> str:
+    return f"{'.'.join(map(str, path))}: {actual!r}, expected {expected!r}"
+
+
+# --- Tables -------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def court(seed: int, folder: Path) -> AsyncIterator[Court]:
+    """A random model with a random table of it."""
+    model = made_model(Random(seed), f"judged_{seed}")
+    module = ModuleType(model.name)
+    sys.modules[module.__name__] = module
+    exec(compile(source(model), module.__name__, "exec"), module.__dict__)
+    graph = module.graph
+    rows = made_rows(model, Random(f"{seed} items"))
+    schema = build_schema(graph)
+    async with open_store(f"sqlite:{folder / f'{model.name}.db'}", graph.table) as store:
+        await store.send(DeleteTable())
+        await store.send(CreateTable())
+        await store.send(BatchWrite(puts=tuple(row.item for row in rows)))
+        service = Service(schema, store, secret=SECRET)
+        yield Court(Judge(model, rows), schema._schema, service, Random(f"{seed} operations"))
+    del sys.modules[module.__name__]
+
+
+async def run(wanted: int, seed: int, tell: Callable[[str], None]) -> list[str]:
+    """Asks that many operations in all, and gives what was found: of each table the first."""
+    found: list[str] = []
+    asked, turn, began = 0, seed, time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        while asked < wanted:
+            async with court(turn, Path(folder)) as before:
+                try:
+                    for _ in range(60):
+                        await before.check()
+                except Wrong as wrong:
+                    found.append(f"[{turn}] {wrong}")
+                    tell(found[-1])
+                asked += before.asked
+            turn += 1
+            if turn % 25 == 0:
+                tell(f"{asked} operations, {time.monotonic() - began:.0f} s, {len(found)} found")
+    tell(f"{asked} operations over {turn - seed} tables, {len(found)} found")
+    return found

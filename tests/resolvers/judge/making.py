@@ -1,0 +1,343 @@
+"""Random models: nodes, and what joins them, under keys of every kind that a model can declare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from random import Random
+
+from tests.resolvers.judge.plain import (
+    End,
+    Field,
+    Index,
+    KeyPair,
+    Listing,
+    Method,
+    Model,
+    Part,
+    Slot,
+    Template,
+    Type,
+    Whole,
+)
+from tests.resolvers.judge.values import (
+    AWKWARD_TEXTS,
+    COLOURS,
+    DECIMALS,
+    FLAGS,
+    LOWER,
+    MOMENTS,
+    NUMBERS,
+    PLAIN_TEXTS,
+    SLUG,
+    Kind,
+    day_kind,
+    text_kind,
+)
+
+EXCLUDED: tuple[str, ...] = ("separators",)
+"""What models do not hold yet, because the product is known to answer it wrongly."""
+
+_NODES = ("Ant", "Bee", "Cat")
+_OTHERS = ("Visit", "Loan", "Mark", "Deal")
+_WRITTEN = "Format(lambda value: value.strftime('%Y/%m/%d'), lambda text: datetime.strptime(text, '%Y/%m/%d').date(), ordered=True)"
+
+
+def made_model(random: Random, name: str) -> Model:
+    """A model."""
+    return _Maker(random, name).model()
+
+
+class _Maker:
+    def __init__(self, random: Random, name: str) -> None:
+        self.random = random
+        self.model_ = Model(name, [], {}, [], random.choice(["kind", None]))
+        self.model_.formats = {
+            "'lower'": "Format(str.lower)",
+            "'slug'": "Format(lambda value: value.replace(' ', '-').lower())",
+        }
+        self.days = day_kind()
+        if self.chance(4):
+            self.model_.formats["date"] = _WRITTEN
+            self.days = day_kind(lambda value: date.strftime(value, "%Y/%m/%d"))
+        self.model_.awkward = self.chance(5) and "separators" not in EXCLUDED
+        self.indexes = 0
+
+    def chance(self, out_of: int) -> bool:
+        return self.random.randrange(out_of) == 0
+
+    def pick_pool(self, kind: Kind, most: int = 4) -> Kind:
+        """The kind with few of its values."""
+        return replace(kind, pool=tuple(self.random.sample(kind.pool, min(most, len(kind.pool)))))
+
+    def texts(self, annotation: str = "str") -> Kind:
+        pool = PLAIN_TEXTS + (AWKWARD_TEXTS * 2 if self.model_.awkward else ())
+        return self.pick_pool(text_kind(tuple(dict.fromkeys(pool)), annotation, (LOWER, SLUG)))
+
+    def kind(self) -> Kind:
+        made = self.random.choice(
+            [self.texts(), self.texts(), NUMBERS, DECIMALS, self.days, MOMENTS, COLOURS]
+        )
+        return self.pick_pool(made)
+
+    def model(self) -> Model:
+        model = self.model_
+        for name in _NODES[: self.random.choice([2, 3, 3])]:
+            model.types.append(self.node(name))
+        for name in self.random.sample(_OTHERS, self.random.choice([2, 3])):
+            model.types.append(self.other(name))
+        return model
+
+    # --- Nodes ----------------------------------------------------------------------------------------
+
+    def node(self, name: str) -> Type:
+        made = Type(name, "node")
+        head, low = name.upper(), name.lower()
+        zone = Field("zone", self.pick_pool(self.texts(), 2), attribute="zone")
+        own = Field(f"{low}_id", self.texts("ID"), attribute=f"{low}_id")
+        if self.chance(3):
+            own = Field(f"{low}_no", self.pick_pool(NUMBERS), attribute=f"{low}_no")
+        form = self.random.choice([each for each in own.kind.forms if not each.loses])
+        slot = Slot((own.name,), form)
+        shape = self.random.choice(["one", "one", "profile", "two", "split", "virtual"])
+        if shape in ("two", "split"):
+            made.fields["zone"] = zone
+        made.fields[own.name] = own
+        made.identity = tuple(made.fields)
+        zone_slot = Slot(("zone",), zone.kind.forms[0])
+        if shape == "two":
+            partition: Template = (f"{head}#", zone_slot, "#", slot)
+            made.keys[None] = KeyPair(partition, partition)
+        elif shape == "split":
+            made.keys[None] = KeyPair((f"{head}S#", zone_slot), (f"{head}#", slot))
+        else:
+            partition = (f"{head}#", slot)
+            made.keys[None] = KeyPair(partition, ("PROFILE",) if shape == "profile" else partition)
+            made.is_virtual = shape == "virtual"
+        if not made.is_virtual:
+            self.give_fields(made, self.random.randint(1, 3))
+            if self.chance(2):
+                self.give_root(made)
+        return made
+
+    def give_fields(self, made: Type, count: int) -> None:
+        for number in range(count):
+            kind = self.pick_pool(FLAGS) if self.chance(8) else self.kind()
+            name = f"{made.name.lower()}_{'xyzuvw'[number]}"
+            made.fields[name] = Field(name, kind, self.chance(2), name)
+        if self.chance(3):
+            texts = [
+                field
+                for field in made.fields.values()
+                if field.kind.annotation == "str" and not field.optional
+            ]
+            days = [
+                field
+                for field in made.fields.values()
+                if field.kind.annotation == "date" and not field.optional
+            ]
+            if texts:
+                kind = text_kind(())
+                made.methods["initial"] = Method("initial", texts[0].name, kind, "value[:1].upper()")
+            elif days:
+                made.methods["era"] = Method("era", days[0].name, text_kind(()), "'Y' + str(value.year)")
+
+    # --- Parts of keys --------------------------------------------------------------------------------
+
+    def refer(self, end: End) -> tuple[Template, Template]:
+        """The partition of a node at an end, and what of its key stands in front of the sort key."""
+        pair = end.node.keys[None]
+        named = {part.path for part in pair.partition if isinstance(part, Slot)}
+        is_whole = {path for (path,) in named} == {*end.node.identity}
+        if is_whole and self.random.randrange(3):
+            return (Whole(end.name),), ()
+        partition = self.under(end, pair.partition)
+        return partition, () if is_whole else self.under(end, (pair.sort or ())[1:])
+
+    def under(self, end: End, template: Template) -> Template:
+        return tuple(
+            Slot((end.name, *part.path), part.form) if isinstance(part, Slot) else part for part in template
+        )
+
+    def head(self, made: Type, word: str = "") -> Template:
+        """What a sort key begins with; nothing now and then, where items say their types."""
+        if self.model_.type_attribute and self.chance(3):
+            return ()
+        return (f"{made.name.upper()}{word}#",)
+
+    def slot(self, made: Type, name: str, *, is_certain: bool) -> Slot:
+        kind = made.methods[name].kind if name in made.methods else made.fields[name].kind
+        optional = name in made.fields and made.fields[name].optional
+        return Slot((name,), self.random.choice(kind.forms), optional and not is_certain and self.chance(2))
+
+    def candidates(self, made: Type, *, certain: bool) -> list[str]:
+        names = [
+            field.name
+            for field in made.fields.values()
+            if field.kind.forms and not (certain and field.optional) and field.name not in ("zone", "seq")
+        ]
+        return [*names, *made.methods, *made.methods]
+
+    def parts(self, made: Type, count: int, *, certain: bool = False) -> list[Part]:
+        """Some fields, one behind the other."""
+        names = [*dict.fromkeys(self.candidates(made, certain=certain))]
+        self.random.shuffle(names)
+        parts: list[Part] = []
+        for name in names[:count]:
+            parts += [self.slot(made, name, is_certain=certain), "#"]
+        return parts[:-1]
+
+    def told_apart(self, made: Type, sort: Template) -> Template:
+        """The sort key, which begins with a word where it could begin with any text: keys of other types would fit it."""
+        first = sort[0] if sort else ""
+        if isinstance(first, Slot) and made.kind_of(first.path).is_text:
+            return (f"{made.name.upper()}#", *sort)
+        return sort
+
+    def joined(self, *groups: Template) -> Template:
+        """Groups of parts with what separates them."""
+        parts: list[Part] = []
+        for group in groups:
+            if group and parts and not (isinstance(parts[-1], str) and parts[-1].endswith("#")):
+                parts.append("#")
+            parts += group
+        return tuple(parts)
+
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def index(self, **given: object) -> Index:
+        self.indexes += 1
+        name = f"gsi{self.indexes}"
+        projection = self.random.choice(["ALL", "ALL", "ALL", "KEYS_ONLY"])
+        made = Index(name, (f"{name}pk", f"{name}sk"), projection=projection)
+        made = replace(made, **given)  # type: ignore[arg-type]
+        self.model_.indexes[name] = made
+        return made
+
+    def give_root(self, made: Type) -> None:
+        """A list at the root: all of a type, or those with a value."""
+        partition: Template = (f"{made.name.upper()}S",)
+        certain = [each for each in self.candidates(made, certain=True) if each not in made.identity]
+        shards = 0
+        if certain and self.chance(2):
+            partition = (f"{partition[0]}#", self.slot(made, self.random.choice(certain), is_certain=True))
+        elif self.chance(3):
+            partition, shards = (f"{partition[0]}#",), self.random.choice([2, 3])
+        taken = {part.path for part in partition if isinstance(part, Slot)}
+        sort = self.sort_of(made, taken)
+        index = self.index()
+        made.keys[index.name] = KeyPair(partition, sort, shards)
+        is_one = not shards and len(partition) == 2 and self.chance(4)
+        name = f"all_{made.name.lower()}s" if not is_one else f"{made.name.lower()}_found"
+        self.model_.roots.append(Listing(name, None, made, index.name, None, is_one))
+
+    def sort_of(self, made: Type, taken: set[tuple[str, ...]], head: Template = ()) -> Template:
+        parts = self.parts(made, self.random.choice([1, 1, 2, 2, 3]))
+        kept: list[Part] = []
+        for part in parts:
+            if isinstance(part, Slot) and part.path not in taken:
+                kept += [part, "#"]
+        return self.told_apart(made, self.joined(head, tuple(kept[:-1]))) or (f"{made.name.upper()}",)
+
+    def other(self, name: str) -> Type:
+        """An edge, a record, or a node that belongs to another."""
+        made = Type(name, self.random.choice(["edge", "record", "record", "node"]))
+        nodes = list(self.model_.nodes[:3])
+        low = name.lower()
+        first, second = self.random.choice(nodes), self.random.choice(nodes)
+        is_family = first is second and "zone" in first.identity and self.chance(2)
+        for number, node in enumerate((first, second)):
+            end_name = f"{low}_{'from' if number == 0 else 'to'}"
+            attributes = {key: f"{end_name}_{key}" for key in node.identity}
+            if is_family or ("zone" in attributes and self.chance(4)):
+                attributes["zone"] = f"{low}_zone"
+            optional = number == 1 and made.kind != "edge" and self.chance(3)
+            made.ends[end_name] = End(end_name, node, attributes, optional)
+        if self.shares_with_an_optional_end(made):
+            name_, end = list(made.ends.items())[1]
+            made.ends[name_] = replace(end, optional=False)
+        self.give_fields(made, self.random.randint(2, 4))
+        near, far = made.ends.values()
+        partition, front = self.refer(near)
+        if made.kind == "node":
+            key = Field(f"{low}_id", self.pick_pool(text_kind(PLAIN_TEXTS, "ID"), 9), attribute=f"{low}_id")
+            made.fields = {key.name: key, **made.fields}
+            made.identity = (key.name,)
+            template: Template = (f"{name.upper()}#", Slot((key.name,), key.kind.forms[0]))
+            made.keys[None] = KeyPair(template, template)
+            index = self.index()
+            sort = self.sort_of(
+                made, set(), self.joined(front, self.head(made)) if front else self.head(made)
+            )
+            made.keys[index.name] = KeyPair(partition, sort)
+            near.node.lists.append(Listing(f"{low}s", near.node, made, index.name, near.name))
+        elif made.kind == "edge":
+            there, behind = self.refer(far)
+            sort = self.told_apart(made, self.joined(self.head(made), front, there, behind))
+            made.keys[None] = KeyPair(partition, sort)
+            near.node.lists.append(Listing(f"{low}s", near.node, made, None, near.name, self.chance(8)))
+        else:
+            made.fields["seq"] = Field("seq", replace(NUMBERS, pool=tuple(range(30))), attribute="seq")
+            room = self.candidates(made, certain=True)
+            taken: set[tuple[str, ...]] = set()
+            if room and self.chance(4):
+                slot = self.slot(made, self.random.choice(room), is_certain=True)
+                taken = {slot.path}
+                partition = (*partition, "#IN#", slot)
+            parts = tuple(part for part in self.parts(made, self.random.choice([0, 1, 1, 2]), certain=True))
+            if any(isinstance(part, Slot) and part.path in taken for part in parts):
+                parts = ()
+            unique = Slot(("seq",), NUMBERS.forms[0])
+            sort = self.told_apart(made, self.joined(self.head(made), front, parts, (unique,)))
+            made.keys[None] = KeyPair(partition, sort)
+            near.node.lists.append(Listing(f"{low}s", near.node, made, None, near.name))
+        self.give_other_side(made, far)
+        if self.chance(3):
+            self.give_root(made)
+        if self.chance(3):
+            self.give_plain(made)
+        return made
+
+    def shares_with_an_optional_end(self, made: Type) -> bool:
+        ends = [*made.ends.values()]
+        shared = {*ends[0].attributes.values()} & {*ends[1].attributes.values()}
+        return bool(shared) and ends[1].optional
+
+    def give_other_side(self, made: Type, far: End) -> None:
+        """An index by which the other end finds it."""
+        if self.chance(5):
+            return
+        partition, front = self.refer(far)
+        index = self.index()
+        head = self.head(made, "BY") if made.kind != "edge" or self.chance(2) else ()
+        if self.model_.type_attribute is None and not head:
+            head = (f"{made.name.upper()}BY#",)
+        sort = self.sort_of(made, set(), self.joined(front, head) if front else head)
+        made.keys[index.name] = KeyPair(partition, sort)
+        name = f"{made.name.lower()}s_to"
+        far.node.lists.append(Listing(name, far.node, made, index.name, far.name, self.chance(8)))
+
+    def give_plain(self, made: Type) -> None:
+        """An index whose keys are attributes of fields."""
+        ends = [
+            end
+            for end in made.ends.values()
+            if len(end.attributes) == 1 and end.node.kind_of((end.node.identity[0],)).is_text
+        ]
+        texts = [
+            field
+            for field in made.fields.values()
+            if field.kind.annotation in ("str", "date", "datetime") and field.attribute
+        ]
+        if not ends or not texts:
+            return
+        end, field = self.random.choice(ends), self.random.choice(texts)
+        [key] = end.node.identity
+        index = self.index(attributes=(end.attributes[key], field.attribute), is_plain=True)
+        made.keys[index.name] = KeyPair(
+            (Slot((end.name, key), end.node.fields[key].kind.forms[0]),),
+            (Slot((field.name,), field.kind.forms[0]),),
+        )
+        end.node.lists.append(
+            Listing(f"{made.name.lower()}s_by_{index.name}", end.node, made, index.name, end.name)
+        )

@@ -1,0 +1,257 @@
+"""A model as plain Python: types, the fields that say what an item is, and the keys that are written from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tests.resolvers.judge.values import Form, Kind
+
+Path: TypeAlias = tuple[str, ...]
+"""What a placeholder names: a field or a method, or an end and a key field of its node."""
+Values: TypeAlias = Mapping[str, Any]
+"""What an item says: a value for each field, the identity of a node for each end, None where it says nothing."""
+
+
+def camel(name: str) -> str:
+    """A name in the schema."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    kind: Kind
+    optional: bool = False
+    attribute: str | None = None
+    """None where it stands in keys alone."""
+
+
+@dataclass(frozen=True)
+class End:
+    name: str
+    node: Type
+    attributes: Mapping[str, str]
+    """For each key field of the node."""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Method:
+    """A text that is computed from one field."""
+
+    name: str
+    need: str
+    kind: Kind
+    body: str
+    """What it gives, in Python, of `value`."""
+
+    def __call__(self, values: Values) -> Any:
+        value = values[self.need]
+        return None if value is None else eval(self.body, {"value": value})
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A placeholder."""
+
+    path: Path
+    form: Form
+    may_be_empty: bool = False
+
+    @property
+    def source(self) -> str:
+        mark = "?" if self.may_be_empty else ""
+        spec = f":{self.form.spec}" if self.form.spec else ""
+        return "{" + ".".join(self.path) + mark + spec + "}"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """`{end}`: the partition key of the node."""
+
+    end: str
+
+    @property
+    def source(self) -> str:
+        return "{" + self.end + "}"
+
+
+SHARD = "shard"
+Part: TypeAlias = str | Slot | Whole
+Template: TypeAlias = tuple[Part, ...]
+
+
+def source_of(template: Template) -> str:
+    return "".join(part if isinstance(part, str) else part.source for part in template)
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """The templates of a type in the table or in one index."""
+
+    partition: Template
+    sort: Template | None
+    shards: int = 0
+    """The partition template begins with text; the shard is written behind it."""
+
+
+@dataclass(frozen=True)
+class Index:
+    name: str
+    attributes: tuple[str, str]
+    is_plain: bool = False
+    """Whether its keys are attributes of fields, so that nobody writes templates for it."""
+    projection: str = "ALL"
+
+
+@dataclass(eq=False, repr=False)
+class Type:
+    name: str
+    kind: str
+    """node, edge or record."""
+    fields: dict[str, Field] = field(default_factory=dict)
+    ends: dict[str, End] = field(default_factory=dict)
+    methods: dict[str, Method] = field(default_factory=dict)
+    keys: dict[str | None, KeyPair] = field(default_factory=dict)
+    """By index; None is the table."""
+    identity: tuple[str, ...] = ()
+    """The key fields of a node."""
+    is_virtual: bool = False
+    lists: list[Listing] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def query(self) -> str:
+        """The field at the root that gives a node by its key."""
+        return self.name[0].lower() + self.name[1:]
+
+    def kind_of(self, path: Path) -> Kind:
+        if len(path) == 2:
+            return self.ends[path[0]].node.kind_of(path[1:])
+        [name] = path
+        return self.methods[name].kind if name in self.methods else self.fields[name].kind
+
+    def value(self, values: Values, path: Path) -> Any:
+        """What an item of this type says at a path."""
+        if len(path) == 2:
+            identity = values[path[0]]
+            return None if identity is None else dict(identity)[path[1]]
+        [name] = path
+        return self.methods[name](values) if name in self.methods else values[name]
+
+    @property
+    def key_ends(self) -> list[str]:
+        """The two ends of an edge."""
+        return [*self.ends][:2] if self.kind == "edge" else []
+
+    def slots(self, template: Template) -> Iterator[Slot]:
+        """The placeholders of a template, where whole keys of nodes are written out."""
+        for part in template:
+            if isinstance(part, Slot):
+                yield part
+            elif isinstance(part, Whole):
+                node = self.ends[part.end].node
+                for slot in node.slots(node.keys[None].partition):
+                    yield Slot((part.end, *slot.path), slot.form, slot.may_be_empty)
+
+    def text(self, values: Values, template: Template, shard: str = "") -> str | None:
+        """A key of an item; None where it has none."""
+        texts = []
+        for part in template:
+            if isinstance(part, str):
+                texts.append(part)
+            elif isinstance(part, Whole):
+                node, identity = self.ends[part.end].node, values[part.end]
+                text = None if identity is None else node.text(dict(identity), node.keys[None].partition)
+                if text is None:
+                    return None
+                texts.append(text)
+            else:
+                value = self.value(values, part.path)
+                if value is None and not part.may_be_empty:
+                    return None
+                texts.append("" if value is None else part.form.text(value))
+        return "".join(texts) + shard or None
+
+
+@dataclass(eq=False, repr=False)
+class Listing:
+    """A list: which items are in it, and by which keys it is read."""
+
+    name: str
+    owner: Type | None
+    type: Type
+    index: str | None
+    end: str | None
+    """The end that is its owner."""
+    is_one: bool = False
+
+    def __repr__(self) -> str:
+        return f"{self.owner}.{self.name}"
+
+    @property
+    def far_end(self) -> End | None:
+        """Of a list of edges the end at which its nodes are."""
+        ends = self.type.key_ends
+        if self.end not in ends:
+            return None
+        return self.type.ends[ends[1] if self.end == ends[0] else ends[0]]
+
+    @property
+    def keys(self) -> KeyPair:
+        return self.type.keys[self.index]
+
+    def is_known(self, slot: Slot) -> bool:
+        """Whether the owner tells the slot."""
+        if self.end is None:
+            return False
+        type_, end = self.type, self.type.ends[self.end]
+        if slot.path[0] == self.end:
+            return True
+        return attribute_of(type_, slot.path) in {*end.attributes.values()}
+
+    @property
+    def required(self) -> list[Slot]:
+        """What must be said of the partition."""
+        found = {slot.path: slot for slot in self.type.slots(self.keys.partition) if not self.is_known(slot)}
+        return [*found.values()]
+
+    @property
+    def ranged(self) -> list[Slot]:
+        """What may be said of the sort key, from left to right."""
+        told = {slot.path for slot in self.required}
+        slots = self.type.slots(self.keys.sort or ())
+        found = {slot.path: slot for slot in slots if not self.is_known(slot) and slot.path not in told}
+        return [*found.values()]
+
+
+def attribute_of(type_: Type, path: Path) -> str | None:
+    """The attribute that holds what a path names."""
+    if len(path) == 2:
+        return type_.ends[path[0]].attributes[path[1]]
+    return type_.fields[path[0]].attribute if path[0] in type_.fields else None
+
+
+@dataclass(eq=False, repr=False)
+class Model:
+    name: str
+    types: list[Type]
+    indexes: dict[str, Index]
+    roots: list[Listing]
+    type_attribute: str | None
+    formats: dict[str, str] = field(default_factory=dict)
+    """The formats of the graph, in Python, by their names."""
+    awkward: bool = False
+    """Whether values may hold what separates the parts of keys."""
+
+    @property
+    def nodes(self) -> list[Type]:
+        return [type_ for type_ in self.types if type_.kind == "node"]
+
+    def lists_of(self, owner: Type) -> list[Listing]:
+        return owner.lists

@@ -1,0 +1,396 @@
+"""What an operation must answer: which items are rows of a list, their order, its page, and what is null."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tests.resolvers.judge.asked import ByKey, Compared, EndAt, Leaf, ListAt, Said, Selection, Where
+from tests.resolvers.judge.items import GONE, Identity, Row
+from tests.resolvers.judge.plain import Listing, Model, Slot, Type
+
+DEFAULT_SIZE = 20
+SEPARATOR = "#"
+
+Instance: TypeAlias = tuple[Listing, Identity | None, tuple[str, ...]]
+"""One list of one owner, with what was said of its partition."""
+
+
+@dataclass(frozen=True)
+class CursorOf:
+    """Any text, always the same one, that is the cursor of the row."""
+
+    listing: Listing
+    row: Row
+
+
+@dataclass(frozen=True)
+class IdOf:
+    """Any text, always the same one, that is the id of the node."""
+
+    type: Type
+    identity: Identity
+
+
+@dataclass(frozen=True)
+class Either:
+    """What is expected, or null with an error: a value that no key can hold may be refused."""
+
+    expected: Any
+
+
+@dataclass(frozen=True)
+class Refusable:
+    """The same in a place that must not be null: then what it stands in is null."""
+
+    expected: Any
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Any of some values."""
+
+    values: tuple[Any, ...]
+
+
+class Broken:
+    """Null, with at least one error below."""
+
+
+BROKEN = Broken()
+
+
+class Null(Exception):
+    """A field that must have a value has none."""
+
+
+class Unknown(Exception):
+    """The order of a list has to be learned first, because several of its rows share a sort key."""
+
+    def __init__(self, listing: Listing, owner: Identity | None, said: Said) -> None:
+        self.listing, self.owner, self.said = listing, owner, said
+
+
+class Judge:
+    """Knows the items of a table."""
+
+    def __init__(self, model: Model, rows: Sequence[Row]) -> None:
+        self.model = model
+        self.rows = rows
+        self.nodes = {(row.type, row.identity): row for row in rows if row.type and row.type.kind == "node"}
+        self.lists_may_be_null = True
+        """Whether the schema says so of connections."""
+        self.orders: dict[Instance, list[Row]] = {}
+        """The rows of lists as they were shown."""
+
+    # --- Lists ----------------------------------------------------------------------------------------
+
+    def members(self, listing: Listing, owner: Identity | None, said: Said) -> list[Row]:
+        """The rows of a list, by their sort keys."""
+        type_, index = listing.type, self.model.indexes[listing.index] if listing.index else None
+        found = []
+        for row in self.rows:
+            if row.type is not type_ or (owner is not None and row.values[listing.end or ""] != owner):
+                continue
+            if index is not None and not all(
+                isinstance(row.item.get(name), str) for name in index.attributes
+            ):
+                continue
+            if index is not None and index.is_plain and not all(row.item[name] for name in index.attributes):
+                continue
+            if all(self.is_equal(slot, type_, row, value) for slot, value in said.required.items()):
+                found.append(row)
+        return sorted(found, key=lambda row: self.sort_key(listing, row))
+
+    def sort_key(self, listing: Listing, row: Row) -> bytes:
+        name = self.model.indexes[listing.index].attributes[1] if listing.index else "SK"
+        return str(row.item[name]).encode()
+
+    def instance(self, listing: Listing, owner: Identity | None, said: Said) -> Instance:
+        return listing, owner, tuple(repr(value) for value in said.required.values())
+
+    def ordered(self, listing: Listing, owner: Identity | None, said: Said) -> list[Row]:
+        """The rows of a list in the order in which it is shown."""
+        instance = self.instance(listing, owner, said)
+        if instance in self.orders:
+            return self.orders[instance]
+        rows = self.members(listing, owner, said)
+        keys = [self.sort_key(listing, row) for row in rows]
+        if len(set(keys)) < len(keys) or any(self.is_doubtful(listing, row) for row in rows):
+            raise Unknown(listing, owner, said)
+        self.orders[instance] = rows
+        return rows
+
+    def is_doubtful(self, listing: Listing, row: Row) -> bool:
+        """Whether its key may be read as another one, so that it may be left out."""
+        if not self.model.awkward:
+            return False
+        pairs = [listing.keys, listing.type.keys[None]]
+        slots = [
+            slot
+            for pair in pairs
+            for template in (pair.partition, pair.sort or ())
+            for slot in listing.type.slots(template)
+        ]
+        return any(
+            SEPARATOR in slot.form.text(value)
+            for slot in slots
+            if (value := self.said(row, slot)) is not None
+        )
+
+    def said(self, row: Row, slot: Slot) -> Any:
+        assert row.type is not None
+        value = row.type.value(row.values, slot.path)
+        return None if value is GONE else value
+
+    def is_equal(self, slot: Slot, type_: Type, row: Row, wanted: Any) -> bool:
+        value = self.said(row, slot)
+        if value is None or wanted is None:
+            return value is wanted
+        return bool(slot.form.text(value) == slot.form.text(wanted) if slot.form.loses else value == wanted)
+
+    def is_within(self, listing: Listing, row: Row, said: Said) -> bool:
+        """Whether a row of the list is one of those that are asked for."""
+        for slot, operators in said.ranged.items():
+            kind, value = listing.type.kind_of(slot.path), self.said(row, slot)
+            for operator, wanted in operators.items():
+                if operator == "eq":
+                    if not self.is_equal(slot, listing.type, row, wanted):
+                        return False
+                elif value is None:
+                    return False
+                elif operator == "beginsWith":
+                    if not value.startswith(wanted):
+                        return False
+                elif not _is_ordered(kind.order, operator, value, wanted):
+                    return False
+        if said.to is not None:
+            far = row.values[listing.far_end.name] if listing.far_end else row.identity
+            if far not in said.to:
+                return False
+        return said.where is None or self.holds(said.where, row)
+
+    def holds(self, where: Where, row: Row) -> bool:
+        """What a condition says of an item, as DynamoDB does."""
+        if not isinstance(where, Compared):
+            inner = [self.holds(each, row) for each in where.inner]
+            return {"and": all(inner), "or": any(inner), "not": not inner[0]}[where.word]
+        assert row.type is not None
+        order, value, wanted = row.type.fields[where.name].kind.order, row.values[where.name], where.value
+        value = None if value is GONE else value
+        if where.operator == "exists":
+            return (value is not None) == wanted
+        if value is None or wanted is None:
+            return {"eq": value is wanted, "ne": value is not wanted}.get(where.operator, False)
+        match where.operator:
+            case "eq":
+                return bool(value == wanted)
+            case "ne":
+                return bool(value != wanted)
+            case "in":
+                return value in wanted
+            case "between":
+                return bool(order(wanted[0]) <= order(value) <= order(wanted[1]))
+            case "beginsWith":
+                return bool(value.startswith(wanted))
+            case "contains":
+                return wanted in value
+        return _is_ordered(order, where.operator, value, wanted)
+
+    # --- Answers --------------------------------------------------------------------------------------
+
+    def answer(self, selection: Selection) -> Any:
+        """The data of an operation."""
+        return _in_nullable_place(lambda: {key: self._root(each) for key, each in selection.items()})
+
+    def _root(self, each: Any) -> Any:
+        if isinstance(each, ListAt):
+            return self._list(each, None)
+        assert isinstance(each, ByKey)
+        row = self.nodes.get((each.type, each.identity))
+        if row is None and not each.type.is_virtual:
+            expected = None
+        else:
+            expected = self._object(each.type, each.identity, row, each.inner)
+        return Either(expected) if self._may_be_refused(value for _, value in each.identity) else expected
+
+    def _may_be_refused(self, values: Iterator[Any]) -> bool:
+        return any(isinstance(value, str) and (SEPARATOR in value or not value) for value in values)
+
+    def _node(self, type_: Type, identity: Identity | None, inner: Selection) -> Any:
+        """A node that something refers to; None where it was looked for and is not there."""
+        if identity is None:
+            return None
+        row = self.nodes.get((type_, identity))
+        if row is None and not type_.is_virtual and self._needs_item(type_, inner):
+            expected = None
+        else:
+            expected = self._object(type_, identity, row, inner)
+        return Either(expected) if self._may_be_refused(value for _, value in identity) else expected
+
+    def _needs_item(self, type_: Type, inner: Selection) -> bool:
+        for each in inner.values():
+            if isinstance(each, EndAt):
+                return True
+            if isinstance(each, Leaf) and each.name not in ("id", "__typename"):
+                needed = type_.methods[each.name].need if each.name in type_.methods else each.name
+                if needed not in type_.identity:
+                    return True
+        return False
+
+    def _object(self, type_: Type, identity: Identity, row: Row | None, inner: Selection) -> Any:
+        """An object in a place that may be null."""
+        return _in_nullable_place(
+            lambda: {key: self._field(type_, identity, row, each) for key, each in inner.items()}
+        )
+
+    def _field(self, type_: Type, identity: Identity, row: Row | None, each: Any) -> Any:
+        match each:
+            case Leaf("__typename"):
+                return type_.name
+            case Leaf("id"):
+                return IdOf(type_, identity)
+            case Leaf(name):
+                values = dict(identity) if row is None else row.values
+                return self._leaf(type_, values, name)
+            case EndAt(end, inner):
+                assert row is not None
+                return self._node(end.node, row.values[end.name], inner)
+        return self._list(each, identity)
+
+    def _leaf(self, type_: Type, values: Mapping[str, Any], name: str) -> Any:
+        if name in type_.methods:
+            if values[type_.methods[name].need] is GONE:
+                raise Null
+            return type_.methods[name](values)
+        value, kind = values[name], type_.fields[name].kind
+        if value is GONE:
+            raise Null
+        return None if value is None else kind.shown(value)
+
+    def _list(self, each: ListAt, owner: Identity | None) -> Any:
+        said, listing = each.said, each.listing
+        values = [value for _, value in owner or ()]
+        values += said.required.values()
+        values += [value for operators in said.ranged.values() for value in operators.values()]
+        if listing.is_one or self.lists_may_be_null:
+            expected = _in_nullable_place(lambda: {"": self._connection(each, owner)})
+            expected = _unwrapped(expected)
+            return Either(expected) if self._may_be_refused(iter(values)) else expected
+        expected = self._connection(each, owner)
+        return Refusable(expected) if self._may_be_refused(iter(values)) else expected
+
+    def _connection(self, each: ListAt, owner: Identity | None) -> Any:
+        listing, said = each.listing, each.said
+        whole = self.ordered(listing, owner, said)
+        if said.descending:
+            whole = whole[::-1]
+        matching = [row for row in whole if self.is_within(listing, row, said)]
+        if listing.is_one:
+            return None if not matching else self._one(each, matching[0])
+        low = 0 if said.after is None else whole.index(said.after) + 1
+        high = len(whole) if said.before is None else whole.index(said.before)
+        places = {row: place for place, row in enumerate(whole)}
+        inside = [row for row in matching if low <= places[row] < high]
+        is_last = said.last is not None
+        size = said.last if is_last else DEFAULT_SIZE if said.first is None else said.first
+        assert size is not None
+        page = inside[max(0, len(inside) - size) :] if is_last else inside[:size]
+        answer: dict[str, Any] = {}
+        refusable = False
+        if each.edge is not None:
+            answer["edges"] = [self._edge(each, row) for row in page]
+        if each.nodes:
+            nodes = [self._neighbour(listing, row, each.nodes) for row in page]
+            if any(node is BROKEN for node in nodes):
+                raise Null
+            answer["nodes"] = [
+                node.expected if isinstance(node, Either) else node for node in nodes if node is not None
+            ]
+            refusable = any(isinstance(node, Either) for node in nodes)
+        if each.counts:
+            answer["totalCount"] = len(matching)
+        if each.looks:
+            more = len(inside) > size
+            turned = self._is_behind(said, matching, places, low, high, size, page)
+            answer["pageInfo"] = {
+                "hasNextPage": turned if is_last else more,
+                "hasPreviousPage": more if is_last else turned,
+                "startCursor": CursorOf(listing, page[0]) if page else None,
+                "endCursor": CursorOf(listing, page[-1]) if page else None,
+            }
+        return Refusable(answer) if refusable else answer
+
+    def _is_behind(
+        self,
+        said: Said,
+        matching: list[Row],
+        places: Mapping[Row, int],
+        low: int,
+        high: int,
+        size: int,
+        page: list[Row],
+    ) -> Any:
+        """Whether there is anything on the side from which the page was read, as far as a cursor says so."""
+        is_last = said.last is not None
+        if (said.before if is_last else said.after) is None:
+            return False
+        if not size or low >= high:
+            return OneOf((True, False))
+        return any(places[row] >= high if is_last else places[row] < low for row in matching)
+
+    def _one(self, each: ListAt, row: Row) -> Any:
+        if each.listing.far_end is None:
+            return self._neighbour(each.listing, row, each.edge_node or {})
+        return self._edge(each, row)
+
+    def _edge(self, each: ListAt, row: Row) -> Any:
+        assert row.type is not None
+        try:
+            edge = {} if each.listing.is_one else {"cursor": CursorOf(each.listing, row)}
+            edge |= {key: self._field(row.type, (), row, leaf) for key, leaf in (each.edge or {}).items()}
+            if each.edge_node:
+                edge["node"] = self._neighbour(each.listing, row, each.edge_node)
+        except Null:
+            return BROKEN
+        return edge
+
+    def _neighbour(self, listing: Listing, row: Row, inner: Selection) -> Any:
+        """The node of an edge, or the item itself."""
+        assert row.type is not None
+        far = listing.far_end
+        if far is not None:
+            return self._node(far.node, row.values[far.name], inner)
+        return self._object(row.type, row.identity, row, inner)
+
+
+def _in_nullable_place(made: Callable[[], dict[str, Any]]) -> Any:
+    """An object that is null where one of its fields must have a value and has none, and may be where one may be refused."""
+    try:
+        fields = made()
+    except Null:
+        return BROKEN
+    plain = {key: each.expected if isinstance(each, Refusable) else each for key, each in fields.items()}
+    return Either(plain) if any(isinstance(each, Refusable) for each in fields.values()) else plain
+
+
+def _unwrapped(expected: Any) -> Any:
+    """What stands in the only field of an object."""
+    if isinstance(expected, Either):
+        return Either(expected.expected[""])
+    return expected if expected is BROKEN else expected[""]
+
+
+def _is_ordered(order: Any, operator: str, value: Any, wanted: Any) -> bool:
+    here, there = order(value), order(wanted)
+    return bool(
+        {
+            "from": here >= there,
+            "to": here <= there,
+            "lt": here < there,
+            "le": here <= there,
+            "gt": here > there,
+            "ge": here >= there,
+        }[operator]
+    )

@@ -1,0 +1,95 @@
+"""The model file that declares a plain model."""
+
+from __future__ import annotations
+
+from tests.resolvers.judge.plain import Index, KeyPair, Listing, Model, Type, source_of
+
+_HEAD = """from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+
+from keygraph import ID, Format, Graph, Index, Many, One, Table, edge, field, many, node, one, record, stored
+
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = "green"
+    BLUE = "blue"
+
+"""
+
+
+def source(model: Model) -> str:
+    """The text of the model file."""
+    parts = [_HEAD, *map(_index, model.indexes.values()), ""]
+    parts += [_class(model, type_) for type_ in model.types]
+    indexes = ", ".join(model.indexes)
+    formats = ", ".join(f"{name}: {made}" for name, made in model.formats.items())
+    told = f", type_attribute={model.type_attribute!r}" if model.type_attribute else ""
+    parts.append(
+        f"table = Table('Judged', partition_key='PK', sort_key='SK', indexes=[{indexes}])\n"
+        f"graph = Graph(table, {', '.join(type_.name for type_ in model.types)}{told}, formats={{{formats}}})\n"
+    )
+    return "\n".join(parts)
+
+
+def _index(index: Index) -> str:
+    keys = ", ".join(map(repr, index.attributes))
+    projection = "" if index.projection == "ALL" else f", projection={index.projection!r}"
+    return f"{index.name} = Index({index.name!r}, {keys}{projection})"
+
+
+def _class(model: Model, type_: Type) -> str:
+    keys = [] if None not in type_.keys else _templates(type_.keys[None])
+    for name, pair in type_.keys.items():
+        if name is None:
+            continue
+        index, roots = (
+            model.indexes[name],
+            [each for each in model.roots if each.type is type_ and each.index == name],
+        )
+        lists = (
+            [f"finds={roots[0].name!r}" if roots[0].is_one else f"lists={roots[0].name!r}"]
+            if roots
+            else ["lists=False"]
+        )
+        shards = [f"shards={pair.shards}"] if pair.shards else []
+        templates = [] if index.is_plain else _templates(pair)
+        keys.append(f"{name}({', '.join([*templates, *lists, *shards])})")
+    if type_.is_virtual:
+        keys.append("item=False")
+    elif model.type_attribute is None:
+        keys.append("type=None")
+    lines = [f"@{type_.kind}({', '.join(keys)})", f"class {type_.name}:"]
+    for end in type_.ends.values():
+        stored = ", ".join(f"{key}={name!r}" for key, name in end.attributes.items())
+        if len(end.attributes) == 1:
+            stored = repr(next(iter(end.attributes.values())))
+        lines.append(f"    {end.name}: {end.node.name}{' | None' if end.optional else ''} = stored({stored})")
+    for field in type_.fields.values():
+        annotation = field.kind.annotation + (" | None" if field.optional else "")
+        stored = f" = stored({field.attribute!r})" if field.attribute not in (None, field.name) else ""
+        lines.append(f"    {field.name}: {annotation}{stored}")
+    lines += [f"    {_list(each)}" for each in type_.lists]
+    for method in type_.methods.values():
+        body = method.body.replace("value", f"self.{method.need}")
+        lines += [
+            "",
+            f"    @field(needs=({method.need!r},))",
+            f"    def {method.name}(self) -> str:",
+            f"        return {body}",
+        ]
+    return "\n".join([*lines, "", ""])
+
+
+def _templates(pair: KeyPair) -> list[str]:
+    partition = source_of(pair.partition) + ("{shard}" if pair.shards else "")
+    return [repr(partition)] + ([] if pair.sort is None else [repr(source_of(pair.sort))])
+
+
+def _list(listing: Listing) -> str:
+    kind = "One" if listing.is_one else "Many"
+    index = listing.index or "None"
+    return f"{listing.name}: {kind}[{listing.type.name}] = {kind.lower()}(at={listing.end!r}, index={index})"
