@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
-from keygraph.keys.ambiguity import are_told_apart, common_key
+from keygraph.keys.ambiguity import common_key
 from keygraph.model.paths import AccessPath, possible, stands_beside, untold
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes
@@ -109,20 +109,21 @@ def _why_several_paths(paths: list[AccessPath]) -> tuple[str, str]:
 
 
 def _types_not_told_apart(model: RecordTypes) -> _Wrong:
-    for value, group in model.types_by_value.items():
-        declared = [record for record in model.types.values() if record in group]
-        for one, other in combinations(declared, 2):
-            keys = one.table_keys.templates, other.table_keys.templates
-            if not are_told_apart(*keys):
-                example = common_key(*keys)
-                such = f"a key such as {' / '.join(example)}" if example else "a key"
-                said = "have no type value" if value is None else "have the same type value"
-                yield (
-                    one.name,
-                    f"its items cannot be distinguished from those of {other.name}: they {said}, and {such} can belong to both "
-                    f"({one.table_keys} and {other.table_keys}).",
-                    "Give one of them its own type value or literal prefix.",
-                )
+    values = model.type_values
+    for one, other in combinations([each for each in model.types.values() if not each.is_virtual], 2):
+        if not values.are_told_apart(one, other):
+            mine, theirs = values.of(one), values.of(other)
+            said = "do not exclude each other by their type values"
+            if mine == theirs:
+                said = "have the same type value" if any(mine.values()) else "have no type value"
+            example = common_key(one.table_keys.templates, other.table_keys.templates)
+            such = f"a key such as {' / '.join(example)}" if example else "a key"
+            yield (
+                one.name,
+                f"its items cannot be distinguished from those of {other.name}: they {said}, and {such} can belong to both "
+                f"({one.table_keys} and {other.table_keys}).",
+                "Give one of them its own type value or literal prefix.",
+            )
 
 
 def _members_without_item(model: RecordTypes) -> _Wrong:
@@ -141,18 +142,19 @@ def _members_without_item(model: RecordTypes) -> _Wrong:
 
 
 def _types_not_projected(model: RecordTypes) -> _Wrong:
-    """Lists in an index that lacks the type attribute, where keys alone do not tell the items apart."""
-    attribute = model.type_attribute
+    """Lists in an index that lacks a type attribute, where keys alone do not tell the items apart."""
+    values = model.type_values
     for path in model.paths:
-        if attribute is None or model.table.has(path.keys.index_name, attribute):
-            continue
-        for sibling in model.siblings(path):
-            if not are_told_apart(path.record.table_keys.templates, sibling.table_keys.templates):
+        hidden = values.hidden(path.keys.index_name)
+        for sibling in model.siblings(path) if hidden else ():
+            if not values.are_told_apart(path.record, sibling, hidden):
+                told = {*values.of(path.record).items()} ^ {*values.of(sibling).items()}
+                missing = " and ".join(sorted({name for name, _ in told} & hidden) or sorted(hidden))
                 yield (
                     f"{path.owner.name if path.owner else 'the root'}.{path.name}",
-                    f"{path.keys.index_name} does not project {attribute}, which tells {path.record.name} "
+                    f"{path.keys.index_name} does not project {missing}, which tells {path.record.name} "
                     f"from {sibling.name}.",
-                    f"Project {attribute} too.",
+                    f"Project {missing} too.",
                 )
 
 

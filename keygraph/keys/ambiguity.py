@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import TypeAlias
 
-from keygraph.keys.shapes import are_disjoint, common_texts, goes_before, is_exact, shape, shape_of_one
+from keygraph.keys.shapes import are_disjoint, common_texts, is_exact, shape, shape_of_one
 from keygraph.keys.template import Template
 from keygraph.keys.text import KeyText
 from keygraph.keys.types import Kind
@@ -33,13 +33,13 @@ _SAMPLES: dict[Kind, Sequence[object]] = {
 """Values of which texts are made, by their kind."""
 
 
-def are_told_apart(one: _Templates, other: _Templates) -> bool:
-    """Whether keys alone tell items of the two apart: by their form, or as nothing is found that both accept.
+def never_meet(one: _Templates, other: _Templates) -> bool:
+    """Whether no key is of both: by their form, or as nothing is found that both accept.
 
     Only what is not known by its form is asked; a format's `parse` says no more than whether it takes a text.
     """
     mine, theirs = shape(*one), shape(*other)
-    if goes_before(mine, theirs) or goes_before(theirs, mine) or are_disjoint(mine, theirs):
+    if are_disjoint(mine, theirs):
         return True
     return not (is_exact(mine) and is_exact(theirs)) and common_key(one, other) is None
 

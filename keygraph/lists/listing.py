@@ -120,8 +120,8 @@ class NeighbourList:
             if not self.path.reads_table_keys or reading.apart is None:
                 return None
             return filled(self.path, reading.apart, dict((*self.values, *self.form.said)))
-        own = self.graph.type_value(self.path.record)
-        if all(self.graph.type_value(sibling) != own for sibling in (*reading.singles, *reading.others)):
+        excludes, own = self.graph.type_values.condition_excludes, self.path.record
+        if all(excludes(own, sibling) for sibling in (*reading.singles, *reading.others)):
             return reading.pieces
         return reading.apart
 

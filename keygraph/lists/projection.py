@@ -25,8 +25,7 @@ def attributes_of(
     if names is None:
         return None
     attributes = {key.name for key in record.table_keys.attributes}
-    if model.type_attribute:
-        attributes.add(model.type_attribute)
+    attributes.update(model.type_values.attributes)
     for name in names:
         if name in record.key_fields:
             continue  # the key tells it
@@ -54,8 +53,7 @@ def list_projection(
         # What is decided here may stand in any key of the item.
         wanted |= {inner[0] for inner in paths_of(condition)}
         wanted |= {key.name for keys in path.record.keys.values() for key in keys.attributes}
-    if model.type_attribute:
-        wanted |= {model.type_attribute}
+    wanted = wanted.union(model.type_values.attributes)
     return _paths(name for name in wanted if model.table.has(path.keys.index_name, name))
 
 

@@ -206,7 +206,7 @@ def _cut(
     # Where both have a key, the special one wins among types of one value, whose items are told apart by the table's key.
     if not path.reads_table_keys or not theirs.is_filled:
         return None
-    if model.type_value(sibling) != model.type_value(path.record):
+    if model.type_values.of(sibling) != model.type_values.of(path.record):
         return None
     shapes = [shape(*record.table_keys.templates) for record in (sibling, path.record)]
     return theirs if is_special_case(*shapes) and not is_special_case(*shapes[::-1]) else None

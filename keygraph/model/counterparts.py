@@ -81,7 +81,7 @@ class Correspondence:
 
     # --- The other item -------------------------------------------------------------------------------
 
-    def counterpart(self, item: Item, type_attribute: str | None) -> Counterpart:
+    def counterpart(self, item: Item, type_values: Mapping[str, str | None]) -> Counterpart:
         """The other item of an edge.
 
         Raises CorruptItem where the item does not fit its declaration, and ValueError where a value has no text.
@@ -91,7 +91,7 @@ class Correspondence:
             for name, own in self.ends.items()
             if (identity := self.one.end_identity(item, self.one.ends[own])) is not None
         }
-        attributes = self._kept(item) if self.is_mirror else self._shared(item, type_attribute)
+        attributes = self._kept(item) if self.is_mirror else self._shared(item, type_values)
         told = dict(attributes)
         for path, value in self._end_values(item, nodes):
             _place(told, path, value)
@@ -117,11 +117,9 @@ class Correspondence:
         left_out = self._keys - self._declared
         return {name: value for name, value in item.items() if name not in left_out}
 
-    def _shared(self, item: Item, type_attribute: str | None) -> Item:
+    def _shared(self, item: Item, type_values: Mapping[str, str | None]) -> Item:
         """What a counterpart has of this item's fields, and its own type."""
         shared: Item = {}
-        if type_attribute is not None and self.other.type_value is not None:
-            shared[type_attribute] = self.other.type_value
         for name in self.fields:
             field = self.one.fields[name]
             stored = cast(Value, at_path(item, field.attribute))
@@ -129,7 +127,7 @@ class Correspondence:
                 stored = encode(field.type, value)
             if stored is not None:
                 _place(shared, self.other.fields[name].attribute, stored)
-        return shared
+        return {**shared, **{name: value for name, value in type_values.items() if value is not None}}
 
     def _end_values(self, item: Item, nodes: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Path, Value]]:
         """The key fields of the nodes at the other item's ends: the attribute and its value."""

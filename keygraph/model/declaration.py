@@ -21,6 +21,8 @@ from keygraph.dynamo.table import Index, IndexKey, Shards
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+TypeValue: TypeAlias = str | Mapping[str, str | None] | None
+"""What `type=` takes: the value of the type attribute, or the values of several attributes."""
 RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
 
 
@@ -61,7 +63,7 @@ class Declaration:
 
     kind: RecordKind
     keys: tuple[str | IndexKey, ...] = ()
-    type_value: str | None = None
+    type_value: TypeValue = None
     is_virtual: bool = False
     shards: Shards | None = None
     lists: str | Literal[False] | None = None
@@ -147,7 +149,7 @@ _OWN_NAME: Any = object()
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
 def node(
     *keys: str | IndexKey,
-    type: str | None = _OWN_NAME,
+    type: TypeValue = _OWN_NAME,
     item: bool = True,
     shards: Shards | None = None,
     lists: str | Literal[False] | None = None,
@@ -158,7 +160,7 @@ def node(
 ) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template where it differs, then indexes.
 
-    `type` is the value of the type attribute (None: its items have none), `item=False` says that the table
+    `type` is the value of the type attribute (None: its items have none), or a mapping of attributes to their values, `item=False` says that the table
     holds no item for it, `shards` over which partitions its table key is spread (a count, a range or names), `lists` how the list of the
     table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
     node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
@@ -172,7 +174,7 @@ def node(
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
 def edge(
     *keys: str | IndexKey,
-    type: str | None = _OWN_NAME,
+    type: TypeValue = _OWN_NAME,
     shards: Shards | None = None,
     lists: str | Literal[False] | None = None,
     mirror: bool = False,
@@ -191,7 +193,7 @@ def edge(
 @dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
 def record(
     *keys: str | IndexKey,
-    type: str | None = _OWN_NAME,
+    type: TypeValue = _OWN_NAME,
     shards: Shards | None = None,
     lists: str | Literal[False] | None = None,
     mirror: Literal[False] = False,

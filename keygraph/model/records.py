@@ -37,7 +37,8 @@ class RecordType:
     name: str
     cls: type
     kind: Literal["node", "edge", "record"]
-    type_value: str | None
+    type_value: str | Mapping[str, str | None] | None
+    """What the type attribute says of its items, or what several attributes do; None where they say nothing."""
     is_virtual: bool
     description: str | None
     table: Table

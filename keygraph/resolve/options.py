@@ -41,6 +41,14 @@ def is_separator(given: object) -> bool:
     return given is None or (isinstance(given, str) and len(given) == 1)
 
 
+def _are_type_values(given: object) -> bool:
+    return (
+        isinstance(given, Mapping)
+        and bool(given)
+        and all(_is_name(name) and (value is None or _is_name(value)) for name, value in given.items())
+    )
+
+
 _OPTIONS = {
     "shards": _Option(
         "shards",
@@ -56,9 +64,9 @@ _OPTIONS = {
     ),
     "type": _Option(
         "type-value",
-        lambda given: isinstance(given, str | None),
-        "a value for a type attribute",
-        'Use type="Order", or type=None where its items have none.',
+        lambda given: isinstance(given, str | None) or _are_type_values(given),
+        "a value for a type attribute, or a mapping of attributes to values",
+        'Use type="Order", type={"kind": "order", "part": "header"}, or type=None where its items have none.',
     ),
     "lists": _Option(
         "list-name",

@@ -8,11 +8,11 @@ from functools import cache, cached_property
 from types import ModuleType
 from typing import cast
 
-from keygraph.dynamo.conditions import Condition, Eq, Exists, Not, Or
+from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Table
 from keygraph.keys.formats import Format
-from keygraph.keys.shapes import are_disjoint, goes_before, is_special_case, shape
+from keygraph.keys.shapes import are_disjoint, is_special_case, shape
 from keygraph.keys.template import Slot, Template
 from keygraph.keys.text import key_text
 from keygraph.keys.types import AttributeStyle, FieldType
@@ -23,6 +23,7 @@ from keygraph.model.records import RecordType
 from keygraph.names import CASES, plural, snake
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
+from keygraph.resolve.type_values import TypeValues
 
 _NEAREST = 3
 """How many templates a message shows that an item's key comes near to."""
@@ -141,7 +142,7 @@ class RecordTypes:
         Raises CorruptItem or ValueError where the item does not tell it.
         """
         found = self.correspondences.get(record.name)
-        return None if found is None else found.counterpart(item, self.type_attribute)
+        return None if found is None else found.counterpart(item, self.type_values.of(found.other))
 
     # --- Unions ---------------------------------------------------------------------------------------
 
@@ -159,22 +160,10 @@ class RecordTypes:
 
     # --- Telling items apart --------------------------------------------------------------------------
 
-    def type_value(self, record: RecordType) -> str | None:
-        """What the type attribute says of the type; None where items do not say it."""
-        return record.type_value if self.type_attribute else None
-
     @cached_property
-    def types_by_value(self) -> dict[str | None, list[RecordType]]:
-        """The types of which there are items, by the value of the type attribute; special keys first."""
-        groups: dict[str | None, list[RecordType]] = {}
-        for record in self.types.values():
-            if not record.is_virtual:
-                groups.setdefault(self.type_value(record), []).append(record)
-        return {value: _special_first(group) for value, group in groups.items()}
-
-    @cached_property
-    def _types_by_key(self) -> list[RecordType]:
-        return _special_first([record for record in self.types.values() if not record.is_virtual])
+    def type_values(self) -> TypeValues:
+        """What items say of their type."""
+        return TypeValues(self.table, self.types, self.type_attribute)
 
     def recognise(self, item: Mapping[str, Value], keys: Keys | None = None) -> RecordType | None:
         """The type that the item is of; None where no declared type accepts it.
@@ -188,14 +177,7 @@ class RecordTypes:
         self, item: Mapping[str, Value], keys: Keys | None = None
     ) -> tuple[RecordType, tuple[str, ...]] | None:
         """The type that the item is of, and the texts that identify it; None where no declared type accepts it."""
-        attribute = self.type_attribute
-        if keys is not None and keys.index_name in self._untyped:
-            candidates = self._types_by_key
-        else:
-            value = item.get(attribute) if attribute else None
-            if value is not None and not isinstance(value, str):
-                return None
-            candidates = self.types_by_value.get(value, [])
+        candidates = self.type_values.candidates(item, keys.index_name if keys else None)
         for record in candidates:
             identity = record.read_identity(item)
             if identity is not None:
@@ -209,15 +191,20 @@ class RecordTypes:
         return self.recognise(item) in records
 
     def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
-        attribute, value = self.type_attribute, self.type_value(record)
-        is_told = attribute is not None and value is not None and keys.index_name not in self._untyped
-        if is_told and self.types_by_value[value] == [record]:
-            read, name = record.read_identity, cast(str, attribute)
+        values = self.type_values.of(record)
+        is_told = self.type_values.hidden(keys.index_name).isdisjoint(values)
+        if values and is_told and self.type_values.is_alone(record):
+            read, [(name, value), *others] = record.read_identity, values.items()
 
             def identity_of_told(item: Mapping[str, Value]) -> tuple[str, ...] | None:
                 return read(item) if item.get(name) == value else None
 
-            return identity_of_told
+            def identity_of_more(item: Mapping[str, Value]) -> tuple[str, ...] | None:
+                return (
+                    identity_of_told(item) if all(item.get(more) == each for more, each in others) else None
+                )
+
+            return identity_of_more if others else identity_of_told
 
         def identity_of_any(item: Mapping[str, Value]) -> tuple[str, ...] | None:
             told = self.identified(item, keys)
@@ -225,25 +212,14 @@ class RecordTypes:
 
         return identity_of_any
 
-    @cached_property
-    def _untyped(self) -> frozenset[str]:
-        """The indexes that lack the type attribute."""
-        names = (index.name for index in self.table.indexes)
-        attribute = self.type_attribute
-        return frozenset(name for name in names if attribute and not self.table.has(name, attribute))
-
     def why_refused(self, item: Mapping[str, Value]) -> str:
         """Why no declared type accepts the item, in one line without its values."""
         for key in self.table.keys:
             if not key.holds(item.get(key.name)):
                 return f"its key attribute {key.name} is missing or not of type {key.type}"
-        groups = self.types_by_value
-        value = item.get(self.type_attribute) if self.type_attribute else None
-        group = groups.get(value) if value is None or isinstance(value, str) else None
-        if group is None:
-            known = ", ".join(sorted(str(value) for value in groups if value is not None))
-            said = "it has no" if value is None else "no declared type has its"
-            return f"{said} {self.type_attribute} (the declared ones: {known})"
+        group = self.type_values.candidates(item, None)
+        if not group:
+            return self.type_values.why_refused(item)
         return f"its key fits none of the templates: {self._nearest(item, group)}"
 
     def _nearest(self, item: Mapping[str, Value], group: Sequence[RecordType]) -> str:
@@ -283,26 +259,13 @@ class RecordTypes:
         return tuple(found)
 
     def type_condition(self, path: AccessPath) -> Condition | None:
-        """The filter that tells the path's items by their type attribute; None where it cannot.
+        """The filter that tells the path's items by their type attributes; None where it cannot.
 
-        It cannot where there is none, where it is a key of the table or index that is read, or where the index does not project it.
+        It cannot where there are none, where one is a key of the table or index that is read, or where the index does
+        not project it.
         """
-        value, attribute = self.type_value(path.record), self.type_attribute
-        if attribute is None:
+        index, attributes = path.keys.index_name, self.type_values.of(path.record).keys()
+        keys = {key.name for key in path.keys.attributes}
+        if attributes & (keys | self.type_values.hidden(index)):
             return None
-        if attribute in {key.name for key in path.keys.attributes} or not self.table.has(
-            path.keys.index_name, attribute
-        ):
-            return None
-        if value is None:
-            return Or((Not(Exists((attribute,))), Eq((attribute,), None)))
-        return Eq((attribute,), value)
-
-
-def _special_first(records: list[RecordType]) -> list[RecordType]:
-    """The types so that one whose key is a special case of another's comes before it."""
-    shapes = {record.name: shape(*record.table_keys.templates) for record in records}
-    special = {
-        name: sum(goes_before(own, other) for other in shapes.values()) for name, own in shapes.items()
-    }
-    return sorted(records, key=lambda record: -special[record.name])
+        return self.type_values.condition(path.record)

@@ -85,7 +85,7 @@ def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
         if not own:
             continue
         declared = list(_declared(record))
-        used = {*keys, graph.type_attribute, *(path[0] for _, path in declared)}
+        used = {*keys, *graph.type_values.attributes, *(path[0] for _, path in declared)}
         in_keys = record.attributes_in_keys - keys
         spare = {path[0]: count for path, count in own.items() if path[0] not in used}
         for name, path in declared:

@@ -81,8 +81,7 @@ class Interchange:
 
     def _ordered(self, item: Mapping[str, Value]) -> Item:
         names = [key.name for key in self._graph.table.keys]
-        if self._graph.type_attribute:
-            names.append(self._graph.type_attribute)
+        names += self._graph.type_values.attributes
         first = [name for name in dict.fromkeys(names) if name in item]
         return {name: _sorted(item[name]) for name in (*first, *sorted(item.keys() - set(first)))}
 

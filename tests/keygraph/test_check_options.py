@@ -28,6 +28,12 @@ def thing(*keys: Any, **options: Any) -> type:
     return made
 
 
+NO_TYPE = (
+    "is not a value for a type attribute, or a mapping of attributes to values. "
+    'Use type="Order", type={"kind": "order", "part": "header"}, or type=None where its items have none.'
+)
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -75,9 +81,10 @@ def thing(*keys: Any, **options: Any) -> type:
         ),
         (
             lambda: thing("T#{thing_id}", type=7),
-            "Thing: type=7 is not a value for a type attribute. "
-            'Use type="Order", or type=None where its items have none.',
+            f"Thing: type=7 {NO_TYPE}",
         ),
+        (lambda: thing("T#{thing_id}", type={}), f"Thing: type={{}} {NO_TYPE}"),
+        (lambda: thing("T#{thing_id}", type={"kind": 1}), f"Thing: type={{'kind': 1}} {NO_TYPE}"),
         (
             lambda: thing("T#{thing_id}", lists=True),
             'Thing: lists=True is not a field name. Use lists="users", or lists=False.',

@@ -203,7 +203,7 @@ class Case:
                 kind = (
                     "Other"
                     if record is None or record.read_identity(item) is None
-                    else self.graph.type_value(record)
+                    else self.graph.type_values.of(record)["kind"]
                 )
                 # A type that is NULL is none.
                 if kind is not None or row.number:
