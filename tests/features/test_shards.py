@@ -159,9 +159,8 @@ async def test_verify(sensors: World) -> None:
         (
             "unknown",
             None,
-            "its key fits none of the templates (Sensor: SENSOR#{shard} / SENSOR#{sensor_id}; "
-            "Reading: READINGS#{sensor.sensor_id}#{shard} / {day}; "
-            "Alarm: ALARM#{cause.sensor_id}@{shard} / {heard.sensor_id})",
+            "its key fits none of the templates: PK does not fit READINGS#{sensor.sensor_id}#{shard} of Reading "
+            "(no shard stands for {shard})",
         ),
     }
 
@@ -170,4 +169,4 @@ def test_describe() -> None:
     """Whoever checks a model would not see which shards are read."""
     shown = run("describe", "--model", "tests.features.test_shards:graph").stdout
     assert "SK = SENSOR#{sensor_id}, shard 1 to 3" in shown
-    assert "3 at once: PK = READINGS#{sensor_id}#{shard}" in shown
+    assert "Query × 3 shards: PK = READINGS#{sensor_id}#{shard}" in shown
