@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import TypeAlias
 
-from keygraph.keys.shapes import are_disjoint, common_texts, is_exact, shape, shape_of_one
+from keygraph.keys.shapes import are_disjoint, common_texts, goes_before, is_exact, shape, shape_of_one
 from keygraph.keys.template import Template
 from keygraph.keys.text import KeyText
 from keygraph.keys.types import Kind
@@ -31,6 +31,12 @@ _SAMPLES: dict[Kind, Sequence[object]] = {
     "bytes": (b"a", b"1"),
 }
 """Values of which texts are made, by their kind."""
+
+
+def are_told_apart(one: _Templates, other: _Templates) -> bool:
+    """Whether keys alone tell which of the two an item is: no key is of both, or one of them goes before the other."""
+    mine, theirs = shape(*one), shape(*other)
+    return goes_before(mine, theirs) or goes_before(theirs, mine) or never_meet(one, other)
 
 
 def never_meet(one: _Templates, other: _Templates) -> bool:

@@ -167,7 +167,7 @@ def test_what_is_not_told_apart() -> None:
         text: ID
 
     keys = "(A#{number} / B and A#{text} / B)"
-    said = "they do not exclude each other by their type values, and a key can belong to both"
+    said = "they do not exclude each other by their type values, and a key such as A#1 / B can belong to both"
     mend = "Give one of them its own type value or literal prefix."
     assert mistakes(One, Special, Wide, type_attribute=None) == [
         f"One: its items cannot be distinguished from those of {other}: {said} {keys}. {mend}"
