@@ -48,12 +48,11 @@ def list_projection(
     is and where it stands, and those of a condition that is decided here. None for whole items."""
     if attributes is None:
         return None
-    wanted = attributes.union(path.position)
+    wanted = attributes.union(path.position, model.type_values.attributes)
     if condition is not None:
         # What is decided here may stand in any key of the item.
         wanted |= {inner[0] for inner in paths_of(condition)}
         wanted |= {key.name for keys in path.record.keys.values() for key in keys.attributes}
-    wanted = wanted.union(model.type_values.attributes)
     return _paths(name for name in wanted if model.table.has(path.keys.index_name, name))
 
 
