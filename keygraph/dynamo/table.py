@@ -54,7 +54,7 @@ class KeyAttribute(NamedTuple):
         return text.encode("latin-1") if self.type == "B" else text
 
 
-Shards: TypeAlias = int | range | Sequence[str]
+Shards: TypeAlias = int | range | list[str] | tuple[str, ...]
 """What `shards=` takes: a count (the shards are 0, 1 and so on), their numbers, or their names."""
 KeyDeclaration: TypeAlias = str | tuple[str, KeyType]
 
