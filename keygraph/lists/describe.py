@@ -59,15 +59,17 @@ def key_request(
     record: RecordType,
     identity: tuple[str, ...] | None = None,
     projection: tuple[Path, ...] | None = None,
+    *,
+    is_many: bool = False,
 ) -> DescribedRequest:
-    """How one item is read by its key: GetItem, or BatchGetItem of all the shards where it can stand."""
+    """How an item is read by its key: GetItem, or BatchGetItem of several, and of all the shards where it can stand."""
     keys = record.table_keys
     [wire] = render(BatchGet((shown_key(record, identity),), projection), _as_texts(graph.table))
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
     shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
     if keys.shards:
         shown = f"{shown}, shard {shown_shards(keys.shards)}"
-    operation = "BatchGetItem" if keys.shards else wire.operation
+    operation = "BatchGetItem" if keys.shards or is_many else wire.operation
     return DescribedRequest(operation, None, shown, projection=_expression(wire, "ProjectionExpression"))
 
 

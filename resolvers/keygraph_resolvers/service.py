@@ -10,7 +10,6 @@ from typing import Any
 
 from graphql import (
     DocumentNode,
-    FieldNode,
     GraphQLError,
     OperationDefinitionNode,
     OperationType,
@@ -173,9 +172,8 @@ class Service:
         try:
             if plan.foreign:
                 nodes = tuple(node for each in plan.foreign for node in each.nodes)
-                elsewhere = self._elsewhere(
-                    document, _of_fields(plan.operation, nodes), variables, meter=meter
-                )
+                operation = replace(plan.operation, selection_set=SelectionSetNode(selections=nodes))
+                elsewhere = self._elsewhere(document, operation, variables, meter=meter)
                 async with asyncio.TaskGroup() as group:
                     asked, answered = (
                         group.create_task(run.read(plan.steps.start_by_key)),
@@ -216,9 +214,9 @@ class Service:
         `meter` is that of the operation of which these fields are a part.
         """
         if operation.operation == OperationType.SUBSCRIPTION:
-            return _refusal("subscriptions are not supported", "BAD_USER_INPUT")
+            raise _refused("subscriptions are not supported")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
-            return _refusal("mutations are not supported", "BAD_USER_INPUT")
+            raise _refused("mutations are not supported")
         run = self._run_of(VariableValues({}, {}), self._no_attributes, frozenset())
         if meter is not None:
             run.meter = meter
@@ -251,34 +249,18 @@ class _Refused(Exception):
         super().__init__()
 
 
-def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:
-    """The operation with these fields alone."""
-    return OperationDefinitionNode(
-        operation=operation.operation,
-        name=operation.name,
-        variable_definitions=operation.variable_definitions,
-        directives=operation.directives,
-        selection_set=SelectionSetNode(selections=nodes),
-    )
-
-
 def _operation(document: Document, name: str | None) -> OperationDefinitionNode:
     """The operation of that name. Raises _Refused where the document is wrong or has none."""
     if document.errors:
         raise _Refused([public_error(error, code="GRAPHQL_VALIDATION_FAILED") for error in document.errors])
     operation = document.operation(name)
-    if operation is None:
-        raise _Refused([public_error(GraphQLError(_no_operation(document, name)), code="BAD_USER_INPUT")])
-    return operation
-
-
-def _no_operation(document: Document, name: str | None) -> str:
+    if operation is not None:
+        return operation
     if name is not None:
-        return f"the document has no operation called {name!r}"
-    if document.operations:
-        return "the document has several operations: give the name of one"
-    return "the document has no operation"
+        raise _refused(f"the document has no operation called {name!r}")
+    several = "several operations: give the name of one" if document.operations else "no operation"
+    raise _refused(f"the document has {several}")
 
 
-def _refusal(message: str, code: str) -> dict[str, Any]:
-    return {"errors": [public_error(GraphQLError(message), code=code)]}
+def _refused(message: str) -> _Refused:
+    return _Refused([public_error(GraphQLError(message), code="BAD_USER_INPUT")])

@@ -35,7 +35,7 @@ async def test_what_may_cost_more_than_the_limit_is_refused(books: World) -> Non
             "code": "COST_LIMIT",
             "bound": {"requests": 3, "roundTrips": 2, "items": 201, "readUnits": 63.0},
             "limit": 20,
-            "dearest": {"path": "member.loans", "readUnits": 62.5},
+            "mostExpensive": {"path": "member.loans", "readUnits": 62.5},
         },
     }
     assert limited.operations == {}
@@ -58,7 +58,7 @@ async def test_the_field_that_costs_most_is_named_by_its_alias(books: World) -> 
     document = """{ few: member(memberId: "ann") { loans(first: 1) { nodes { title } } }
       many: member(memberId: "bob") { borrowed: loans(first: 90) { edges { node { title } } } } }"""
     [error] = (await limited.service.execute(document))["errors"]
-    assert error["extensions"]["dearest"] == {"path": "many.borrowed", "readUnits": 45.0 + 11.5}
+    assert error["extensions"]["mostExpensive"] == {"path": "many.borrowed", "readUnits": 45.0 + 11.5}
 
 
 async def test_an_operation_whose_items_are_larger_than_declared_is_stopped(books: World) -> None:
@@ -72,7 +72,7 @@ async def test_an_operation_whose_items_are_larger_than_declared_is_stopped(book
     assert (numbers["code"], numbers["limit"]) == ("COST_LIMIT", 60)
     assert numbers["actual"]["readUnits"] > 60
     assert limited.operations.get("BatchGetItem", 0) == 0
-    assert numbers["dearest"]["path"] == "member.loans"
+    assert numbers["mostExpensive"]["path"] == "member.loans"
     assert error["message"].startswith("This operation has cost ")
     assert "it was stopped" in error["message"]
 

@@ -25,7 +25,7 @@ from tests.resolvers.worlds import library
 
 @pytest.mark.parametrize("model", GRAPHS)
 async def test_the_plans_are_those_that_were_looked_at(model: str) -> None:
-    """A change would make operations dearer, or `keygraph explain` unreadable, without anybody seeing it."""
+    """A change would make operations more expensive, or `keygraph explain` unreadable, without anybody seeing it."""
     before, now = file_of(model).read_text("utf-8"), await printed(model)
     difference = difflib.unified_diff(
         before.splitlines(), now.splitlines(), "before", "now", lineterm="", n=2

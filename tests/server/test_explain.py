@@ -34,7 +34,7 @@ def test_the_plan_of_an_operation() -> None:
         "user: get node User by the argument userId [round trip 1]",
         "│    GetItem: PK = USER#$user AND SK = USER#$user",
         "│      attributes: PK, SK, Type, name, total",
-        "└─ user.orders: read neighbours Order by the key of User – first 2 [round trip 1]",
+        "└─ user.orders: read list Order by the key of User – first 2 [round trip 1]",
         "        Query GSI1: GSI1PK = USER#$user AND begins_with(GSI1SK, ORDER#)",
         "          attributes: GSI1PK, GSI1SK, PK, SK, Type, total",
         "          page: at most 2 items",

@@ -93,7 +93,7 @@ class Bound:
         return [place for place, cost in self._by_place.items() if cost.is_open]
 
     @cached_property
-    def dearest(self) -> tuple[str, float]:
+    def most_expensive(self) -> tuple[str, float]:
         """The place in the query that costs most, and its read units.
 
         Places that select the same through a fragment count as one of them.
@@ -105,8 +105,8 @@ class Bound:
             units[place] = units.get(place, 0.0) + own.read_units
             for each, _ in below:
                 places.setdefault(each, each.below(place))
-        dearest = max(units, key=lambda each: units[each], default="")
-        return dearest, units.get(dearest, 0.0)
+        found = max(units, key=lambda each: units[each], default="")
+        return found, units.get(found, 0.0)
 
     @cached_property
     def _by_place(self) -> dict[str, StepCost]:

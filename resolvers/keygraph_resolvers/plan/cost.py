@@ -141,36 +141,31 @@ def operation_name(request: Request[object]) -> str:
 
 def refused_error(bound: Bound, limit: float) -> dict[str, Any]:
     """Of an operation whose bound is above the limit, so that nothing was read for it."""
-    path, units = bound.dearest
-    total = bound.total
-    message = (
-        f"This operation may cost {_number(total.read_units)} read units, and the limit is {_number(limit)}. "
-        f"Most of it, {_number(units)}, is for {path}: ask for smaller pages there or around it."
-    )
-    numbers = {
-        "bound": shown_figures(total),
-        "limit": limit,
-        "dearest": {"path": path, "readUnits": round(units, 1)},
-    }
-    return public_error(GraphQLError(message, extensions=numbers), code=CostExceeded.code)
+    units = _number(bound.total.read_units)
+    message = f"This operation may cost {units} read units, and the limit is {_number(limit)}. Most of it, {{}}, is for {{}}"
+    return _limit_error(message, {"bound": shown_figures(bound.total)}, bound.most_expensive, limit)
 
 
 def exceeded_error(sent: Sequence[Sent], limit: float) -> dict[str, Any]:
     """Of an operation that has cost more than the limit while it ran."""
     actual = spent(sent).shown
-    places = spent_by_place(sent)
-    path = max(places, key=lambda place: places[place].read_units, default="")
-    units = places[path].read_units if path in places else 0.0
+    places = {place: each.read_units for place, each in spent_by_place(sent).items()}
+    place = max(places, key=lambda each: places[each], default="")
     message = (
         f"This operation has cost {_number(actual['readUnits'])} read units, and the limit is {_number(limit)}: "
-        f"it was stopped. Most of it, {_number(units)}, was for {path}: ask for smaller pages there or around it."
+        "it was stopped. Most of it, {}, was for {}"
     )
-    numbers = {
-        "actual": actual,
-        "limit": limit,
-        "dearest": {"path": path, "readUnits": round(units, 1)},
-    }
-    return public_error(GraphQLError(message, extensions=numbers), code=CostExceeded.code)
+    return _limit_error(message, {"actual": actual}, (place, places.get(place, 0.0)), limit)
+
+
+def _limit_error(
+    message: str, figures: dict[str, Any], most: tuple[str, float], limit: float
+) -> dict[str, Any]:
+    """`most` is the place that costs most, and its read units, which the message names."""
+    place, units = most
+    told = f"{message.format(_number(units), place)}: ask for smaller pages there or around it."
+    numbers = {**figures, "limit": limit, "mostExpensive": {"path": place, "readUnits": round(units, 1)}}
+    return public_error(GraphQLError(told, extensions=numbers), code=CostExceeded.code)
 
 
 def depth_error(depth: int, limit: int) -> dict[str, Any]:

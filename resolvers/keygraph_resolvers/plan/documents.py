@@ -36,18 +36,18 @@ CHARACTERS_KEPT = 1_000_000
 class Document:
     """A document: what is wrong with it, or its operations and their plans."""
 
-    ast: DocumentNode | None
+    ast: DocumentNode
+    """Without definitions where it cannot be parsed."""
     errors: list[GraphQLError]
     plans: dict[tuple[str | None, tuple[bool, ...]], Plan] = field(default_factory=dict)
 
     @cached_property
     def operations(self) -> list[OperationDefinitionNode]:
-        definitions = self.ast.definitions if self.ast else ()
-        return [each for each in definitions if isinstance(each, OperationDefinitionNode)]
+        return [each for each in self.ast.definitions if isinstance(each, OperationDefinitionNode)]
 
     @cached_property
     def fragments(self) -> dict[str, FragmentDefinitionNode]:
-        definitions = self.ast.definitions if self.ast else ()
+        definitions = self.ast.definitions
         return {each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)}
 
     @cached_property
@@ -62,8 +62,7 @@ class Document:
                 ):
                     found[node.arguments[0].value.name.value] = None
 
-        if self.ast:
-            visit(self.ast, Directives())
+        visit(self.ast, Directives())
         return tuple(found)
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
@@ -111,7 +110,7 @@ class Documents:
         try:
             ast = parse(text)
         except GraphQLError as error:
-            return Document(None, [error])
+            return Document(DocumentNode(definitions=()), [error])
         return Document(ast, validate_document(self._schema, ast, tuple(specified_rules)))
 
     def plan(

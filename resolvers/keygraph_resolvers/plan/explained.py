@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from graphql import FieldNode, ListValueNode, VariableNode, print_ast
 
-from keygraph.lists.describe import DescribedRequest
+from keygraph.lists.describe import DescribedRequest, key_request
 from keygraph.lists.projection import attributes_of
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
@@ -29,7 +29,29 @@ _IN_BRACKETS = re.compile(r"\[[^\[\]]{1,40}\]")
 _HELD = "\u00a0"
 """A space at which no line is broken."""
 
-StepKind: TypeAlias = Literal["get node", "read neighbours", "count"]
+StepKind: TypeAlias = Literal["get node", "read list", "count"]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a step stands in the tree, and what it is started for."""
+
+    place: str
+    """The keys of the answer that lead to it, such as `user.orders.items`."""
+    key: str
+    """What tells the keys of the objects that it is started for."""
+    round_trip: int
+    """The first one in which it can be."""
+    is_many: bool = False
+    """Whether it is started for any number of objects."""
+    identity: tuple[str, ...] | None = None
+    """That of the only object that it is started for, where it is known."""
+    problem: str | None = None
+    """Why the objects cannot be told."""
+
+    def later(self, **changes: Any) -> Where:
+        """One round trip later."""
+        return replace(self, round_trip=self.round_trip + 1, **changes)
 
 
 @dataclass
@@ -37,16 +59,9 @@ class Explained:
     """One read of a plan, for every object that it hangs under."""
 
     kind: StepKind
-    place: str
-    """The keys of the answer that lead to it, such as `user.orders.items`."""
+    where: Where
     types: tuple[str, ...]
     """The record types of what is read: several where the key does not tell which."""
-    key: str
-    """What tells the key that is read by."""
-    round_trip: int
-    """The first one in which it can be; 0 where nothing is read."""
-    is_many: bool
-    """Whether it is read for any number of objects."""
     attributes: tuple[str, ...] | None = None
     """What is asked of each item; None for all of it."""
     path: AccessPath | None = None
@@ -60,33 +75,11 @@ class Explained:
     """The places of what the same request reads."""
     problem: str | None = None
     """Why it cannot be read."""
+    is_read: bool = True
+    """Whether it costs a request: what a key tells is answered without one."""
     steps: list[Explained] = field(default_factory=list)
     source: Any = field(default=None, repr=False)
     """The step that it shows."""
-
-    @property
-    def is_read(self) -> bool:
-        """Whether it costs a request: what a key tells is answered without one."""
-        return self.round_trip > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where a step stands in the tree."""
-
-    place: str
-    key: str
-    """What tells the keys of the objects that it is started for."""
-    round_trip: int
-    is_many: bool = False
-    identity: tuple[str, ...] | None = None
-    """That of the only object that it is started for, where it is known."""
-    problem: str | None = None
-    """Why the objects cannot be told."""
-
-    def later(self, **changes: Any) -> Where:
-        """One round trip later."""
-        return replace(self, round_trip=self.round_trip + 1, **changes)
 
 
 class View:
@@ -112,6 +105,17 @@ class View:
         """The attributes that are asked for of an item."""
         found = attributes_of(self.run.graph, record, self._needed.get(record, frozenset()))
         return None if found is None else tuple(sorted(found))
+
+    def get(self, record: RecordType, where: Where, *, is_read: bool = True) -> Explained:
+        """How nodes of a type, or the items of one, are read by their keys."""
+        names, run = (record.name,), self.run
+        shown = Explained(
+            "get node", where, names, self.attributes(record), problem=where.problem, is_read=is_read
+        )
+        if is_read:
+            projection, is_many = run.attributes.projection, where.is_many
+            shown.requests = (key_request(run.graph, record, where.identity, projection, is_many=is_many),)
+        return shown
 
 
 def page_text(node: FieldNode) -> str:
@@ -165,19 +169,19 @@ def _lines(steps: Sequence[Explained], width: int) -> Iterator[str]:
 
 def described(step: Explained) -> str:
     """A step in words."""
-    kind = step.kind if step.is_read else step.kind.removeprefix("get ")
-    parts = [f"{step.place}: {kind} {' or '.join(step.types)}"]
-    if not step.key:
+    kind, where = step.kind if step.is_read else step.kind.removeprefix("get "), step.where
+    parts = [f"{where.place}: {kind} {' or '.join(step.types)}"]
+    if not where.key:
         parts.append("from the root")
-    elif step.is_many and step.key.startswith(KEY_OF):
-        parts.append(f"by {KEY_OF}each {step.key.removeprefix(KEY_OF)}")
+    elif where.is_many and where.key.startswith(KEY_OF):
+        parts.append(f"by {KEY_OF}each {where.key.removeprefix(KEY_OF)}")
     else:
-        parts.append(f"by {step.key}{' of each' if step.is_many else ''}")
+        parts.append(f"by {where.key}{' of each' if where.is_many else ''}")
     if step.page:
         parts.append(f"– {step.page}")
     if step.arguments:
         parts.append(f"({step.arguments})")
-    parts.append(f"[round trip {step.round_trip}]" if step.is_read else "[not read: the key tells all]")
+    parts.append(f"[round trip {where.round_trip}]" if step.is_read else "[not read: the key tells all]")
     if step.together:
         parts.append(f"[together with {' and '.join(step.together)}]")
     if step.problem is not None:
@@ -194,7 +198,7 @@ def request_lines(request: DescribedRequest, width: int) -> Iterator[str]:
         rows.append(("  attributes:", request.projection))
     said = [f"at most {request.limit} item{'' if request.limit == 1 else 's'}"] if request.limit else []
     said += ["backward"] if request.is_backward else []
-    said += ["the number alone is sent"] if request.counts else []
+    said += ["count only"] if request.counts else []
     if said:
         rows.append(("  page:", ", ".join(said)))
     for head, text in rows:
@@ -215,11 +219,11 @@ def steps_json(steps: Sequence[Explained]) -> list[dict[str, Any]]:
     return [
         {
             "kind": step.kind,
-            "place": step.place,
+            "place": step.where.place,
             "types": list(step.types),
-            "keyFrom": step.key or None,
+            "keyFrom": step.where.key or None,
             "isRead": step.is_read,
-            "roundTrip": step.round_trip or None,
+            "roundTrip": step.where.round_trip if step.is_read else None,
             "index": step.path.keys.index_name if step.path else None,
             "keys": str(step.path.keys) if step.path else None,
             "page": step.page or None,

@@ -188,14 +188,14 @@ class Gather:
         """Shows as one what one Query reads: a node, if it is given, and its lists."""
         for group in self._groups(view.run, identity, is_wanted=node is not None):
             parts = [] if node is None or not group.has_node else [node]
-            parts += [each for each in lists if each.kind == "read neighbours" and each.source in group.steps]
+            parts += [each for each in lists if each.kind == "read list" and each.source in group.steps]
             if len(parts) < 2:
                 continue
             key = shown_key(self._record, identity)
             request = group.together.request(key, view.run.attributes.projection)
             for part in parts:
                 part.requests = ()
-                part.together = tuple(each.place for each in parts if each is not part)
+                part.together = tuple(each.where.place for each in parts if each is not part)
             parts[0].requests = (described_requests(view.run.graph, [request]),)
 
     def _groups(self, run: Run, identity: tuple[str, ...] | None, *, is_wanted: bool) -> Sequence[_Group]:

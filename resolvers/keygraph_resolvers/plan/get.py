@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
 from keygraph.graph import Graph
-from keygraph.lists.describe import DescribedRequest, key_request
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
@@ -164,18 +163,7 @@ class Get(Step):
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         if not (self.selection.fields or self.must_exist) or not view.may_go_on():
             return
-        shown = Explained(
-            "get node",
-            where.place,
-            (self.record.name,),
-            where.key,
-            where.round_trip if self.reads else 0,
-            where.is_many,
-            view.attributes(self.record),
-            problem=where.problem,
-        )
-        if self.reads:
-            shown.requests = (get_request(view, self.record, where),)
+        shown = view.get(self.record, where, is_read=self.reads)
         item_where = where.later() if self.reads else where
         shown.steps = self.items.explained_below(view, where, item_where, shown)
         yield shown
@@ -200,30 +188,23 @@ class NodesStep(Step):
         if not self._is_type_unknown and all(each.record is first for each in objects):
             self._gets[first.name].start(run, objects, round_trip, place)
             return
-        by_type: dict[str, list[Object]] = {}
-        untold: dict[RecordType, list[Object]] = {}
-        for each in objects:
-            if each.others and each.item is None:
-                untold.setdefault(each.record, []).append(each)
-            else:
-                by_type.setdefault(each.record.name, []).append(each)
-        for name, group in by_type.items():
-            self._gets[name].start(run, group, round_trip, place)
-        for record, group in untold.items():
+        untold = [each for each in objects if each.others and each.item is None]
+        told = [each for each in objects if not each.others or each.item is not None] if untold else objects
+        for record, group in _by_type(told):
+            self._gets[record.name].start(run, group, round_trip, place)
+        for record, group in _by_type(untold):
             then = partial(self._types_came, run, place)
             look_up(run, record, group, place, round_trip, self._untold_after, then)
 
     def _types_came(
         self, run: Run, place: str, came: list[tuple[Object, Item | Exception | None]], round_trip: int
     ) -> None:
-        by_type: dict[str, list[Object]] = {}
-        for each in keep_items(run, came):
-            record = run.graph.recognise(each.item) if each.item is not None else None
-            if record is not None:
+        there = keep_items(run, came)
+        for each in there:
+            if each.item is not None and (record := run.graph.recognise(each.item)) is not None:
                 each.record, each.others = record, ()
-                by_type.setdefault(record.name, []).append(each)
-        for name, group in by_type.items():
-            self._gets[name].items.start(run, group, round_trip, place)
+        for record, group in _by_type(there):
+            self._gets[record.name].items.start(run, group, round_trip, place)
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         gets = self._gets.values()
@@ -250,21 +231,17 @@ class NodesStep(Step):
 
     def _untold(self, view: View, where: Where) -> Explained:
         """Nodes of which only reading tells the types, so that nothing below them starts before."""
-        shown = Explained("get node", where.place, (), where.key, where.round_trip, where.is_many, ())
-        shown.problem = where.problem
+        shown = Explained("get node", where, (), (), problem=where.problem)
         after = where.later()
         for get in self._gets.values():
-            part = Explained("get node", where.place, (get.record.name,), where.key, 1, where.is_many)
-            part.attributes = view.attributes(get.record)
-            part.requests = (get_request(view, get.record, where),)
-            _join(shown, part)
+            _join(shown, view.get(get.record, where))
             shown.steps += get.items.explained_below(view, after, after, None)
         return shown
 
 
 def _is_alike(one: Explained, other: Explained) -> bool:
     """Whether two steps differ in their types alone."""
-    return not one.steps and not other.steps and one.round_trip == other.round_trip
+    return not one.steps and not other.steps and one.is_read == other.is_read
 
 
 def _join(shown: Explained, other: Explained) -> None:
@@ -340,11 +317,8 @@ class Named(Step):
             root.found[selected] = error
             return
         root.found[selected] = found if isinstance(selected.kind, NodesByIds) else found[0]
-        by_type: dict[str, list[Object]] = {}
-        for each in found:
-            by_type.setdefault(each.record.name, []).append(each)
-        for name, group in by_type.items():
-            self._gets[name].start(run, group, round_trip, self.below(place))
+        for record, group in _by_type(found):
+            self._gets[record.name].start(run, group, round_trip, self.below(place))
 
     def bound_key(self, run: Run) -> Hashable:
         """What decides what it costs."""
@@ -405,6 +379,14 @@ def _argument_names(record: RecordType) -> list[str]:
 # --- What steps share -----------------------------------------------------------------------------------
 
 
+def _by_type(objects: Iterable[Object]) -> Iterable[tuple[RecordType, list[Object]]]:
+    """The objects of each type."""
+    found: dict[RecordType, list[Object]] = {}
+    for each in objects:
+        found.setdefault(each.record, []).append(each)
+    return found.items()
+
+
 def look_up(
     run: Run,
     record: RecordType,
@@ -457,9 +439,3 @@ def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]])
             each.item = answer
             there.append(each)
     return there
-
-
-def get_request(view: View, record: RecordType, where: Where) -> DescribedRequest:
-    """How a node is read by its key."""
-    request = key_request(view.run.graph, record, where.identity, view.run.attributes.projection)
-    return replace(request, operation="BatchGetItem") if where.is_many else request

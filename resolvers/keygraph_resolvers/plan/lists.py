@@ -185,17 +185,9 @@ class ListStep(Step):
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         place, [node, *_] = self.below(where.place), self.selected.nodes
-        base = Explained(
-            "read neighbours",
-            place,
-            (self.path.record.name,),
-            where.key if self.path.owner is not None else "",
-            where.round_trip,
-            where.is_many,
-            path=self.path,
-            arguments=arguments_text(node),
-            source=self,
-        )
+        here = replace(where, place=place, key="" if self.path.owner is None else where.key)
+        names, arguments = (self.path.record.name,), arguments_text(node)
+        base = Explained("read list", here, names, path=self.path, arguments=arguments, source=self)
         if self.page is not None and view.may_go_on():
             shown = replace(
                 base,
@@ -229,15 +221,12 @@ class ListStep(Step):
     def _lookup_request(self, view: View, arguments: ListArguments, *, is_many: bool) -> DescribedRequest:
         """How items are read of which the keys are known, or the nodes that a client names."""
         graph, path = view.run.graph, self.path
-        request = key_request(graph, path.record)
         if arguments.to is None:
-            return replace(
-                request,
-                operation="BatchGetItem" if is_many or path.keys.shards else request.operation,
-            )
+            return key_request(graph, path.record, is_many=is_many)
         count = len(arguments.to)
         if path.finds_by_node:
-            return replace(request, operation="BatchGetItem", keys=f"{request.keys}, {count} keys")
+            request = key_request(graph, path.record, is_many=True)
+            return replace(request, keys=f"{request.keys}, {count} keys")
         between = path.keys_of_both_ends
         if between is None:
             raise BadUserInput(f"no key of {path.record.name} tells both its ends")
@@ -380,18 +369,7 @@ class PageStep(Priced):
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         record = self._path.record
         if self._is_partial:
-            key = f"the table key in {self._path.keys.index_name}"
-            whole = Explained(
-                "get node",
-                where.place,
-                (record.name,),
-                key,
-                where.round_trip,
-                where.is_many,
-                view.attributes(record),
-            )
-            request = key_request(view.run.graph, record, None, view.run.attributes.projection)
-            whole.requests = (replace(request, operation="BatchGetItem") if where.is_many else request,)
+            whole = view.get(record, replace(where, key=f"the table key in {self._path.keys.index_name}"))
             whole.steps = [*self._explained_below(view, where.later())]
             yield whole
         else:
