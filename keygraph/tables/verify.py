@@ -120,6 +120,8 @@ class Window:
         """Findings that are reported only if the item has not changed since it was read."""
         self._nodes: dict[tuple[str, tuple[str, ...]], list[tuple[Item, RecordType, str]]] = {}
         self._counterparts: list[tuple[Item, RecordType, Counterpart]] = []
+        self._sharded: list[tuple[Item, RecordType, list[Key]]] = []
+        """Items with the keys under which no other one may have their identity."""
 
     async def findings(self, store: Store) -> list[Finding]:
         """Everything that is wrong with these items. Raises StoreError."""
@@ -128,6 +130,7 @@ class Window:
         here = {self._key(item): item for item in self._items}
         await self._look_for_nodes(store, here)
         await self._look_for_counterparts(store, here)
+        await self._look_in_other_shards(store, here)
         return [*self._found, *await self._certain(store)]
 
     def _key(self, item: Item) -> Key:
@@ -162,6 +165,11 @@ class Window:
             self._add("unfit", record, what, item)
         for what in self._keys[record.name].problems(item):
             self._add("key", record, what, item)
+        identity = record.read_identity(item) if record.table_keys.shards else None
+        if identity is not None:
+            # Of two items the first one looks for the other.
+            later = [key for key in self._graph.table_keys(record, identity) if key > self._key(item)]
+            self._sharded.append((item, record, later))
         for end in record.ends.values():
             try:
                 identity = record.end_identity(item, end)
@@ -250,6 +258,16 @@ class Window:
             for (item, record, wanted), keys in zip(some, possible, strict=True):
                 found = [here.get(key) or read.get(key) for key in keys]
                 self._compare(item, record, wanted, keys, [each for each in found if each is not None])
+
+    async def _look_in_other_shards(self, store: Store, here: Mapping[Key, Item]) -> None:
+        for start in range(0, len(self._sharded), _WHOLE_ITEMS):
+            some = self._sharded[start : start + _WHOLE_ITEMS]
+            read = await _read(store, (key for *_, keys in some for key in keys if key not in here))
+            for item, record, keys in some:
+                for key in keys:
+                    other = here.get(key) or read.get(key)
+                    if other is not None and self._graph.recognise(other) is record:
+                        self._doubt("unfit", record, "an item in another shard has its key", item, key)
 
     def _compare(
         self, item: Item, record: RecordType, wanted: Counterpart, keys: list[Key], found: list[Item]

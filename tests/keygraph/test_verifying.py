@@ -47,6 +47,8 @@ WRONG: list[Item] = [
     {**stay("dan", "1")[1], "since": "2025-01-01"},
     {**stay("eve", "1")[0]},
     {**stay("eve", "1")[1], "type": "Friend"},
+    {"PK": "ROOM#7#0", "SK": "ROOM", "type": "Room"},
+    {"PK": "ROOM#7#2", "SK": "ROOM", "type": "Room"},
 ]
 
 
@@ -74,6 +76,7 @@ FOUND = [
     "ROOM#1/GUEST#eve",
     "unfit Note: Note.about of an item is not a key of User (1): USER#bob/NOTE#2024-02-05",
     "unfit Note: Note.stars of an item is not of type int: it is a str (1): USER#bob/NOTE#2024-02-03",
+    "unfit Room: an item in another shard has its key (1): ROOM#7#0/ROOM -> ROOM#7#2/ROOM",
     "unfit User: User.name of an item is not of type string: it is a Decimal (1): USER#eve/USER#eve",
     "key User: ByName: NamePK does not match initial (1): USER#dan/USER#dan",
     "key User: ByName: NameSK does not match name (1): USER#dan/USER#dan",

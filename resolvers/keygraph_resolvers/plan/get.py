@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from keygraph.dynamo.items import Item
+from keygraph.errors import CorruptItem
 from keygraph.graph import Graph
 from keygraph.model.records import RecordType
 from keygraph.names import camel
@@ -403,25 +404,32 @@ def look_up(
     else:
         wanted = [(each, key) for each in objects for key in run.graph.table_keys(record, each.identity)]
         if record.table_keys.shards:
-            then = partial(_shards_came, len(record.table_keys.shards), {}, then)
+            then = partial(_shards_came, run, len(record.table_keys.shards), {}, then)
     run.scheduler.look_up(Lookup(place, round_trip, after, then), wanted)
 
 
 def _shards_came(
+    run: Run,
     shards: int,
     seen: dict[Object, list[Item | Exception | None]],
     then: Callable[[list[tuple[Any, Item | Exception | None]], int], None],
     came: list[tuple[Object, Item | Exception | None]],
     round_trip: int,
 ) -> None:
-    """Goes on with the nodes that were looked for in all shards: with the item that was found in one of them."""
+    """Goes on with the nodes that were looked for in all shards: with the item that was found in one of them.
+
+    Of two items that are the node nobody knows which one is meant: that is its error.
+    """
     ready: list[tuple[Any, Item | Exception | None]] = []
     for each, answer in came:
         answers = seen.setdefault(each, [])
         answers.append(answer)
         if len(answers) == shards:
             failed = [found for found in answers if isinstance(found, Exception)]
-            there = [found for found in answers if found is not None]
+            there = [found for found in answers if _is_node(run, found, each)]
+            if len(there) > 1:
+                problem = f"{each.record.name}: two items, in different shards, have the key of this one"
+                failed.append(CorruptItem(problem))
             ready.append((each, (failed or there or [None])[0]))
     if ready:
         then(ready, round_trip)
@@ -429,13 +437,20 @@ def _shards_came(
 
 def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]]) -> list[Object]:
     """Keeps what was found for each node; gives those that exist."""
-    is_of, there = run.graph.is_of, []
+    there = []
     for each, answer in came:
         if isinstance(answer, Exception):
             each.error = answer
-        elif answer is None or not is_of(answer, (each.record, *each.others)):
+        elif not _is_node(run, answer, each):
             each.is_missing = True
         else:
             each.item = answer
             there.append(each)
     return there
+
+
+def _is_node(run: Run, answer: Item | Exception | None, wanted: Object) -> TypeGuard[Item]:
+    """Whether what was found for a node is one of its type."""
+    if answer is None or isinstance(answer, Exception):
+        return False
+    return run.graph.is_of(answer, (wanted.record, *wanted.others))
