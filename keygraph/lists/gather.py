@@ -40,14 +40,19 @@ class Part:
 
 @dataclass(eq=False)
 class Together:
-    """What one Query reads."""
+    """What one Query reads. Of pages of one list the one that takes most comes last."""
 
     parts: list[Part]
+
+    @property
+    def most(self) -> dict[Span, int]:
+        """How many items of each range are read at most."""
+        return {part.span: part.most for part in self.parts}
 
     def request(self, key: Key, projection: tuple[Path, ...] | None) -> Query:
         """The Query that reads them, in the partition of a node."""
         span = self.parts[0].span.hull(self.parts[-1].span)
-        most = sum(part.most for part in self.parts)
+        most = sum(self.most.values())
         return Query(key[0], range=span.range, projection=projection, limit=most)
 
 
@@ -82,11 +87,11 @@ def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: boo
     `is_shown`: the node's key is no real one, but shows its placeholders.
     """
     found: list[Together] = []
-    for part in sorted(parts, key=lambda part: part.span.low or ""):
-        if (
-            found
-            and _is_whole(found[-1].parts[-1])
-            and not _is_apart(graph, key, found[-1].parts[-1].span, part.span, is_shown=is_shown)
+    for part in sorted(parts, key=lambda part: (part.span.low or "", part.most)):
+        before = found[-1].parts[-1] if found else None
+        if before is not None and (
+            part.neighbours == before.neighbours
+            or (_is_whole(before) and not _is_apart(graph, key, before.span, part.span, is_shown=is_shown))
         ):
             found[-1].parts.append(part)
         else:

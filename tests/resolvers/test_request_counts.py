@@ -261,6 +261,19 @@ async def test_equal_lists_are_read_once(shop: World) -> None:
     assert shop.operations == {"GetItem": 1, "Query": 2}
 
 
+async def test_a_shorter_page_that_is_asked_for_first(shop: World) -> None:
+    """The same list below two fields of the root would be read twice, if the shorter page comes first."""
+    document = """{ a: user(userId: "12345") { orders(first: 1) { nodes { orderId } pageInfo { hasNextPage } } }
+      b: user(userId: "12345") { orders(first: 3) { nodes { orderId } } }
+      c: user(userId: "12345") { orders(first: 2) { nodes { orderId } } } }"""
+    found = await shop.ask(document)
+    ids = [node["orderId"] for node in found["b"]["orders"]["nodes"]]
+    assert len(ids) == 3
+    assert found["a"]["orders"] == {"nodes": [{"orderId": ids[0]}], "pageInfo": {"hasNextPage": True}}
+    assert [node["orderId"] for node in found["c"]["orders"]["nodes"]] == ids[:2]
+    assert shop.operations == {"GetItem": 1, "Query": 1}
+
+
 async def test_a_part_of_a_list_that_was_read_whole(shop: World) -> None:
     """A page that stands in one that was read already would be read again, or be another one."""
     document = """{ user(userId: "12345") { orders { nodes { orderId customer {

@@ -208,6 +208,40 @@ async def test_several_lists_under_other_names(travel: World) -> None:
     assert [len(found[name]["nodes"]) for name in ("one", "two")] == [1, 2]
 
 
+async def test_pages_of_one_list_from_both_ends(travel: World) -> None:
+    """The beginning and the end of a list that one Query reads would be two, each with what is in the other."""
+    await travel.put(*trip_items("a", guests=4), *trip_items("b", guests=30))
+    document = """query ($trip: ID!) { trip(tripId: $trip) { title few: guests(first: 2) { nodes { personId } }
+      last: guests(last: 3) { nodes { personId } } first: guests(first: 20) { nodes { personId } } } }"""
+
+    async def ids(trip: str) -> dict[str, list[int]]:
+        travel.forget()
+        found = (await travel.ask(document, trip=trip))["trip"]
+        assert found["title"] == f"Trip {trip}"
+        return {
+            name: [int(node["personId"][1:]) for node in found[name]["nodes"]]
+            for name in ("few", "first", "last")
+        }
+
+    assert await ids("a") == {"few": [0, 1], "first": [0, 1, 2, 3], "last": [1, 2, 3]}
+    assert sent(travel) == ["Query: pk = TRIP#a AND sk BETWEEN M AND PERSON#\U0010ffff, 21"]
+    order = sorted(range(30), key=str)
+    assert await ids("b") == {"few": order[:2], "first": order[:20], "last": order[-3:]}
+    # The end is not come to.
+    assert len(sent(travel)) == 2
+
+
+async def test_a_page_that_another_field_reads_with_the_node(travel: World) -> None:
+    """The beginning of a list would be read again beside the Query that reads it with its node."""
+    await travel.put(*trip_items("a", guests=4))
+    document = """{ a: trip(tripId: "a") { title guests { nodes { personId } } }
+      b: trip(tripId: "a") { tripId guests(first: 1) { nodes { personId } } } }"""
+    found = await travel.ask(document)
+    assert len(found["a"]["guests"]["nodes"]) == 4
+    assert found["b"]["guests"]["nodes"] == [{"personId": "p0"}]
+    assert sent(travel) == ["Query: pk = TRIP#a AND sk BETWEEN M AND PERSON#\U0010ffff, 21"]
+
+
 gsi = Index("gsi", "gpk", "gsk")
 
 

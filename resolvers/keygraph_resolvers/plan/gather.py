@@ -136,11 +136,12 @@ class Gather:
         below: list[tuple[Priced, Starts]] = []
         gathered: set[ListStep] = set()
         for group in self._groups(run, None, is_wanted=is_wanted):
-            items = sum(part.most for part in group.together.parts)
-            size = sum(
-                part.most * (self._record if step is None else step.path.record).item_bytes
+            items = sum(group.together.most.values())
+            sizes = {
+                part.span: part.most * (self._record if step is None else step.path.record).item_bytes
                 for part, step in zip(group.together.parts, group.steps, strict=True)
-            )
+            }
+            size = sum(sizes.values())
             names = tuple(step.name for step in group.steps if step is not None)
             cost.add(
                 StepCost(

@@ -130,6 +130,12 @@ class PageOf:
     def __hash__(self) -> int:
         return self._hash
 
+    @property
+    def start(self) -> Hashable:
+        """Where it begins, and in which direction it goes."""
+        extent = self.extent
+        return self.neighbours, extent.forward, extent.after, extent.until
+
     def has(self, other: Extent) -> bool:
         """Whether a part that begins at the same place, in the same direction, is in this one."""
         mine = self.extent
@@ -184,13 +190,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         The answer for a page may be a longer one that begins at the same place.
         """
         if isinstance(request, PageOf):
-            extent = request.extent
-            start = (request.neighbours, extent.forward, extent.after, extent.until)
-            longest = self._longest.setdefault(start, request)
-            if longest is not request and longest.has(extent):
-                request = longest
-            elif longest is not request:
-                self._longest[start] = request
+            request = self._longer(request) or self._keep_longest(request)
         if self._whole and request not in self.futures:
             known = self._known(request)
             if known is not None:
@@ -199,6 +199,13 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
 
     async def read(self, keys: list[NeighbourRequest]) -> Sequence[Arrived | Exception]:
         [request] = keys
+        longer = self._longer(request) if isinstance(request, PageOf) else None
+        if longer is not None and longer is not request and longer in self.futures:
+            # It was asked for since, by another field of the root.
+            try:
+                return [await asyncio.shield(self.futures[longer])]
+            except Exception as error:
+                return [error]
         if not self._limit.acquire_now():
             await self._limit.acquire_next()
         try:
@@ -221,14 +228,25 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
             case EdgesTo(neighbours, owner, node):
                 return await read_to(self._store, neighbours, owner, node)
 
+    def _longer(self, page: PageOf) -> PageOf | None:
+        """The page that has all of this one, as far as one was asked for."""
+        longest = self._longest.get(page.start)
+        return longest if longest is not None and longest.has(page.extent) else None
+
+    def _keep_longest(self, page: PageOf) -> PageOf:
+        self._longest[page.start] = page
+        return page
+
     # --- Pages that somebody else reads ---------------------------------------------------------------
 
     def is_known(self, request: PageOf) -> bool:
         """Whether a page was read, or is about to be."""
-        return request in self.futures
+        return request in self.futures or self._longer(request) in self.futures
 
     def promise(self, request: PageOf) -> asyncio.Future[Arrived]:
         """Somebody reads the page with other things: who asks for it waits for that."""
+        if self._longer(request) is None:
+            self._keep_longest(request)
         promised = self.futures[request] = self.loop.create_future()
         return promised
 
