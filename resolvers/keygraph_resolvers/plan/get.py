@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
@@ -426,7 +426,13 @@ def _shards_came(
         answers.append(answer)
         if len(answers) == shards:
             failed = [found for found in answers if isinstance(found, Exception)]
-            there = [found for found in answers if _is_node(run, found, each)]
+            there = [
+                found
+                for found in answers
+                if found is not None
+                and not isinstance(found, Exception)
+                and run.graph.is_of(found, (each.record, *each.others))
+            ]
             if len(there) > 1:
                 problem = f"{each.record.name}: two items, in different shards, have the key of this one"
                 failed.append(CorruptItem(problem))
@@ -437,20 +443,13 @@ def _shards_came(
 
 def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]]) -> list[Object]:
     """Keeps what was found for each node; gives those that exist."""
-    there = []
+    is_of, there = run.graph.is_of, []
     for each, answer in came:
         if isinstance(answer, Exception):
             each.error = answer
-        elif not _is_node(run, answer, each):
+        elif answer is None or not is_of(answer, (each.record, *each.others)):
             each.is_missing = True
         else:
             each.item = answer
             there.append(each)
     return there
-
-
-def _is_node(run: Run, answer: Item | Exception | None, wanted: Object) -> TypeGuard[Item]:
-    """Whether what was found for a node is one of its type."""
-    if answer is None or isinstance(answer, Exception):
-        return False
-    return run.graph.is_of(answer, (wanted.record, *wanted.others))
