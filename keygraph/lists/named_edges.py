@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Query, Store, pages
 from keygraph.dynamo.table import Key
+from keygraph.errors import CorruptItem
 from keygraph.keys.template import Template
 from keygraph.lists.listing import Located, NeighbourList
 from keygraph.lists.ranges import Span, beginning_with
@@ -41,15 +42,32 @@ def edge_keys(
     )
 
 
-def in_list(neighbours: NeighbourList, items: Iterable[Item]) -> list[Located]:
-    """Those of some items that stand in the list, in the order of the sort key and the table's."""
+def in_list(
+    neighbours: NeighbourList, items: Iterable[Item], nodes: Collection[tuple[str, ...]] | None = None
+) -> list[Located]:
+    """Those of some items that stand in the list, in the order of the sort key and the table's.
+
+    Where nodes are given (the identities of the far end), those that lead to one of them.
+    """
     read_identity = neighbours.path.record.read_identity
     found = [
         Located(item, identity)
         for item in items
-        if neighbours.covers(item) and (identity := read_identity(item)) is not None
+        if neighbours.covers(item)
+        and (identity := read_identity(item)) is not None
+        and (nodes is None or _leads_to(neighbours.path, item, nodes))
     ]
     return sorted(found, key=lambda located: neighbours.order_by_key(neighbours.place_of(located.item)))
+
+
+def _leads_to(path: AccessPath, item: Item, nodes: Collection[tuple[str, ...]]) -> bool:
+    """Whether an edge leads to one of the nodes: the key by which it was found may hold only a part of theirs."""
+    if path.far_end is None:
+        return True
+    try:
+        return path.record.end_identity(item, path.record.ends[path.far_end]) in nodes
+    except CorruptItem:
+        return True  # whoever goes on to the node tells it
 
 
 def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]:

@@ -29,8 +29,14 @@ def attributes_of(
     for name in names:
         if name in record.key_fields:
             continue  # the key tells it
+        inside = (
+            [(name, *path) for path in record.ends[name].attributes] if name in record.ends else [(name,)]
+        )
         for keys in record.keys.values():
-            if any(slot.path[0] == name for slot in keys.slots):
+            if any(
+                slot.path[0] == name or any(record.is_same(slot.path, path) for path in inside)
+                for slot in keys.slots
+            ):
                 attributes.update(key.name for key in keys.attributes)
         if name in record.fields:
             attributes.add(record.fields[name].attribute[0])

@@ -96,7 +96,7 @@ class AccessPath:
         of_owner = dict.fromkeys((*end.identity, *self.owner.identity))
         known = {}
         for slot in self.record.slots.values():
-            attribute = attribute_of(self.record, slot.path)
+            attribute = self.record.attribute_of(slot.path)
             sources = [
                 source
                 for source in of_owner
@@ -234,8 +234,9 @@ class AccessPath:
         in_keys = {slot.path for keys in near for slot in keys.slots if not slot.lossy}
 
         def is_told(*path: str) -> bool:
-            attribute = attribute_of(record, path)
-            return path in in_keys or (attribute is not None and record.table.has(index, attribute[0]))
+            attribute = record.attribute_of(path)
+            is_projected = attribute is not None and record.table.has(index, attribute[0])
+            return is_projected or any(record.is_same(path, each) for each in in_keys)
 
         told = {name for name in record.fields if is_told(name)}
         ends = record.ends.values()
@@ -299,16 +300,6 @@ class AccessPath:
                 source, text = given[slot.path]
                 texts[slot.name] = source.rewritten(text, slot)
         return texts
-
-
-def attribute_of(record: RecordType, path: FieldPath) -> tuple[str, ...] | None:
-    """The attribute that holds what a placeholder names; None where no attribute does."""
-    name, *inner = path
-    if name in record.fields:
-        return record.fields[name].attribute
-    if name in record.ends:
-        return record.ends[name].attributes.get(tuple(inner))
-    return None
 
 
 def candidates(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> list[AccessPath]:

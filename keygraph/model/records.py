@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cached_property, partial
 from types import SimpleNamespace
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
@@ -26,6 +26,8 @@ from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_read
 from keygraph.model.record_keys import IdentityReader, Keys, Texts
 from keygraph.names import end_names, snake
 
+_TextReader: TypeAlias = Callable[[Mapping[str, Value]], str | None]
+"""What reads a text from an item's keys."""
 DEFAULT_ITEM_BYTES = 1024
 """The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
 
@@ -91,10 +93,9 @@ class RecordType:
         """The fields and ends that the table key alone tells, so that a node is not read for them."""
         told = {slot.path for slot in self.identity if not slot.lossy or self._is_rendered_text(slot)}
         return frozenset(path[0] for path in told if len(path) == 1).union(
-            name
-            for name in self.key_ends
-            for own in [[slot.under(name) for slot in self.ends[name].identity]]
-            if all(slot in self.identity or (slot.path in told and not slot.lossy) for slot in own)
+            end.name
+            for end in self.ends.values()
+            if all(self.source(slot.under(end.name), self.identity) for slot in end.identity)
         )
 
     def _is_rendered_text(self, slot: Slot) -> bool:
@@ -108,6 +109,26 @@ class RecordType:
         """
         name, *inner = path
         return self.ends[name].leaf_name(tuple(inner)) if name in self.ends else name
+
+    def attribute_of(self, path: FieldPath) -> Path | None:
+        """The attribute that holds what a placeholder names; None where no attribute does."""
+        name, *inner = path
+        if name in self.fields:
+            return self.fields[name].attribute
+        return self.ends[name].attributes.get(tuple(inner)) if name in self.ends else None
+
+    def is_same(self, one: FieldPath, other: FieldPath) -> bool:
+        """Whether two placeholders name one field, or two that are stored in one attribute."""
+        attribute = self.attribute_of(one)
+        return one == other or (attribute is not None and attribute == self.attribute_of(other))
+
+    def source(self, wanted: Slot, slots: Iterable[Slot]) -> Slot | None:
+        """The one of some slots that tells the text of another, as it is or rewritten; None where none does."""
+        found = [slot for slot in slots if self.is_same(slot.path, wanted.path)]
+        told = [slot for slot in found if slot.text == wanted.text and slot.computed == wanted.computed]
+        if not wanted.computed:
+            told += [slot for slot in found if not slot.lossy]
+        return told[0] if told else None
 
     def texts(self, identity: Iterable[str]) -> dict[str, str | None]:
         """The texts of an identity by slot; an optional one that is absent is empty there, and None here."""
@@ -154,16 +175,19 @@ class RecordType:
     def end_readers(self) -> dict[str, Callable[[Texts], Texts | None]]:
         """For each end in the key, what gives the identity of the node there, of an identity's texts; None for none."""
         numbers = {slot: number for number, slot in enumerate(self.identity)}
-        by_path = {slot.path: slot for slot in self.identity if not slot.lossy}
         found = {}
         for name in self.key_fields & self.ends.keys():
             wanted = [slot.under(name) for slot in self.ends[name].identity]
-            sources = [own if own in numbers else by_path[own.path] for own in wanted]
-            rewriting = [
-                None if source.text == own.text else partial(source.rewritten, wanted=own)
-                for source, own in zip(sources, wanted, strict=True)
-            ]
-            found[name] = _end_reader([*zip(map(numbers.__getitem__, sources), rewriting, strict=True)])
+            sources = [(source, own) for own in wanted if (source := self.source(own, self.identity))]
+            found[name] = _end_reader(
+                [
+                    (
+                        numbers[source],
+                        None if source.text == own.text else partial(source.rewritten, wanted=own),
+                    )
+                    for source, own in sources
+                ]
+            )
         return found
 
     # --- Fields of items ------------------------------------------------------------------------------
@@ -197,10 +221,14 @@ class RecordType:
     def _key_readers(self) -> dict[FieldPath, ValueReader]:
         """For each path that is in keys in a way that can be read back, what reads its value there; None for none."""
         found: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
+        stored: list[FieldPath] = [(name,) for name in self.fields]
+        stored += [(end.name, *path) for end in self.ends.values() for path in end.attributes]
         for keys in self.keys.values():
             for slot in keys.slots:
                 if not slot.lossy and not slot.is_shard:
-                    found.setdefault(slot.path, []).append((keys.reader((slot.name,)), slot.text.value))
+                    same = [path for path in stored if path != slot.path and self.is_same(slot.path, path)]
+                    for path in (slot.path, *same):
+                        found.setdefault(path, []).append((keys.reader((slot.name,)), slot.text.value))
         return {path: _first_value_reader(readers) for path, readers in found.items()}
 
     @cached_property
@@ -219,8 +247,7 @@ class RecordType:
         """
         texts = []
         for slot, own, read_key in self._slots_of_ends[end.name]:
-            in_key = read_key(item) if read_key else None
-            text = (in_key and in_key[0]) or self._end_attribute(item, end, slot)
+            text = (read_key and read_key(item)) or self._end_attribute(item, end, slot)
             if not text:
                 read_value = self._key_readers.get(own.path)
                 value = read_value(item) if read_value else None
@@ -231,18 +258,30 @@ class RecordType:
         return tuple(texts)
 
     @cached_property
-    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, IdentityReader | None]]]:
+    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, _TextReader | None]]]:
         """For each end the slots of its identity, as the node's type and as this one sees them, and what reads those
-        that stand in the table's key."""
-        told = {slot.name for slot in self.table_keys.slots}
+        that the table's key tells."""
         return {
             end.name: [
-                (slot, own, self.table_keys.reader((own.name,)) if own.name in told else None)
-                for slot in end.identity
-                for own in [slot.under(end.name)]
+                (slot, own, self._text_reader(own)) for slot in end.identity for own in [slot.under(end.name)]
             ]
             for end in self.ends.values()
         }
+
+    def _text_reader(self, wanted: Slot) -> _TextReader | None:
+        """What reads a slot's text from the table's key; None where that does not tell it."""
+        source = self.source(wanted, self.identity)
+        if source is None:
+            return None
+        read, is_alike = self.table_keys.reader((source.name,)), source.text == wanted.text
+
+        def read_text(item: Mapping[str, Value]) -> str | None:
+            texts = read(item)
+            if not texts or not texts[0]:
+                return None
+            return texts[0] if is_alike else source.rewritten(texts[0], wanted)
+
+        return read_text
 
     def _end_attribute(self, item: Mapping[str, Value], end: End, slot: Slot) -> str | None:
         value = cast(Value, at_path(item, end.attributes[slot.path]))

@@ -16,7 +16,6 @@ from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.shards import shown_shards
 from keygraph.keys.template import Template
 from keygraph.keys.types import decode
-from keygraph.model.paths import attribute_of
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 
@@ -33,7 +32,7 @@ class ItemKeys:
         self._computed = [slot for slot in slots.values() if slot.computed and len(slot.path) == 1]
         self.methods = list(dict.fromkeys(slot.path[0] for slot in self._computed))
         """The methods from which the keys are rendered."""
-        places = [(slot, attribute_of(record, slot.path)) for slot in slots.values()]
+        places = [(slot, record.attribute_of(slot.path)) for slot in slots.values()]
         # A field that is stored in a key cannot differ from it.
         self._stored = [(slot, path) for slot, path in places if path is not None and path[0] not in names]
         of_table = [slot for slot in record.identity if not slot.lossy]

@@ -279,7 +279,7 @@ class _Steps:
                 (),
                 (),
                 self._items[selected.only],
-                is_partial=_lacks(path, [selected.only]),
+                is_partial=_lacks(path, [selected.only.named]),
             )
             step = ListStep(selected, path, page, has_total=False, looks=frozenset())
         else:
@@ -290,10 +290,12 @@ class _Steps:
     def _connection(self, selected: SelectedField, path: AccessPath, below: Selection) -> ListStep:
         edges, nodes = below.having(field_kinds.Edges), below.having(field_kinds.Nodes)
         infos = below.having(field_kinds.PageInfo)
-        items = [each.only for each in edges]
+        items = [each.only.named for each in edges]
         if path.far_end is None:
             far = [node for edge in edges for node in edge.only.having(FarNode)]
-            items += [each.only for each in (*nodes, *far)]
+            items += [each.only.named for each in (*nodes, *far)]
+        elif nodes:
+            items.append(frozenset({path.far_end}))
         looks = frozenset(look.name for info in infos for look in info.only.fields if look.kind is not None)
         page = None
         if edges or nodes or infos:
@@ -312,6 +314,6 @@ class _Steps:
         return ListStep(selected, path, page, has_total=has_total, looks=looks)
 
 
-def _lacks(path: AccessPath, items: Sequence[Selection]) -> bool:
-    """Whether something is selected of the items that the index which is read lacks."""
-    return not path.tells_all and any(not each.named <= path.told for each in items)
+def _lacks(path: AccessPath, items: Sequence[frozenset[str]]) -> bool:
+    """Whether fields, ends or methods are needed of the items that the index which is read lacks."""
+    return not path.tells_all and any(not each <= path.told for each in items)

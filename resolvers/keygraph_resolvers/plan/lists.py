@@ -94,6 +94,12 @@ class ListStep(Step):
         is_narrowed = any(selected.says(camel(argument.name)) for argument in path.ranged)
         return path.keys.index is None and (not path.rest.slots or is_narrowed)
 
+    @property
+    def needed(self) -> frozenset[str]:
+        """The end that is needed of its items, where something goes on to the nodes there."""
+        leads = self.selected.says("to") or (self.page is not None and self.page.shows_nodes)
+        return frozenset({self.path.far_end} if leads and self.path.far_end is not None else ())
+
     def arguments(self, run: Run) -> ListArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
         return self.selected.told(run, lambda given: ListArguments(run, self.path, given, self._looks))
@@ -154,7 +160,7 @@ class ListStep(Step):
                     bound.found.total = answer
                 return
             items += answer if isinstance(answer, list) else [answer] if answer is not None else []
-        found = in_list(bound.connection.neighbours, items)
+        found = in_list(bound.connection.neighbours, items, bound.connection.arguments.to)
         if bound.found is not None:
             bound.found.total = len(found)
         if self.page is not None:
@@ -265,6 +271,7 @@ class PageStep(Priced):
         self._is_partial = is_partial
         end = None if path.far_end is None else path.record.ends[path.far_end]
         self._far_of = None if end is None else end_reader(path.record, end)
+        self.shows_nodes = bool(nodes)
         self._children = [step for _, step in (*edges, *nodes)] if only is None else [only]
         self.spread_after = union(each.later for each in self._children)
         self.after = AT_ONCE | later(self.spread_after) if is_partial else self.spread_after

@@ -86,10 +86,10 @@ class Plan:
 
         One answer for the whole operation, so that an item is read once for all the places that it stands in.
         """
-        # Of an item that only leads to a node, what it is and its keys.
-        found: dict[RecordType, frozenset[str] | None] = {
-            step.path.record: frozenset() for step in self.lists
-        }
+        found: dict[RecordType, frozenset[str] | None] = {}
+        for step in self.lists:
+            # Of an item that only leads to a node, what it is, its keys and that end.
+            found[step.path.record] = (found.get(step.path.record) or frozenset()) | step.needed
         for selection in self.selections:
             record = selection.record
             if record is None:

@@ -223,6 +223,8 @@ class Selection:
                     names.add(stored.name)
                 case NodeAt(end):
                     names.add(end.name)
+                case FarNode(path) if path.far_end is not None:
+                    names.add(path.far_end)
                 case Called(method):
                     names.add(method.name)
         return frozenset(names)
