@@ -400,6 +400,7 @@ def test_names_of_lists_have_the_owner_once() -> None:
         user_posts: Many[Post] = many(index=by_user)
         user_drafts: Many[Post] = many(index=by_user)
         users_pages: Many[Post] = many(index=by_user)
+        users: Many[Post] = many(index=by_user)
 
     @node("POST#{post_id}", by_user("{user}"), by_checksum(lists="posts_with_checksum"))
     class Post:
@@ -416,5 +417,7 @@ def test_names_of_lists_have_the_owner_once() -> None:
         "user_posts": "UserUserPosts",
         "user_drafts": "UserDrafts",
         "users_pages": "UsersPages",
+        # No more than the type: `Users` beside the root's `User` would be hard to tell from it.
+        "users": "UserUsers",
     }
     assert [where_name(path) for path in made.root_lists] == ["PostsWithChecksumWhere"]

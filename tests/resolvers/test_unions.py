@@ -251,7 +251,7 @@ async def accounts(make_store: MakeStore) -> World:
     items: list[Item] = [
         person_item("ann"),
         company_item("acme"),
-        repository_item("ann", "one", forkedById="acme"),
+        repository_item("ann", "one", forkedByLogin="acme"),
         repository_item("acme", "two"),
         repository_item("gone", "three"),
     ]
@@ -267,7 +267,7 @@ async def test_alike_keys_are_told_by_reading(accounts: World) -> None:
         forkedBy { __typename } }
       b: repository(ownerLogin: "acme", name: "two") { owner { ... on Company { country } ... on Person { name } } }
       c: repository(ownerLogin: "gone", name: "three") { owner { __typename } }
-    }""".replace("ownerLogin", "ownerId")
+    }"""
     assert await accounts.ask(document) == {
         "a": {
             "owner": {"__typename": "Person", "name": "Name of ann"},
@@ -284,7 +284,7 @@ async def test_alike_keys_in_lists_and_methods(accounts: World) -> None:
     """The list of one type would be that of the other, or a method would not have the key."""
     found = await accounts.ask("""{
       person(login: "ann") { repositories { nodes { name address sameOwner { ... on Person { login } } } } }
-      company(login: "acme") { repositories(where: {forkedById: {exists: false}}) { nodes { name } } }
+      company(login: "acme") { repositories(where: {forkedByLogin: {exists: false}}) { nodes { name } } }
       other: person(login: "acme") { login }
     }""")
     one = {"name": "one", "address": "https://example.com/ann/one", "sameOwner": {"login": "ann"}}
@@ -297,7 +297,7 @@ async def test_alike_keys_in_lists_and_methods(accounts: World) -> None:
 
 async def test_what_telling_a_type_costs(accounts: World) -> None:
     """A node that is read only to tell its type would cost nothing, and what hangs on it would start too early."""
-    document = """{ repository(ownerId: "ann", name: "one") { forkedBy { ... on Person { login
+    document = """{ repository(ownerLogin: "ann", name: "one") { forkedBy { ... on Person { login
       repositories { nodes { name } } } ... on Company { login repositories { nodes { name } } } } } }"""
     cost = (await accounts.service.execute(document, with_cost=True))["extensions"]["cost"]
     # The repository; whoever forked it; their repositories, which count for each type that it can be.

@@ -60,13 +60,13 @@ def connection_prefix(path: AccessPath) -> str:
 
 
 def _list_name(path: AccessPath) -> str:
-    """The owner and the field; at the root, and where the field begins with the owner's name, the field alone."""
+    """The owner and the field; at the root, and where the field says the owner's name and more, the field alone."""
     if path.owner is None:
         return pascal(path.name)
-    owner, field = snake(path.owner.name), f"{snake(path.name)}_"
+    owner, field = snake(path.owner.name), snake(path.name)
     for name in (owner, plural(owner)):
         # `orders` beside `user_orders` of a User is UserOrders already.
-        if field.startswith(f"{name}_") and field[len(name) + 1 : -1] not in path.owner.lists:
+        if field.startswith(f"{name}_") and field[len(name) + 1 :] not in path.owner.lists:
             return pascal(path.name)
     return path.owner.name + pascal(path.name)
 
