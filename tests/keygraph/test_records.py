@@ -191,7 +191,10 @@ def test_an_end_comes_from_the_key_then_attributes_then_indexes() -> None:
     graded: Item = {"PK": "STUDENT#7", "SK": "MARK#12#2024-02", "Faculty": "math"}
     assert mark.end_identity(graded, mark.ends["course"]) == ("math", "0012"), "in the node's own format"
     with pytest.raises(CorruptItem, match=r"Mark\.course of an item is not a key of Course"):
-        mark.end_identity({**graded, "Number": "twelve"}, mark.ends["course"])
+        mark.end_identity({**graded, "Faculty": True}, mark.ends["course"])
+    assert mark.end_identity({**graded, "Number": "twelve"}, mark.ends["course"]) == ("math", "0012"), (
+        "the key"
+    )
 
 
 def test_what_a_key_tells() -> None:

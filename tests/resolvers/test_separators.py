@@ -165,4 +165,4 @@ def test_a_list_at_the_root_in_an_index_that_projects_less() -> None:
     table = Table("Shops", partition_key="PK", sort_key="SK", indexes=[by_name])
     schema = build_schema(Graph(table, Shop, Shelf, Empty)).as_str()
     assert "input ShelfWhere {" in schema
-    assert "input ShelfAllShelvesWhere {" in schema
+    assert "input AllShelvesWhere {" in schema
