@@ -7,15 +7,19 @@ from keygraph.dynamo.table import Index, Table
 from keygraph.engines.open import open_store
 from keygraph.errors import BadUserInput, CorruptItem, KeygraphError, ModelError, StoreError
 from keygraph.graph import Graph
-from keygraph.keys.formats import Format
+from keygraph.keys.formats import Epoch, Format
+from keygraph.keys.timed_ids import KSUID, ULID
 from keygraph.keys.types import ID, JSON, Long
 from keygraph.model.declaration import Many, One, edge, field, fields, many, node, one, record, stored
 
 __all__ = [
     "ID",
     "JSON",
+    "KSUID",
+    "ULID",
     "BadUserInput",
     "CorruptItem",
+    "Epoch",
     "Format",
     "Graph",
     "Index",

@@ -90,6 +90,9 @@ class Graph(RecordTypes):
         Raises BadUserInput where no text separates the keys there.
         """
         text, difference = self._rendered(record, slot, value)
+        text = slot.text.bound(text)
+        if slot.text.is_descending:
+            is_low, difference = not is_low, -difference
         if not slot.text.has_order(text):
             raise _refused(
                 record, slot, f" of {record.name}: negative numbers do not sort in order in its key"

@@ -14,10 +14,11 @@ PUBLIC = {
         # What a model is declared with.
         *("Graph", "Table", "Index", "node", "edge", "record", "fields"),
         *("Many", "One", "many", "one", "stored", "field", "ID", "JSON", "Long"),
+        *("Format", "Epoch", "ULID", "KSUID"),
         # What somebody needs who opens the table beside the server.
         "open_store",
         # What can go wrong.
-        *("KeygraphError", "ModelError", "BadUserInput", "CorruptItem", "Format", "StoreError"),
+        *("KeygraphError", "ModelError", "BadUserInput", "CorruptItem", "StoreError"),
     },
     "keygraph_resolvers": {"GraphSchema", "Service", "build_schema", "check"},
     "keygraph_server": set(),

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+BELOW_ALL, ABOVE_ALL = "\0", "\U0010ffff"
+"""The bounds of a range before the first text that there can be, and after the last one."""
+
+TimeUnit: TypeAlias = Literal["s", "ms", "us"]
+
+_TICKS: dict[TimeUnit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000}
+"""How many of a unit are a second."""
+_SECOND_DIGITS = 10
+"""How many digits the seconds since 1970 have, from 2001 to 2286."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_INTEGERS = frozenset({"int", "long"})
 
 
 @dataclass(frozen=True)
@@ -14,13 +30,78 @@ class Format:
     `render` makes the text, `parse` the value again; without `parse` the text loses something, as lower case does, and
     the field is read from its attribute. `ordered` says that the order of the texts is that of the values: none of two
     values has the later text if it is the smaller one. `pattern` describes the texts, as in `{id:[^#]+}`: by it keys are
-    told apart. Without it `parse` is asked, which refuses other texts with an exception.
+    told apart. Without it `parse` is asked, which refuses other texts with an exception. `number` says that attributes
+    hold the text as a number.
+
+    `Format.reversed` and `Format.base` are formats of numbers, `Epoch` is one of times.
     """
 
     render: Callable[[Any], str]
     parse: Callable[[str], Any] | None = None
     ordered: bool = False
     pattern: str | None = None
+    number: bool = False
+    is_descending: bool = False
+    """Whether the order of the texts is the opposite of that of the values."""
+    digits: int | None = None
+    """How many digits a text has, where it is a whole number of a fixed number of digits."""
+    kinds: frozenset[str] | None = None
+    """The kinds of fields that it writes; None for all."""
+    time_bound: Callable[[datetime, bool], str] | None = None
+    """The first text of a time (True) or the last one, where a text begins with a time."""
+
+    @staticmethod
+    def reversed(most: int, of: Format | None = None) -> Format:
+        """Numbers as what is left up to `most`: 3 is `96` with `most=99`, so that the largest comes first.
+
+        The texts have as many digits as `most`. `of` makes the numbers: `Format.reversed(9999999999, of=Epoch("s"))` is
+        for times. Raises ValueError where `most` is not positive.
+        """
+        if most < 1:
+            raise ValueError(f"most={most} is not positive")
+        width = len(str(most))
+        return Format(
+            _Reversed(most, width, of),
+            None if of is not None and of.parse is None else _Unreversed(most, of),
+            ordered=of is None or of.ordered,
+            pattern=rf"\d{{{width}}}",
+            number=True,
+            is_descending=of is None or not of.is_descending,
+            digits=width,
+            kinds=_INTEGERS if of is None else of.kinds,
+        )
+
+    @staticmethod
+    def base(
+        radix: int, width: int | None = None, *, upper: bool = False, of: Format | None = None
+    ) -> Format:
+        """Whole numbers in another base, 2 to 36: `Format.base(36, width=4)` writes 1295 as `00zz`.
+
+        Only with a `width`, to which zeros pad, is the order of the texts that of the numbers. `of` makes the numbers,
+        as for `reversed`. Raises ValueError for another base or width.
+        """
+        if not 2 <= radix <= len(_DIGITS) or (width is not None and width < 1):
+            raise ValueError(
+                f"base({radix}, width={width}): a base is 2 to {len(_DIGITS)}, a width at least 1"
+            )
+        alphabet = _DIGITS[:radix].upper() if upper else _DIGITS[:radix]
+        return Format(
+            _InBase(alphabet, width or 1, of),
+            None if of is not None and of.parse is None else _OfBase(radix, of),
+            ordered=width is not None and (of is None or of.ordered),
+            pattern=f"[{alphabet}]" + ("+" if width is None else f"{{{width}}}"),
+            is_descending=of is not None and of.is_descending,
+            digits=width,
+            kinds=_INTEGERS if of is None else of.kinds,
+        )
+
+    def bound(self, text: str) -> str:
+        """The text of a range's first or last value, which need not be one that a key can hold."""
+        if self.digits is None or not text:
+            return text
+        if text.startswith("-"):
+            return BELOW_ALL
+        return ABOVE_ALL if len(text.partition(".")[0]) > self.digits else text
 
     def text(self, value: Any) -> str:
         """The text of a value. Raises ValueError where it has none."""
@@ -40,3 +121,112 @@ class Format:
             return self.parse(text)
         except Exception as error:
             raise ValueError(f"it cannot be read: {error}") from None
+
+
+def Epoch(unit: TimeUnit = "s", *, text: bool = False) -> Format:  # noqa: N802  # it reads as a kind of format
+    """Times as the seconds, milliseconds ("ms") or microseconds ("us") since 1970, in UTC.
+
+    Attributes hold them as numbers, with `text=True` as texts. In keys that are text they have 10 digits (13, 16), so
+    that their order is that of the times. Raises ValueError for another unit.
+    """
+    if unit not in _TICKS:
+        raise ValueError(f"Epoch({unit!r}): the units are {', '.join(_TICKS)}")
+    ticks = _TICKS[unit]
+    width = _SECOND_DIGITS + len(str(ticks)) - 1
+    return Format(
+        _ToEpoch(ticks, width),
+        _OfEpoch(ticks),
+        ordered=True,
+        pattern=rf"\d{{{width}}}",
+        number=not text,
+        digits=width,
+        kinds=frozenset({"datetime"}),
+    )
+
+
+# --- What renders and parses: equal formats are equal -------------------------------------------------
+
+
+def _padded(number: Decimal, width: int) -> str:
+    """The digits of a number, of which those before the point are padded."""
+    whole, point, fraction = format(number, "f").partition(".")
+    fraction = fraction.rstrip("0")
+    return whole.zfill(width) + (point + fraction if fraction else "")
+
+
+def _number(of: Format | None, value: Any) -> Decimal:
+    if of is None:
+        return Decimal(value)
+    return Decimal(of.text(value))
+
+
+def _value(of: Format | None, number: Decimal) -> Any:
+    if of is None:
+        if number != number.to_integral_value():
+            raise ValueError("a fraction")
+        return int(number)
+    return of.value(_padded(number, of.digits or 1))
+
+
+@dataclass(frozen=True)
+class _ToEpoch:
+    ticks: int
+    width: int
+
+    def __call__(self, at: datetime) -> str:
+        if at.tzinfo is None:
+            at = at.replace(tzinfo=UTC)
+        microseconds = (at - _EPOCH) // _MICROSECOND
+        return _padded(Decimal(microseconds * self.ticks).scaleb(-6), self.width)
+
+
+@dataclass(frozen=True)
+class _OfEpoch:
+    ticks: int
+
+    def __call__(self, text: str) -> datetime:
+        return _EPOCH + _MICROSECOND * int(Decimal(text) * (1_000_000 // self.ticks))
+
+
+@dataclass(frozen=True)
+class _Reversed:
+    most: int
+    width: int
+    of: Format | None
+
+    def __call__(self, value: Any) -> str:
+        return _padded(self.most - _number(self.of, value), self.width)
+
+
+@dataclass(frozen=True)
+class _Unreversed:
+    most: int
+    of: Format | None
+
+    def __call__(self, text: str) -> Any:
+        return _value(self.of, self.most - Decimal(text))
+
+
+@dataclass(frozen=True)
+class _InBase:
+    alphabet: str
+    width: int
+    of: Format | None
+
+    def __call__(self, value: Any) -> str:
+        # A fraction is left out: what is asked for with one is between two keys.
+        number, digits = int(_number(self.of, value).to_integral_value("ROUND_FLOOR")), ""
+        sign, number = "-" if number < 0 else "", abs(number)
+        while number:
+            number, digit = divmod(number, len(self.alphabet))
+            digits = self.alphabet[digit] + digits
+        return (sign + digits).zfill(self.width) if digits else "0" * self.width
+
+
+@dataclass(frozen=True)
+class _OfBase:
+    radix: int
+    of: Format | None
+
+    def __call__(self, text: str) -> Any:
+        return _value(self.of, Decimal(int(text, self.radix)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import calendar
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from datetime import UTC, date, datetime
@@ -121,6 +122,20 @@ class KeyText(ABC):
         """The shortest text of each way in which texts are written."""
         ways = [[step for step in steps if not step[1]] or steps[:1] for steps in self.char_steps]
         return ["".join(common_char(chars, ANY) or "" for chars, _, _ in way) for way in ways]
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether the order of the texts is the opposite of that of the values."""
+        return self.declared is not None and self.declared.is_descending
+
+    @property
+    def time_bound(self) -> Callable[[datetime, bool], str] | None:
+        """The first text of a time (True) or the last one; None where texts begin with no time."""
+        return None if self.declared is None else self.declared.time_bound
+
+    def bound(self, text: str) -> str:
+        """The text of a range's first or last value, so that it is in order among those of keys."""
+        return text
 
     def is_wider(self, text: str) -> bool:
         """Whether a number has more digits than its padding, so that it is out of order."""
@@ -480,6 +495,7 @@ class DeclaredText(KeyText):
         self._format = cast(Format, self.declared)
         self.lossy = self._format.parse is None
         self.ordered = self._format.ordered
+        refuse_kind(self._format, self.type)
         source = self._format.pattern
         self.takes_any_text = self.is_exact = self.lossy and source is None
         if source is not None:
@@ -494,6 +510,20 @@ class DeclaredText(KeyText):
 
     def value(self, text: str) -> Any:
         return self._format.value(text)
+
+    def bound(self, text: str) -> str:
+        return self._format.bound(text)
+
+    def difference(self, text: str, value: Any) -> int:
+        # A text that is the value says it, also where it is only a part of what can be read back.
+        return 0 if text == value else super().difference(text, value)
+
+
+def refuse_kind(format_: Format, type_: FieldType) -> None:
+    """Raises UnusableFormat where the format cannot write values of the type."""
+    if format_.kinds is not None and type_.kind not in format_.kinds:
+        kinds = " or ".join(sorted(format_.kinds))
+        raise UnusableFormat(f"its format is for {kinds} and cannot write a field of type {type_.name}")
 
 
 class NumberKey(KeyText):

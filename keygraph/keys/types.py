@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from keygraph.dynamo.items import Value, number, number_text
 from keygraph.keys.formats import Format
+from keygraph.keys.timed_ids import TimedId, id_format
 from keygraph.names import cased
 
 ID = NewType("ID", str)
@@ -189,6 +190,8 @@ def field_type(annotation: object, style: AttributeStyle, inside: tuple[type, ..
 
     `inside` are the dataclasses that hold the field. Raises UnknownType.
     """
+    if isinstance(annotation, type) and issubclass(annotation, TimedId):
+        return FieldType("id", written=id_format(annotation))
     for plain_annotation, kind in PLAIN.items():
         if annotation == plain_annotation:
             return FieldType(kind, written=style.formats.get(plain_annotation))
@@ -214,6 +217,13 @@ def field_type(annotation: object, style: AttributeStyle, inside: tuple[type, ..
     raise UnknownType(f"{shown} is not a field type")
 
 
+def written_as(type_: FieldType, format_: Format) -> FieldType:
+    """The type with values, or members of a list or a set, that are written in a format."""
+    if type_.of is not None:
+        return dataclasses.replace(type_, of=written_as(type_.of, format_))
+    return dataclasses.replace(type_, written=format_)
+
+
 def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tuple[Member, ...]:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
@@ -233,10 +243,16 @@ def _members(cls: type, style: AttributeStyle, inside: tuple[type, ...]) -> tupl
 
 def decode(type_: FieldType, value: Value) -> Any:
     """The Python value of an attribute. Raises ValueError where it does not fit the type."""
-    if type_.written is not None and type_.written.parse is not None and isinstance(value, str):
-        # What somebody else wrote in the usual way is still understood.
-        with contextlib.suppress(ValueError):
-            return type_.written.value(value)
+    written = type_.written
+    if written is not None and written.parse is not None:
+        is_number = written.number and isinstance(value, Decimal)
+        text = number_text(value) if is_number and isinstance(value, Decimal) else value
+        if isinstance(text, str):
+            # What somebody else wrote in the usual way is still understood; of texts there is no usual way.
+            with contextlib.suppress(ValueError):
+                return written.value(text)
+            if type_.is_text:
+                raise ValueError("not written in its format")
     return _CODECS[type_.kind][0](type_, value)
 
 
@@ -262,7 +278,8 @@ def decoder(type_: FieldType) -> Callable[[Value], Any]:
 def encode(type_: FieldType, value: Any) -> Value:
     """The attribute of a Python value, the reverse of `decode`. Raises ValueError."""
     if type_.written is not None:
-        return type_.written.text(value)
+        text = type_.written.text(value)
+        return number(text) if type_.written.number else text
     return _CODECS[type_.kind][1](type_, value)
 
 

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
 
 from keygraph.dynamo.table import Index, IndexKey, Shards
+from keygraph.keys.formats import Format
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -44,6 +45,8 @@ class StoredAs:
 
     path: tuple[str, ...]
     attributes: Mapping[str, str]
+    format: Format | None = None
+    """How its values are written, where that is not as others of its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +98,19 @@ def needs_of(function: object) -> tuple[str, ...] | Literal[False] | None:
 # --- On the right of a field --------------------------------------------------------------------------
 
 
-def stored(*path: str, default: Any = MISSING, **attributes: str) -> Any:
+def stored(*path: str, default: Any = MISSING, format: Format | str | None = None, **attributes: str) -> Any:
     """The attribute that holds the field: `stored("agentID")`, a path into a map `stored("data", "version")`.
+
+    `format=Epoch("ms")` says how its values are written there, and in keys where its placeholder has no format.
 
     For an end of several key fields, one attribute each: `stored(owner="RepoOwner", name="RepoName")`. An end that is
     of one of several types whose keys differ (`User | Organization`) is one attribute, which holds that node's whole
     partition key.
     """
-    return _Specifier(StoredAs(path, attributes), default)
+    if isinstance(format, str):
+        # The attribute of an end's key field that is called so.
+        return _Specifier(StoredAs(path, {**attributes, "format": format}), default)
+    return _Specifier(StoredAs(path, attributes, format), default)
 
 
 _ANY_INDEX: Any = object()

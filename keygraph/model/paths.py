@@ -43,9 +43,14 @@ class Argument:
         return self.slot.text.ordered and not self.slot.lossy
 
     @property
+    def has_time(self) -> bool:
+        """Whether its texts begin with a time, so that a range of times is one of texts."""
+        return self.slot.text.time_bound is not None
+
+    @property
     def is_text(self) -> bool:
         """Whether `beginsWith` means something: the text in the key is the value."""
-        return self.slot.text.is_plain_text
+        return self.slot.text.is_plain_text or self.has_time
 
 
 @dataclass(frozen=True, eq=False)

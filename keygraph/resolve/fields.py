@@ -12,7 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from keygraph.dynamo.conditions import Path
+from keygraph.keys.formats import Format
 from keygraph.keys.template import SHARD
+from keygraph.keys.text import UnusableFormat, refuse_kind
 from keygraph.keys.types import (
     AttributeStyle,
     FieldType,
@@ -22,6 +24,7 @@ from keygraph.keys.types import (
     field_type,
     is_optional,
     union_parts,
+    written_as,
 )
 from keygraph.model.declaration import (
     Declaration,
@@ -166,12 +169,25 @@ class _FieldsOf:
                 "stored() names one attribute for each key field, but this field is not an end.",
                 'Write stored("name").',
             )
+        if own is not None and own.format is not None:
+            type_ = self._written_as(name, type_, own.format)
         default = self._default(name)
         if not _is_default(type_, optional, default):
             problem = f"its default, {default!r}, is not of type {type_.name}."
             self._tell("default", name, problem, "Change the default or the annotation.")
         attribute = own.path if own is not None and own.path else (cased(name, self.style.case),)
         self.record.fields[name] = Field(name, type_, optional, attribute, default, declared.description)
+
+    def _written_as(self, name: str, type_: FieldType, format_: object) -> FieldType:
+        problem = f"format={format_!r} is not a Format."
+        if isinstance(format_, Format):
+            try:
+                refuse_kind(format_, type_.of or type_)
+                return written_as(type_, format_)
+            except UnusableFormat as error:
+                problem = f"{error}."
+        self._tell("format", name, problem, "Use a format for such fields, or remove format=.")
+        return type_
 
     def _read_end(self, declared: _Declared, parts: tuple[Any, ...], optional: bool) -> None:
         """A field that is a node, or one of several types of nodes."""
@@ -192,6 +208,9 @@ class _FieldsOf:
             )
         if len(members) == len(parts):
             own = declared.own if isinstance(declared.own, StoredAs) else None
+            if own is not None and own.format is not None:
+                problem = "format= is for fields; the key of a node is written as the node has it."
+                self._tell("format", declared.name, problem, "Give it to the key field of the node.")
             end = End(declared.name, tuple(members), optional, {}, declared.description, stored=own)
             self.record.ends[end.name] = end
 

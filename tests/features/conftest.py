@@ -5,6 +5,7 @@ mirrors and counterparts                               keygraph/test_counterpart
                                                        test_social and test_billing, where they are served
 unions as ends                                         keygraph/test_unions, test_check_unions; resolvers/test_unions
 declared formats, lossy ones, what rounds              keygraph/test_formats, test_check_options, test_key_text
+times as numbers, reversed numbers, bases, ULIDs       features/test_number_formats
 number and binary keys; no sort key                    keygraph/test_typed_keys
 shards, of the table and of an index                   features/test_shards; resolvers/test_ranges, test_hard_paging,
                                                        test_separators; keygraph/test_check_keys

@@ -82,6 +82,8 @@ _DESCRIPTIONS = {
     "exists": "Whether the item has a value.",
 }
 
+_TIMES = {"fromTime": "Made at this time or later.", "toTime": "Made at this time or before."}
+
 
 class InputTypes:
     """The input types of a schema, each made once."""
@@ -139,7 +141,11 @@ class InputTypes:
             operators = ["eq"]
             if argument.has_range:
                 operators += ["from", "to", *(["beginsWith"] if argument.is_text else [])]
-            add_fields(made, [input_field(operator, nullable(scalar)) for operator in operators])
+            fields = [input_field(operator, nullable(scalar)) for operator in operators]
+            if argument.has_time:
+                time = nullable(self._scalar(FieldType("datetime")))
+                fields += [input_field(name, time, told) for name, told in _TIMES.items()]
+            add_fields(made, fields)
         return self._made[name]
 
 
@@ -157,8 +163,12 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
             if value is not None
         }
         if texts:
+            lows = [texts[operator] for operator in ("from", "fromTime") if operator in texts]
+            highs = [texts[operator] for operator in ("to", "toTime") if operator in texts]
+            if argument.slot.text.is_descending:
+                lows, highs = highs, lows
             found[argument.name] = Narrowing(
-                texts.get("eq"), texts.get("from"), texts.get("to"), texts.get("beginsWith")
+                texts.get("eq"), max(lows, default=None), min(highs, default=None), texts.get("beginsWith")
             )
     return found
 
@@ -176,6 +186,8 @@ def _key_text(graph: Graph, path: AccessPath, slot: Slot, value: Any, operator: 
     """The text in a key of what a client says for a slot. Raises BadUserInput where it has none."""
     if operator == "beginsWith":
         return str(value)
+    if operator in _TIMES and slot.text.time_bound is not None:
+        return slot.text.time_bound(value, operator == "fromTime")
     meant = key_value(graph, path.record, slot, value)
     if operator in ("from", "to"):
         return graph.bound_of(path.record, slot, meant, is_low=operator == "from")
@@ -248,6 +260,14 @@ def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: A
         except (ValueError, TypeError):
             raise BadUserInput(f"where.{name}.{operator}: a value that cannot be stored") from None
 
+    written = element.written
+    if written is not None and operator in _ORDER:
+        if not written.ordered:
+            problem = "its values are written so that they have no order; use eq, ne or in"
+            raise BadUserInput(f"where.{name}.{operator}: {problem}")
+        if written.is_descending:
+            operator = _OPPOSITE.get(operator, operator)
+            value = value[::-1] if operator == "between" else value
     match operator:
         case "in":
             if len(value) > IN_VALUES:
@@ -262,6 +282,7 @@ def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: A
     return _SIMPLE[operator](path, attribute(value))
 
 
+_OPPOSITE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
     "eq": Eq,
     "ne": Ne,

@@ -93,7 +93,7 @@ def condition_name(compared: Filterable) -> str:
 
 def range_name(argument: Argument) -> str:
     """The input of an argument on a sort key."""
-    kind = type_name(argument.type)
+    kind = "Timed" * argument.has_time + type_name(argument.type)
     if argument.type.is_text and argument.has_range and not argument.is_text:
         return f"{kind}Bounds"
     return f"{kind}Range" if argument.has_range else f"{kind}Equals"
