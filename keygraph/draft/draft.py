@@ -35,7 +35,9 @@ def draft(table: Table, items: Sequence[Item], check: Callable[[Graph], object] 
     `check` raises ModelError for a graph with mistakes; what serves graphs may have further rules for their names.
     """
     kinds = Kinds(table, items)
-    drafted = Draft(table, Drafter(kinds).types or [_unknown(table)], kinds.type_attribute, len(items))
+    drafter = Drafter(kinds)
+    types = drafter.types or [_unknown(table)]
+    drafted = Draft(table, types, kinds.type_attribute, len(items), drafter.slashed_dates)
     with imported_graph(model_text(drafted)) as graph:
         name_root_lists(drafted, graph)
     _fix(drafted, check)
@@ -44,7 +46,7 @@ def draft(table: Table, items: Sequence[Item], check: Callable[[Graph], object] 
     _fix(drafted, check)
     with imported_graph(model_text(drafted)) as graph:
         refused = [(item, reason) for item in items if (reason := why_not_read(graph, item)) is not None]
-    return model_text(drafted, _notes(table, refused))
+    return model_text(drafted, [*(f"doubt: {doubt}" for doubt in kinds.doubts), *_notes(table, refused)])
 
 
 def _unknown(table: Table) -> DraftType:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
+from keygraph.draft.keys import SLASHED_DATE
 from keygraph.draft.names import field_name, is_id, type_name, without_id
 from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Placeholder, Texts
 from keygraph.dynamo.items import Item, Value, number_text
@@ -82,9 +84,19 @@ def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
 
 
 def _text_annotation(texts: Sequence[str]) -> str:
-    if all(re.fullmatch(ISO_DATE, text, re.ASCII) and _is(date.fromisoformat, text) for text in texts):
-        return "date"
+    for form, read in ((ISO_DATE, date.fromisoformat), (SLASHED_DATE, _slashed_date)):
+        if all(re.fullmatch(form, text, re.ASCII) and _is(read, text) for text in texts):
+            return "date"
     return "datetime" if all("T" in text and _is(Moment.of_text, text) for text in texts) else "str"
+
+
+def _slashed_date(text: str) -> date:
+    return date.fromisoformat(text.replace("/", "-"))
+
+
+def is_slashed(texts: Iterable[str | None]) -> bool:
+    """Whether dates are written with slashes."""
+    return any("/" in text for text in texts if text is not None)
 
 
 def _is(read: Callable[[str], object], text: str) -> bool:
@@ -109,6 +121,8 @@ def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:
     if not members:
         return "JSON", ["the list is always empty"]
     annotation, _ = _annotation([member for member in members if member is not None])
+    if annotation == "date" and is_slashed(str(member) for member in members if member is not None):
+        annotation = "str"
     if annotation == "JSON" or (kind == "set" and annotation == "bool"):
         return "JSON", []
     return f"{kind}[{annotation}{' | None' if None in members else ''}]", []
@@ -298,7 +312,7 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
     usable = [node for node in nodes if len(node.key_paths) == 1 and node.is_known_by_partition]
     named = [node for node in usable if node.name == type_name(without_id(name))][:1]
     holding = [node for node in usable if len(texts & node.single_ids) * 2 > len(texts)]
-    found = named or ([] if may_coincide(texts) else holding)
+    found = named or ([] if may_coincide(texts) or are_emails(texts) else holding)
     if len(found) != 1:
         return None, []
     [node] = found
@@ -312,6 +326,11 @@ def _target(name: str, texts: set[str], nodes: Sequence[DraftType]) -> tuple[Dra
 def may_coincide(texts: Iterable[str]) -> bool:
     """Whether equal texts elsewhere may be a coincidence: all of them are small numbers."""
     return all(text.isdigit() and len(text) < _DIGITS for text in texts)
+
+
+def are_emails(texts: Iterable[str]) -> bool:
+    """Whether texts are email addresses, which find a node by an index rather than being one."""
+    return all(re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text) for text in texts)
 
 
 def _can_hold(target: DraftType, path: str, values: Sequence[Value]) -> bool:
@@ -348,3 +367,20 @@ def add_field(type_: DraftType, name: str) -> str:
 def _attributes(type_: DraftType) -> list[str]:
     """The names of the attributes of a type's items, in the order of their first appearance."""
     return list(dict.fromkeys(name for item in type_.items for name in item))
+
+
+def settle_dates(types: Iterable[DraftType]) -> bool:
+    """Whether dates are written with slashes. If some are and some are not, the slashed ones stay texts."""
+    dates = [
+        (type_, name, is_slashed(type_.texts.get((name,), ())))
+        for type_ in types
+        for name, field in type_.fields.items()
+        if field.annotation == "date"
+    ]
+    if all(slashed for _, _, slashed in dates):
+        return bool(dates)
+    for type_, name, slashed in dates:
+        if slashed:
+            doubts = (*type_.fields[name].doubts, "a date? Others are written with dashes")
+            type_.fields[name] = replace(type_.fields[name], annotation="str", doubts=doubts)
+    return False

@@ -36,22 +36,43 @@ class KeyReading(NamedTuple):
     texts: tuple[str, ...]
 
 
+_Row: TypeAlias = "tuple[Sequence[str], Form]"
+"""The values of a key between its separators, and the form of its item."""
+_Place: TypeAlias = "tuple[str, str, int, int]"
+"""A key attribute, the word that its keys begin with, how many values they have, and the number of one of them."""
+_FIRM = "#|"
+"""These separate parts wherever they are."""
 _STRONG = "#|/:~$^;,\\!&"
 """These separate parts anywhere in a key."""
 _WEAK = "_-. "
 """These separate a first word from the rest, if nothing stronger does."""
 _UUID = r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"
-_WHOLE = re.compile(rf"(?<![0-9A-Za-z])(?:{ISO_DATETIME}|{_UUID})(?![0-9A-Za-z])", re.ASCII)
+SLASHED_DATE = r"[0-9]{4}/[01][0-9]/[0-3][0-9]"
+_WHOLE = re.compile(rf"(?<![0-9A-Za-z])(?:{ISO_DATETIME}|{_UUID}|{SLASHED_DATE})(?![0-9A-Za-z])", re.ASCII)
 """One part, whatever separators it holds."""
 _NOTHING = r"^\s\S"
 """Inside of a character class: no character."""
+MAIN = frozenset(
+    ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
+)
+"""Words in the sort key of an entity's own item, if the entity has several items."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
+_ORDERED = re.compile(rf"(?:[0-9.+-]+|{ISO_DATETIME}|{SLASHED_DATE})$", re.ASCII)
+"""Numbers and times: with another value behind them they are in order."""
 _SHARD = re.compile(r"(.*(?:shard|bucket|partition|slice)[-_.]?)([0-9]{1,4})", re.IGNORECASE)
 _MOST_WORDS = 20
 """With more different words than this in one place, they are values."""
 _FEW_TEXTS = 3
+_SHOWN = 5
 _LENGTHS = 3
 """Keys with one beginning and at least so many different lengths are one pattern."""
+_ALIKE = 0.75
+"""Which share of their attributes is the same, if items of two words are alike."""
+_MANY_ALIKE, _FEW_ITEMS = 4, 3
+"""So many words whose items are alike are values, if there are fewer items for each of them than this."""
+
+Form: TypeAlias = frozenset[str]
+"""The names of an item's attributes that are no keys: items of one type have mostly the same."""
 
 
 def is_word(text: str) -> bool:
@@ -62,20 +83,40 @@ def is_word(text: str) -> bool:
 class KeyReader:
     """Reads the texts of a table's keys, by what they have in common."""
 
-    def __init__(self, columns: Mapping[str, Sequence[str]], partitions: Collection[str]) -> None:
-        """`columns` are the texts of each key attribute in the sample, `partitions` the names of the partition keys."""
+    def __init__(self, sample: Mapping[str, Sequence[tuple[str, Form]]], partitions: Collection[str]) -> None:
+        """`sample` has the texts of each key attribute with the forms of their items, `partitions` the names of the
+        partition keys."""
         self._partitions = partitions
         self._known: dict[tuple[str, str], KeyReading] = {}
+        columns = {name: [text for text, _ in column] for name, column in sample.items()}
         texts = [text for column in columns.values() for text in column]
         strong = _strong_separators(texts)
         self._weak = None if strong else _weak_heads(texts)
         inside = "".join(map(re.escape, sorted(strong))) or _NOTHING
         self._separators = re.compile(rf"{_WHOLE.pattern}|(?P<separator>[{inside}]+)", re.ASCII)
-        split = {name: [self._split(text) for text in column] for name, column in columns.items()}
-        self._heads = _heads([parts for column in split.values() for parts in column])
+        split = {
+            name: [(self._split(text)[::2], form) for text, form in column] for name, column in sample.items()
+        }
+        self._values: dict[str, None] = {}
+        """The words that may name kinds of items, and are taken for values."""
+        self._heads = self._heads_of([row for column in split.values() for row in column])
         self._constants = {name: self._constants_of(name, column) for name, column in split.items()}
         self._words = self._words_inside(split)
+        self._tails = self._words_at_the_end(split)
+        self._joined = self._joined_ends(columns)
         self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is uncertain about the patterns, in words."""
+        found = []
+        if self._values:
+            shown = ", ".join([*self._values][:_SHOWN])
+            more = f" and {len(self._values) - _SHOWN:,} more" if len(self._values) > _SHOWN else ""
+            found.append(f"{shown}{more} are taken for values, because their items have the same attributes")
+        for attribute, pattern in sorted(self._joined, key=str):
+            found.append(f'in {attribute}, "{pattern[-2]}" is taken for a part of the last value')
+        return found
 
     def read(self, key: KeyAttribute, item: Item) -> KeyReading | None:
         """The pattern and the varying texts of an item's key; None if it has no such key."""
@@ -89,12 +130,38 @@ class KeyReader:
         return known
 
     def _found(self, attribute: str, text: str) -> KeyReading:
-        found = self._read(attribute, text)
+        found = self._uncut(attribute, self._read(attribute, text))
         head = _beginning(found.pattern)
         if head not in self._collapsed.get(attribute, ()):
             return found
         rest = text[len("".join(part for part in head)) :]
         return KeyReading((*head, VARYING), (rest,)) if rest else found
+
+    def _uncut(self, attribute: str, reading: KeyReading) -> KeyReading:
+        """The reading with its last two parts as one value, if that is what they are: `us-east-1:7f3a`."""
+        pattern, texts = reading
+        if (attribute, pattern) not in self._joined:
+            return reading
+        return KeyReading((*pattern[:-3], VARYING), (*texts[:-2], f"{texts[-2]}{pattern[-2]}{texts[-1]}"))
+
+    def _joined_ends(self, columns: Mapping[str, Iterable[str]]) -> set[tuple[str, Pattern]]:
+        """The patterns whose last two parts are one value, which holds the separator of other keys.
+
+        They are two values if the first is a number or a time, or is a value elsewhere too.
+        """
+        readings = [(name, self._read(name, text)) for name, column in columns.items() for text in column]
+        alone = {reading.texts[0] for _, reading in readings if len(reading.texts) == 1}
+        firsts: dict[tuple[str, Pattern], list[str]] = {}
+        for name, (pattern, texts) in readings:
+            if pattern[-1:] == pattern[-3:-2] == (VARYING,) and str(pattern[-2]) not in _FIRM:
+                before = [part for part in pattern[:-3] if part == VARYING or is_word(str(part))]
+                if before[-1:] != [VARYING]:
+                    firsts.setdefault((name, pattern), []).append(texts[-2])
+        return {
+            place
+            for place, found in firsts.items()
+            if not any(text in alone or _ORDERED.match(text) for text in found)
+        }
 
     def _read(self, attribute: str, text: str) -> KeyReading:
         parts = self._split(text)
@@ -126,9 +193,9 @@ class KeyReader:
             )
         if value is given[0] and number < len(values) - 1:
             return value in self._heads
-        if number == len(values) - 1:
-            return False
         place = (attribute, _head_of(values, self._heads), len(values), number)
+        if number == len(values) - 1:
+            return value in self._tails.get(place, ())
         return is_word(value) and (
             (value in self._heads and value.isupper()) or value in self._words.get(place, ())
         )
@@ -151,37 +218,88 @@ class KeyReader:
 
     # --- Fixed words ------------------------------------------------------------------------------------
 
-    def _constants_of(self, attribute: str, column: Iterable[Sequence[str]]) -> set[str]:
+    def _heads_of(self, rows: Collection[_Row]) -> frozenset[str]:
+        """The words that begin keys."""
+        forms: dict[str, list[Form]] = {}
+        for values, form in rows:
+            first = next((number for number, value in enumerate(values) if value), None)
+            if first is not None and first < len(values) - 1 and is_word(values[first]):
+                forms.setdefault(values[first], []).append(form)
+        found = self._without_values(forms, most=_MANY_ALIKE - 1)
+        upper = {word for word in found if word.isupper()}
+        others = found - upper
+        if len(upper) > _MOST_WORDS * 3:
+            upper = set()
+        repeated = sum(len(forms[word]) for word in others) >= 2 * len(others) or len(rows) <= _FEW_TEXTS
+        return frozenset(upper | (others if repeated and len(others) <= _MOST_WORDS else set()))
+
+    def _without_values(self, forms: Mapping[str, Sequence[Form]], *, most: int) -> set[str]:
+        """The words of one place, without those that are values: more than `most` have few items, all alike."""
+        found: set[str] = set()
+        for words in _alike(forms):
+            items = sum(len(forms[word]) for word in words)
+            if len(words) <= most or items >= _FEW_ITEMS * len(words):
+                found.update(words)
+            else:
+                self._values |= dict.fromkeys(word for word in words if word.isupper())
+        return found
+
+    def _constants_of(self, attribute: str, column: Sequence[_Row]) -> set[str]:
         """The words that are a whole key, apart from separators around them."""
-        found = Counter(
-            given[0] for parts in column for given in [[v for v in parts[::2] if v]] if len(given) == 1
-        )
-        total = sum(found.values())
-        words = {word: count for word, count in found.items() if is_word(word)}
-        upper = {word for word in words if word.isupper()}
-        if attribute in self._partitions:
-            chosen = {word for word, count in words.items() if count >= (2 if word in upper else 3)}
+        forms: dict[str, list[Form]] = {}
+        for values, form in column:
+            given = [value for value in values if value]
+            if len(given) == 1:
+                forms.setdefault(given[0], []).append(form)
+        total = sum(map(len, forms.values()))
+        is_partition = attribute in self._partitions
+        others = {value: each for value, each in forms.items() if not is_word(value)}
+        forms = {word: each for word, each in forms.items() if is_word(word)}
+        found = self._without_values(forms, most=1 if is_partition else _MANY_ALIKE - 1)
+        upper = {word for word in found if word.isupper()}
+        if is_partition:
+            chosen = {word for word in found if len(forms[word]) >= (2 if word in upper else 3)}
             return chosen if len(chosen) * 2 <= total and len(chosen) <= _MOST_WORDS else set()
         chosen = upper if len(upper) <= _MOST_WORDS else set()
-        lower = {word for word, count in words.items() if count > 1 and word not in upper}
-        return chosen | lower if len(lower) <= _MOST_WORDS // 2 else chosen
+        unlike = {words[0] for words in _alike(forms) if len(words) == 1} | MAIN
+        lower = {word for word in (found - upper) & unlike if len(forms[word]) > 1}
+        chosen |= lower if len(lower) <= _MOST_WORDS // 2 else set()
+        return chosen | _unlike_others(others)
 
-    def _words_inside(
-        self, split: Mapping[str, Iterable[Sequence[str]]]
-    ) -> dict[tuple[str, str, int, int], set[str]]:
+    def _words_inside(self, split: Mapping[str, Iterable[_Row]]) -> dict[_Place, set[str]]:
         """The words between the first and the last part that are the same in all keys of a kind."""
-        found: dict[tuple[str, str, int, int], set[str]] = {}
+        found: dict[_Place, set[str]] = {}
         for attribute, column in split.items():
-            for parts in column:
-                values = parts[::2]
+            for values, _ in column:
                 head = _head_of(values, self._heads)
                 for number in range(1, len(values) - 1):
                     found.setdefault((attribute, head, len(values), number), set()).add(values[number])
         return {
             place: words
             for place, words in found.items()
-            if len(words) == 1 and all(is_word(word) and word.isupper() for word in words)
+            if len(words) == 1
+            and all(is_word(word) and (word.isupper() or word in self._heads) for word in words)
         }
+
+    def _words_at_the_end(self, split: Mapping[str, Iterable[_Row]]) -> dict[_Place, set[str]]:
+        """The last words of keys, behind values, of which each has items of its own form: `USER#17#PROFILE`; and values
+        that only items of another form have: `v#0`."""
+        found: dict[_Place, dict[str, list[tuple[str, Form]]]] = {}
+        for attribute, column in split.items():
+            for values, form in column:
+                head, last = _head_of(values, self._heads), values[-1]
+                if head and len(values) > 1 and last:
+                    words = found.setdefault((attribute, head, len(values), len(values) - 1), {})
+                    words.setdefault(last, []).append((values[-2], form))
+        literal: dict[_Place, set[str]] = {}
+        for place, words in found.items():
+            forms = {word: [form for _, form in rows] for word, rows in words.items()}
+            if not all(is_word(word) and word.isupper() for word in words):
+                is_sort = place[0] not in self._partitions
+                literal[place] = _unlike_others(forms) if is_sort else set()
+            elif place[2] > 2 and all(len({before for before, _ in rows}) > 1 for rows in words.values()):
+                literal[place] = set(words) if _are_unlike(forms) else set()
+        return literal
 
     def _long_tails(self, attribute: str, column: Iterable[str]) -> set[tuple[str, ...]]:
         """The beginnings of keys that any number of parts follows."""
@@ -193,6 +311,28 @@ class KeyReader:
             if all(isinstance(part, VaryingPart) or not is_word(part) for part in rest):
                 tails.setdefault(head, set()).add(rest)
         return {head for head, rests in tails.items() if len(rests) >= _LENGTHS}
+
+
+def common_pattern(patterns: Collection[Pattern]) -> Pattern | None:
+    """The pattern of all keys, in which words that differ are values: `OPEN#17` and `PAID#18`. None if there is none."""
+    if len({len(pattern) for pattern in patterns}) > 1:
+        return None
+    made: list[str | VaryingPart] = []
+    for parts in zip(*patterns, strict=True):
+        kinds = set(parts)
+        if len(kinds) > 1 and not all(part == VARYING or is_word(str(part)) for part in kinds):
+            return None
+        made.append(parts[0] if len(kinds) == 1 else VARYING)
+    return tuple(made)
+
+
+def texts_in(reading: KeyReading, pattern: Pattern) -> tuple[str, ...]:
+    """The texts of a key's varying parts, in a pattern that it shares with others."""
+    texts = iter(reading.texts)
+    whole = [(part, next(texts) if isinstance(part, VaryingPart) else part) for part in reading.pattern]
+    return tuple(
+        text for (_, text), part in zip(whole, pattern, strict=True) if isinstance(part, VaryingPart)
+    )
 
 
 def _beginning(pattern: Pattern) -> tuple[str, ...]:
@@ -240,17 +380,26 @@ def _weak_heads(texts: Sequence[str]) -> tuple[str, set[str]] | None:
     return (separator, heads) if heads and covered * 4 >= len(texts) else None
 
 
-def _heads(column: Collection[Sequence[str]]) -> frozenset[str]:
-    """The words that begin keys."""
-    counted: Counter[str] = Counter()
-    for parts in column:
-        values = parts[::2]
-        first = next((number for number, value in enumerate(values) if value), None)
-        if first is not None and first < len(values) - 1 and is_word(values[first]):
-            counted[values[first]] += 1
-    upper = {word for word in counted if word.isupper()}
-    others = counted.keys() - upper
-    if len(upper) > _MOST_WORDS * 3:
-        upper = set()
-    repeated = sum(counted[word] for word in others) >= 2 * len(others) or len(column) <= _FEW_TEXTS
-    return frozenset(upper | (set(others) if repeated and len(others) <= _MOST_WORDS else set()))
+def _unlike_others(forms: Mapping[str, Sequence[Form]]) -> set[str]:
+    """The values that several items have, unlike all others, which are alike: `v0` among versions."""
+    groups = _alike(forms)
+    alone = {values[0] for values in groups if len(values) == 1 and len(forms[values[0]]) > 1}
+    return alone if len(groups) - len(alone) == 1 and len(forms) > len(groups) else set()
+
+
+def _are_unlike(forms: Mapping[str, Sequence[Form]]) -> bool:
+    return all(len(words) == 1 for words in _alike(forms))
+
+
+def _alike(forms: Mapping[str, Sequence[Form]]) -> list[list[str]]:
+    """The words in groups, so that the items of each group have mostly the same attributes."""
+    groups: list[tuple[Form, list[str]]] = []
+    for word, each in forms.items():
+        whole = Form().union(*each)
+        for own, words in groups:
+            if len(own & whole) >= _ALIKE * len(own | whole):
+                words.append(word)
+                break
+        else:
+            groups.append((whole, [word]))
+    return [words for _, words in groups]

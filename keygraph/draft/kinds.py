@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import combinations
 
 from keygraph.draft.keys import KeyReader, KeyReading, Pattern, VaryingPart, is_word
 from keygraph.dynamo.items import Item, Value
@@ -96,6 +97,8 @@ class Kinds:
         self.table = table
         self.items = [item for item in items if all(key.holds(item.get(key.name)) for key in table.keys)]
         self.reader = _reader(table, self.items)
+        self.doubts = self.reader.doubts
+        """What is uncertain about the keys and the types, in words."""
         self.type_attribute = self._find_type_attribute()
         self.found = self._cluster()
 
@@ -110,10 +113,26 @@ class Kinds:
         for name in sorted(named, key=lambda name: (-counted[name], name)):
             values = {item[name] for item in self.items if isinstance(item.get(name), str)}
             is_few = len(values) == 1 or len(values) * 2 <= counted[name] or len(values) <= 3
-            if is_few and len(values) <= _MOST_TYPES and all(_says_a_type(str(value)) for value in values):
+            says_types = len(values) <= _MOST_TYPES and all(_says_a_type(str(value)) for value in values)
+            if is_few and says_types and self._separates(name):
                 return name
+            if is_few and says_types and len(values) > 1:
+                self.doubts.append(f"{name} does not tell the shapes of keys apart, so it is a field")
         others = sorted(name for name in usable if counted[name] == len(self.items) and name not in named)
         return next((name for name in others if self._tells_shapes(name)), None)
+
+    def _separates(self, name: str) -> bool:
+        """Whether most shapes of keys have one value of the attribute each, or several whose items differ.
+
+        If not, its values are of kinds within a type: the credits and debits of an account.
+        """
+        shapes: dict[object, dict[str, list[Item]]] = {}
+        for item in self.items:
+            value = item.get(name)
+            if isinstance(value, str):
+                shapes.setdefault(self._shape(item), {}).setdefault(value, []).append(item)
+        separated = [len(by_value) == 1 or _differ(by_value.values()) for by_value in shapes.values()]
+        return sum(separated) * 2 > len(separated)
 
     def _tells_shapes(self, name: str) -> bool:
         """Whether each value of the attribute has one shape of keys, and each shape one value."""
@@ -141,6 +160,11 @@ class Kinds:
             patterns, is_equal = self._shape(item)
             said = value if isinstance(value, str) else ""
             groups.setdefault((said, patterns, is_equal), []).append(item)
+        for said, patterns, is_equal in list(groups):
+            others = groups.get((said, patterns, False), [])
+            if is_equal and _are_few_of(groups[said, patterns, True], others):
+                # A key that is equal by chance, as somebody may follow themselves.
+                others += groups.pop((said, patterns, True))
         return [
             kind
             for (said, patterns, is_equal), items in groups.items()
@@ -151,13 +175,26 @@ class Kinds:
         self, value: str | None, patterns: tuple[Pattern, ...], is_equal: bool, items: list[Item]
     ) -> list[ItemKind]:
         partition = _parts(patterns[0], [self._read(item, self.table.keys[0]).texts for item in items])
-        partition = _without_prefixes(partition, items)
+        partition = self._without_prefixes(partition, items)
         if is_equal or len(patterns) == 1:
             return [ItemKind(items, value, partition, partition if is_equal else (), is_equal)]
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
-        sort = _without_prefixes(_parts(patterns[1], texts, _repeatable(partition, len(items))), items)
+        sort = self._without_prefixes(_parts(patterns[1], texts, _repeatable(partition, len(items))), items)
         kind = ItemKind(items, value, partition, _without_constants(sort, partition))
         return self._told_by_words(kind) or [kind]
+
+    def _without_prefixes(self, parts: tuple[Part, ...], items: Sequence[Item]) -> tuple[Part, ...]:
+        """The parts, with a prefix as literal text if an attribute has the value without it: `v3` for 3."""
+        keys = {key.name for key in self.table.key_attributes()}
+        values = [{name: value for name, value in item.items() if name not in keys} for item in items]
+        found: list[Part] = []
+        for part in parts:
+            prefix = _prefix(part.texts, values) if isinstance(part, Column) and not part.shard else ""
+            if prefix and isinstance(part, Column):
+                found += [prefix, Column(tuple(text.removeprefix(prefix) for text in part.texts))]
+            else:
+                found.append(part)
+        return tuple(found)
 
     def _told_by_words(self, kind: ItemKind) -> list[ItemKind]:
         """The kinds that a last word of the sort key tells apart: `NAME|1|PERSON`."""
@@ -187,8 +224,14 @@ class Kinds:
 
 def _reader(table: Table, items: Sequence[Item]) -> KeyReader:
     attributes = [key for key in table.key_attributes() if key.type == "S"]
+    keys = {key.name for key in table.key_attributes()}
+    forms = [frozenset(item.keys() - keys) for item in items]
     columns = {
-        key.name: [value for item in items if isinstance(value := item.get(key.name), str) and value]
+        key.name: [
+            (value, form)
+            for item, form in zip(items, forms, strict=True)
+            if isinstance(value := item.get(key.name), str) and value
+        ]
         for key in attributes
     }
     partitions = {table.partition.name, *(index.partition.name for index in table.indexes)}
@@ -198,6 +241,20 @@ def _reader(table: Table, items: Sequence[Item]) -> KeyReader:
 def _is_named_as_type(name: str) -> bool:
     found = set(words(name))
     return bool(found & _TYPE_WORDS) and found <= _BESIDE_TYPE_WORDS
+
+
+def _are_few_of(items: Sequence[Item], others: Sequence[Item]) -> bool:
+    """Whether the items are few beside the others, and have the same attributes."""
+    own, whole = (set().union(*each) for each in (items, others))
+    return len(items) * 3 <= len(others) and own <= whole
+
+
+def _differ(groups: Iterable[Sequence[Item]]) -> bool:
+    """Whether any two groups of items have attributes of their own, which all items of the other lack."""
+    found = [(set(group[0]).intersection(*group), set().union(*group)) for group in groups]
+    return all(
+        bool(own - others) or bool(those - every) for (own, every), (those, others) in combinations(found, 2)
+    )
 
 
 def _says_a_type(value: str) -> bool:
@@ -220,18 +277,6 @@ def _parts(
         else:
             made.append(part)
     return tuple(made)
-
-
-def _without_prefixes(parts: tuple[Part, ...], items: Sequence[Item]) -> tuple[Part, ...]:
-    """The parts, with a prefix as literal text if an attribute has the value without it: `v3` for 3."""
-    found: list[Part] = []
-    for part in parts:
-        prefix = _prefix(part.texts, items) if isinstance(part, Column) and not part.shard else ""
-        if prefix and isinstance(part, Column):
-            found += [prefix, Column(tuple(text.removeprefix(prefix) for text in part.texts))]
-        else:
-            found.append(part)
-    return tuple(found)
 
 
 def _prefix(texts: Sequence[str], items: Sequence[Item]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from keygraph.draft.names import Names, field_name, variable_name
 from keygraph.draft.parts import DraftList, DraftType
 from keygraph.draft.text import Draft
@@ -53,7 +55,7 @@ def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, inde
     whole = snake(of.name)
     own = whole.removeprefix(f"{snake(owner.name)}_") or whole
     if not is_one:
-        own, whole = plural(own), plural(whole)
+        own, whole = _several(own), _several(whole)
     wanted = [own, whole]
     if path.far_end is not None and not path.far_end.startswith("to_"):
         wanted.insert(0, plural(path.far_end.rstrip("_")))
@@ -65,6 +67,11 @@ def _add(owner: DraftType, of: DraftType, path: AccessPath, at: str | None, inde
         wanted.append(f"{own}_{_by(path.keys.index.name)}")
     name = owner.names.take(*(field_name(each, owner.name) for each in wanted))
     owner.lists[name] = DraftList(of, is_one, at, index)
+
+
+def _several(name: str) -> str:
+    """The plural of a name made of words of keys, which may be plurals: `user_settings`."""
+    return name if re.search("[^sui]s$", name) else plural(name)
 
 
 def name_root_lists(draft: Draft, graph: Graph) -> None:

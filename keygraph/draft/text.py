@@ -16,7 +16,7 @@ _IMPORTED = {
     "datetime": ("date", "datetime"),
     "decimal": ("Decimal",),
     "keygraph": (
-        *("ID", "JSON", "Graph", "Index", "Long", "Many", "One", "Table"),
+        *("ID", "JSON", "Format", "Graph", "Index", "Long", "Many", "One", "Table"),
         *("edge", "many", "node", "one", "record", "stored"),
     ),
 }
@@ -32,6 +32,8 @@ class Draft:
     type_attribute: str | None
     read: int
     """The number of items in the sample."""
+    slashed_dates: bool = False
+    """Whether dates are written as 2024/01/31."""
 
     @property
     def attribute_case(self) -> str:
@@ -180,7 +182,20 @@ def _graph(draft: Draft, variables: dict[str, str], case: str) -> list[str]:
         rest.append(f"attribute_case={quoted(case)}")
     if draft.type_attribute is not None:
         rest.append(f"type_attribute={quoted(draft.type_attribute)}")
-    return _prefixed("graph = ", _Call("Graph", [_Call("Table", arguments), *rest]))
+    if draft.slashed_dates:
+        rest.append('formats={date: Format("{:%Y/%m/%d}".format, slashed_date, ordered=True)}')
+    return [
+        *(_SLASHED_DATE if draft.slashed_dates else []),
+        *_prefixed("graph = ", _Call("Graph", [_Call("Table", arguments), *rest])),
+    ]
+
+
+_SLASHED_DATE = [
+    "def slashed_date(text: str) -> date:",
+    '    return datetime.strptime(text, "%Y/%m/%d").date()',
+    "",
+    "",
+]
 
 
 def _template(parts: Iterable[TemplatePart]) -> str:

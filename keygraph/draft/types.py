@@ -11,13 +11,24 @@ from keygraph.draft.fields import (
     add_end_attributes,
     add_field,
     add_fields,
+    are_emails,
     can_be_end,
     field_for,
     may_coincide,
     same_attribute,
+    settle_dates,
     text_annotation,
 )
-from keygraph.draft.keys import VARYING, KeyReader, Pattern, VaryingPart, is_word
+from keygraph.draft.keys import (
+    MAIN,
+    VARYING,
+    KeyReader,
+    Pattern,
+    VaryingPart,
+    common_pattern,
+    is_word,
+    texts_in,
+)
 from keygraph.draft.kinds import Column, ItemKind, Kinds, Part, rows_of, signature_of, words_of
 from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
 from keygraph.draft.parts import (
@@ -31,10 +42,6 @@ from keygraph.draft.parts import (
 from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.names import snake, words
 
-_MAIN = frozenset(
-    ["metadata", "meta", "profile", "info", "details", "detail", "root", "self", "data", "main", "base"]
-)
-"""Words in the sort key of an entity's own item, if the entity has several items."""
 _ENDINGS = {"date": "date", "datetime": "time"}
 _MOST_KINDS = 60
 _MOST_SHARDS = 200
@@ -65,6 +72,7 @@ class Drafter:
                 _add_index_keys(self.table, kinds.reader, type_, self.nodes)
                 add_fields(type_)
                 _say_doubts(type_, type_.source)
+        self.slashed_dates = settle_dates(self.types)
 
     @property
     def types(self) -> list[DraftType]:
@@ -86,7 +94,7 @@ class Drafter:
         if kind.type_value:
             return kind.type_value
         named = words_of(kind.partition)
-        own = [word for word in kind.literals if word.lower() not in _MAIN]
+        own = [word for word in kind.literals if word.lower() not in MAIN]
         return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
 
     def _plain_word(self, number: int, *, is_node: bool = False) -> str:
@@ -210,7 +218,9 @@ class Drafter:
         attribute, format_ = same_attribute(type_, column.texts)
         key = self.table.keys[number]
         says = not says_nothing(key.name)
-        if word:
+        if word and are_emails(column.texts):
+            wanted = word
+        elif word:
             wanted = f"{word}_{_ENDINGS.get(text_annotation(column.texts), 'id')}"
         elif is_whole and says and type_.kind != "node":
             wanted = key.name
@@ -252,7 +262,7 @@ class Drafter:
         another word precedes them."""
         attribute = same_attribute(type_, column.texts)[0]
         is_text = attribute is None or isinstance(type_.items[0].get(attribute), str)
-        if not is_text or text_annotation(column.texts) != "str":
+        if not is_text or text_annotation(column.texts) != "str" or are_emails(column.texts):
             return False
         if self._node_of_values(type_, column, str(parts[at])) is not None:
             return False
@@ -267,6 +277,8 @@ class Drafter:
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
         """The node with all or most of these values as its ids."""
         given = set(column.texts)
+        if are_emails(given):
+            return None
         best: dict[tuple[bool, float], DraftType] = {}
         attribute = same_attribute(type_, column.texts)[0]
         for node in self.nodes:
@@ -315,7 +327,7 @@ def _not_fields(kinds: Kinds) -> set[str]:
 def _is_main(kind: ItemKind) -> bool:
     said = {word.lower() for word in kind.literals}
     named = {part.lower() for part in kind.partition if isinstance(part, str)}
-    return bool(said) and said <= _MAIN | named
+    return bool(said) and said <= MAIN | named
 
 
 def _shards(parts: Iterable[Part]) -> int | None:
@@ -376,12 +388,13 @@ class _IndexKeys:
             return None
         readings = [self._reader.read(key, item) for item in self._type.items]
         patterns = {reading.pattern for reading in readings if reading is not None}
-        pattern = next(iter(patterns))
-        nothing = (None,) * sum(isinstance(part, VaryingPart) for part in pattern)
+        pattern = common_pattern(patterns)
         template = None
-        if len(patterns) == 1:
-            columns = list(zip(*(reading.texts if reading else nothing for reading in readings), strict=True))
-            template = self._written(key, pattern, columns)
+        # An attribute with a name of its own may well be a field whose values have separators in them.
+        if pattern is not None and (len(patterns) == 1 or says_nothing(key.name)):
+            nothing = (None,) * sum(isinstance(part, VaryingPart) for part in pattern)
+            rows = (texts_in(reading, pattern) if reading else nothing for reading in readings)
+            template = self._written(key, pattern, list(zip(*rows, strict=True)))
         if template is None:
             add_field(self._type, key.name)
         return template
