@@ -141,23 +141,26 @@ async def test_a_failing_key_fails_alone() -> None:
             raise BadUserInput("a bad key")
         return await found(request)
 
-    nodes = NodeLoader(HandledStore(refuses))
-    answers = await get(nodes, "a", "bad", "b")
-    assert answers[0] == item(key("a"))
-    assert answers[2] == item(key("b"))
-    assert isinstance(answers[1], BadUserInput)
+    store = HandledStore(refuses)
+    names = [str(number) for number in range(99)]
+    answers = await get(NodeLoader(store), *names[:70], "bad", *names[70:])
+    assert isinstance(answers.pop(70), BadUserInput)
+    assert answers == [item(key(name)) for name in names]
+    # Halves of halves, until the key is alone.
+    assert len(store.requests) <= 1 + 2 * 7
 
 
-async def test_a_failing_store_fails_once() -> None:
-    """A store that is down would be asked again for each key, and be kept down."""
+@pytest.mark.parametrize("error", [Unavailable("gone"), ZeroDivisionError("a fault of ours")])
+async def test_a_failing_store_fails_once(error: Exception) -> None:
+    """A store that is down would be asked again for each key, and be kept down; a fault would be met a hundred times."""
 
     async def fails(request: Request[Any]) -> Any:
-        raise Unavailable("gone")
+        raise error
 
     store = HandledStore(fails)
     nodes = NodeLoader(store)
     answers = await get(nodes, *"abc")
-    assert [type(answer) for answer in answers] == [Unavailable] * 3
+    assert answers == [error] * 3
     assert len(store.requests) == 1
 
 

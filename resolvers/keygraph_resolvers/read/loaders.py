@@ -20,7 +20,7 @@ from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Store
 from keygraph.dynamo.table import Key
-from keygraph.errors import StoreError, TimedOut
+from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.counting import count
 from keygraph.lists.listing import Located, NeighbourList
 from keygraph.lists.named_edges import read_to
@@ -96,14 +96,15 @@ class NodeLoader(SharedLoader[Key, "Item | None"]):
     async def read(self, keys: list[Key]) -> Sequence[Item | Exception | None]:
         try:
             return (await self._store.send(BatchGet(tuple(keys), self._projection))).items
-        except StoreError as error:
-            return [error for _ in keys]
-        except Exception as error:
+        except BadUserInput as error:
             if len(keys) == 1:
                 return [error]
-            # One key that the store refuses must not fail the others.
-            alone = await asyncio.gather(*(self.read([key]) for key in keys))
-            return [value for [value] in alone]
+            # One key that the store refuses must not fail the others, nor make each of them a request of its own.
+            half = len(keys) // 2
+            first, second = await asyncio.gather(self.read(keys[:half]), self.read(keys[half:]))
+            return [*first, *second]
+        except Exception as error:
+            return [error for _ in keys]
 
 
 # --- Lists --------------------------------------------------------------------------------------------
