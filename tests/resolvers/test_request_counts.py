@@ -10,7 +10,7 @@ import pytest
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet
 from keygraph.engines.dynamodb.requests import render
-from tests.resolvers.worlds import World
+from tests.resolvers.worlds import World, book_item, copy_item, loan_item
 
 CREATED = {"CreatedAt": "2024-01-01T00:00:00Z"}
 
@@ -272,6 +272,23 @@ async def test_a_shorter_page_that_is_asked_for_first(shop: World) -> None:
     assert found["a"]["orders"] == {"nodes": [{"orderId": ids[0]}], "pageInfo": {"hasNextPage": True}}
     assert [node["orderId"] for node in found["c"]["orders"]["nodes"]] == ids[:2]
     assert shop.operations == {"GetItem": 1, "Query": 1}
+
+
+async def test_nodes_behind_a_part_of_a_list_are_one_batch(books: World) -> None:
+    """What a list tells that was read already would not wait for what its sisters tell in the same round trip."""
+    for number, book in enumerate("bcd"):
+        await books.put(book_item(book), loan_item(f"m{number}", book, "2024-01-01", number))
+        await books.put(*(copy_item(book, floor, "a") for floor in range(1 + 9 * number)))
+    books.forget()
+    found = await books.ask("""{ loans(branch: "main") { edges { node { book { copies { nodes { book {
+      copies(first: 1) { nodes { book { title } } } } } } } } } } }""")
+    titles = [
+        copies["book"]["copies"]["nodes"][0]["book"]["title"]
+        for edge in found["loans"]["edges"]
+        for copies in edge["node"]["book"]["copies"]["nodes"][:1]
+    ]
+    assert titles == ["Book b", "Book c", "Book d"]
+    assert books.operations == {"Query": 3 + 3, "BatchGetItem": 1}
 
 
 async def test_a_part_of_a_list_that_was_read_whole(shop: World) -> None:

@@ -201,6 +201,7 @@ class _Steps:
         self._items: dict[Selection, Items] = {}
         self._gets: dict[tuple[Selection, bool], Get] = {}
         self._met = Counter(below.record for selection in selections for below in selection.inner)
+        self._met_lists = Counter(_path_of(each) for selection in selections for each in selection.lists)
         for selection in selections:  # inner ones first
             self._items[selection] = self._made_items(selection)
         self.gathers = [each.gather for each in self._items.values() if each.gather is not None]
@@ -271,7 +272,7 @@ class _Steps:
 
     def list(self, selected: SelectedField) -> ListStep:
         """The step of a list, or of an only neighbour."""
-        path = cast("ListOf | OnlyOf", selected.kind).path
+        path = _path_of(selected)
         if path.is_one:
             page = PageStep(
                 selected.key,
@@ -281,7 +282,7 @@ class _Steps:
                 self._items[selected.only],
                 is_partial=_lacks(path, [selected.only.named]),
             )
-            step = ListStep(selected, path, page, has_total=False, looks=frozenset())
+            step = self._list_step(selected, page, has_total=False, looks=frozenset())
         else:
             step = self._connection(selected, path, selected.only)
         self.lists.append(step)
@@ -311,7 +312,19 @@ class _Steps:
                 is_partial=_lacks(path, items),
             )
         has_total = bool(below.having(field_kinds.TotalCount))
-        return ListStep(selected, path, page, has_total=has_total, looks=looks)
+        return self._list_step(selected, page, has_total=has_total, looks=looks)
+
+    def _list_step(
+        self, selected: SelectedField, page: PageStep | None, *, has_total: bool, looks: frozenset[str]
+    ) -> ListStep:
+        path = _path_of(selected)
+        is_met = self._met_lists[path] > 1
+        return ListStep(selected, path, page, has_total=has_total, looks=looks, may_be_known=is_met)
+
+
+def _path_of(selected: SelectedField) -> AccessPath:
+    """The path of a field that is a list or an only neighbour."""
+    return cast("ListOf | OnlyOf", selected.kind).path
 
 
 def _lacks(path: AccessPath, items: Sequence[frozenset[str]]) -> bool:

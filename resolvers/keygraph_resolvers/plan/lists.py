@@ -75,15 +75,20 @@ class ListStep(Step):
         *,
         has_total: bool,
         looks: frozenset[str],
+        may_be_known: bool,
     ) -> None:
-        """`looks` is what is selected of pageInfo."""
+        """`looks` is what is selected of pageInfo. `may_be_known`: the list may have been read for another place."""
         self.name = selected.key
         self.selected = selected
         self.path = path
         self.page = page
         self.has_total = has_total
         self._looks = looks
-        self.later = union((AT_ONCE if self.may_look_up else NEVER, later(page.after) if page else NEVER))
+        self.may_be_known = may_be_known
+        after = page.after if page else NEVER
+        self.later = union((AT_ONCE if self.may_look_up else NEVER, later(after)))
+        if may_be_known:
+            self.later |= after
 
     @property
     def may_look_up(self) -> bool:
@@ -546,7 +551,8 @@ class ListCost:
                 chain += more
         cost.is_open = cost.is_open or self.looks_on
         is_one_read = not self.looks_on and chain == 1
-        return cost, starts.after(chain, at_least=chain if is_one_read else 1), self.size
+        least = 0 if self.step.may_be_known else chain if is_one_read else 1
+        return cost, starts.after(chain, at_least=least), self.size
 
     def _needed(self, wanted: int) -> tuple[int, int]:
         """How many requests a page takes, and how many items they look at."""
