@@ -186,6 +186,20 @@ async def test_first_zero(lent: World) -> None:
     assert "Query" not in lent.operations
 
 
+async def test_a_page_before_what_another_list_reads(lent: World) -> None:
+    """A page would be told to be the last one because another one of the operation goes on from its end to the list's."""
+    at = await cursors(lent)
+    document = """query ($dan: String, $cyd: String) { book(bookId: "b") {
+      page: loans(last: 2, before: $dan) { nodes { memberId } pageInfo { hasNextPage } }
+      rest: loans(after: $cyd) { nodes { memberId } } } }"""
+    found = (await lent.ask(document, dan=at["dan"], cyd=at["cyd"]))["book"]
+    assert found["page"] == {
+        "nodes": [{"memberId": "bob"}, {"memberId": "cyd"}],
+        "pageInfo": {"hasNextPage": True},
+    }
+    assert found["rest"]["nodes"][0] == {"memberId": "dan"}
+
+
 async def test_has_next_page_counts_no_sibling(books: World) -> None:
     """A list would claim to go on where only items of another type follow."""
     await books.put(book_item("b"), loan_item("ann", "b", "2024-01-01"), loan_item("bob", "b", "2024-01-02"))

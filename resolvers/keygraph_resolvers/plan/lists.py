@@ -304,7 +304,9 @@ class PageStep(Priced):
         if isinstance(answer, Exception):
             bound.fail(answer)
         else:
-            self._show(run, bound, found, answer.more, round_trip)
+            # The answer may be a longer part, which another list of the operation reads from there.
+            is_behind = answer.more or bool(answer.items)
+            self._show(run, bound, found, is_behind, round_trip)
 
     def _show(self, run: Run, bound: BoundList, found: Found, is_behind: bool, round_trip: int) -> None:
         edges, info = bound.connection.page(found, is_behind=is_behind)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -22,7 +21,7 @@ from keygraph_resolvers import Service, build_schema
 from tests.resolvers.judge.asked import ByKey, EndAt, Leaf, ListAt, Said, Selected, Writer
 from tests.resolvers.judge.items import GONE, Identity, Row, made_rows
 from tests.resolvers.judge.making import made_model
-from tests.resolvers.judge.operations import EXCLUDED, Maker
+from tests.resolvers.judge.operations import Maker
 from tests.resolvers.judge.plain import Listing, Slot, Type, camel
 from tests.resolvers.judge.ruling import BROKEN, CursorOf, Either, IdOf, Judge, OneOf, Unknown
 from tests.resolvers.judge.source import source
@@ -98,9 +97,6 @@ class Court:
 
     def cursors(self, listing: Listing, owner: Identity | None, said: Said) -> Sequence[Row]:
         rows = self.judge.orders.get(self.judge.instance(listing, owner, said), ())
-        if "equal keys" in EXCLUDED:
-            counted = Counter(self.judge.sort_key(listing, row) for row in rows)
-            rows = [row for row in rows if counted[self.judge.sort_key(listing, row)] == 1]
         return [row for row in rows if (listing, row) in self.known_cursors]
 
     def ids(self, type_: Type) -> Sequence[Identity]:

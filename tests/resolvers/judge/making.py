@@ -273,7 +273,9 @@ class _Maker:
             near.node.lists.append(Listing(f"{low}s", near.node, made, index.name, near.name))
         elif made.kind == "edge":
             there, behind = self.refer(far)
-            sort = self.told_apart(made, self.joined(self.head(made), front, there, behind))
+            # From a node to itself it would have the node's own key.
+            head = (f"{name.upper()}#",) if first is second else self.head(made)
+            sort = self.told_apart(made, self.joined(head, front, there, behind))
             made.keys[None] = KeyPair(partition, sort)
             near.node.lists.append(Listing(f"{low}s", near.node, made, None, near.name, self.chance(8)))
         else:
@@ -283,7 +285,9 @@ class _Maker:
             if room and self.chance(4):
                 slot = self.slot(made, self.random.choice(room), is_certain=True)
                 taken = {slot.path}
-                partition = (*partition, "#IN#", slot)
+                # Behind a key of several texts it would fit that key too.
+                is_behind = len(near.node.identity) == 1 and self.chance(2)
+                partition = (*partition, "#IN#", slot) if is_behind else ("IN#", slot, "#", *partition)
             parts = tuple(part for part in self.parts(made, self.random.choice([0, 1, 1, 2]), certain=True))
             if any(isinstance(part, Slot) and part.path in taken for part in parts):
                 parts = ()

@@ -279,7 +279,9 @@ class Judge:
             expected = _unwrapped(expected)
             return Either(expected) if self._may_be_refused(iter(values)) else expected
         expected = self._connection(each, owner)
-        return Refusable(expected) if self._may_be_refused(iter(values)) else expected
+        if isinstance(expected, Refusable) or not self._may_be_refused(iter(values)):
+            return expected
+        return Refusable(expected)
 
     def _connection(self, each: ListAt, owner: Identity | None) -> Any:
         listing, said = each.listing, each.said
@@ -336,8 +338,8 @@ class Judge:
         is_last = said.last is not None
         if (said.before if is_last else said.after) is None:
             return False
-        if not size or low >= high:
-            return OneOf((True, False))
+        if not size or (not page and said.after and said.before):
+            return OneOf((True, False))  # the edges of the cursors themselves may be told
         return any(places[row] >= high if is_last else places[row] < low for row in matching)
 
     def _one(self, each: ListAt, row: Row) -> Any:
