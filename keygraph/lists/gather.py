@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item
@@ -27,7 +27,7 @@ FULL_PAGE = 20
 """A page of so many neighbours is taken to be all that there are, where the partition is said to be small."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """What is read with others: a page of a list, or a node's item (`neighbours` is None)."""
 
@@ -36,6 +36,8 @@ class Part:
     """How many items of it are read at most."""
     neighbours: NeighbourList | None = None
     extent: Extent | None = None
+    subject: Any = None
+    """What somebody reads it for; None for a node's item."""
 
 
 @dataclass(eq=False)
@@ -61,7 +63,7 @@ def node_part(key: Key) -> Part:
     return Part(Span(key[1], key[1]), 1)
 
 
-def list_part(neighbours: NeighbourList, extent: Extent, key: Key) -> Part | None:
+def list_part(neighbours: NeighbourList, extent: Extent, key: Key, subject: Any) -> Part | None:
     """A page of a list that stands in the partition of a node; None where it has to be read apart.
 
     That is where a cursor or a filter is given, and where siblings are in its range. Of a list that is read backward a
@@ -78,7 +80,7 @@ def list_part(neighbours: NeighbourList, extent: Extent, key: Key) -> Part | Non
         return None
     count = extent.count + extent.look_ahead
     most = count if extent.forward else max(count, FULL_PAGE)
-    return Part(reading.pieces[0], most + len(reading.singles), neighbours, extent)
+    return Part(reading.pieces[0], most + len(reading.singles), neighbours, extent, subject)
 
 
 def side_by_side(graph: Graph, key: Key, parts: Sequence[Part], *, is_shown: bool = False) -> list[Together]:

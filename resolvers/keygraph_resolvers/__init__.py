@@ -10,8 +10,7 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 4. `keygraph_resolvers.read.run`, `keygraph_resolvers.read.meter`: hold what the steps of one request share, and record
    each request to the store.
 5. `keygraph_resolvers.plan.bound`: computes what the request costs at most, for the limit.
-6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph.concurrency`,
-   `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys
+6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys
    leaves.
 7. `keygraph_resolvers.plan.get`, `keygraph_resolvers.plan.selection`, `keygraph_resolvers.plan.step`,
    `keygraph_resolvers.plan.lists`, `keygraph_resolvers.read.connection`: the steps: take their arguments, read nodes by

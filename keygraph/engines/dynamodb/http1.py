@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
-from keygraph.concurrency import ConcurrencyLimit
-
 _IDLE_SECONDS = 30.0
 """How long a connection may be idle and be used again; DynamoDB itself closes it after a minute or so."""
 _CLOSE_SECONDS = 1.0
@@ -315,7 +313,7 @@ class Pool:
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._looking: asyncio.TimerHandle | None = None
-        self._places = ConcurrencyLimit(connections)
+        self._places = asyncio.Semaphore(connections)
         self._idle: deque[_HttpConnection] = deque()
         self._open: set[_HttpConnection] = set()
         self._is_closed = False
@@ -323,9 +321,7 @@ class Pool:
     async def post(self, lines: str, body: bytes) -> Reply:
         """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
         request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
-        if not self._places.acquire_now():
-            await self._places.acquire_next()
-        try:
+        async with self._places:
             while True:
                 connection = self._used_before()
                 is_new = connection is None
@@ -345,8 +341,6 @@ class Pool:
                     raise boto.HTTPClientError(error=error) from error
                 finally:
                     self._leave(connection)
-        finally:
-            self._places.release()
 
     async def close(self) -> None:
         """Closes every connection; requests that still wait for an answer fail."""

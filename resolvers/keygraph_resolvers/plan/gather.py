@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from keygraph.dynamo.items import Item
@@ -31,19 +30,6 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """What one Query reads of a node that may not be known."""
-
-    together: Together
-    steps: tuple[ListStep | None, ...]
-    """The lists in the order of their keys; None for the node itself."""
-
-    @property
-    def has_node(self) -> bool:
-        return None in self.steps
-
-
 class Gather:
     """Reads nodes of one selection together with their lists."""
 
@@ -63,57 +49,47 @@ class Gather:
     ) -> None:
         """Reads of a node's lists, and its item if that is wanted, what one Query reads together."""
         [key] = run.graph.table_keys(self._record, owner.identity)
-        parts: dict[Part, PageOf | None] = {}
         places: dict[PageOf | None, str] = {None: place}
-        if is_wanted and not run.scheduler.is_known(key):
-            parts[node_part(key)] = None
+        parts = [node_part(key)] if is_wanted and not run.scheduler.is_known(key) else []
         neighbours = run.neighbours
         for bound in lists:
             page = bound.connection.request
             if bound.step.page is None or bound.connection.arguments.is_key_lookup or page in places:
                 continue
-            part = list_part(page.neighbours, page.extent, key)
+            part = list_part(page.neighbours, page.extent, key, page)
             if part is not None and not neighbours.is_known(page):
-                parts[part] = page
+                parts.append(part)
                 places[page] = bound.place
-        for together in side_by_side(run.graph, key, list(parts)):
+        for together in side_by_side(run.graph, key, parts):
             if len(together.parts) > 1:
-                promised = {part: parts[part] for part in together.parts}
-                read = Read(tuple(dict.fromkeys(places[each] for each in promised.values())), round_trip)
-                for each in promised.values():
-                    if each is None:
+                read = Read(tuple(dict.fromkeys(places[part.subject] for part in together.parts)), round_trip)
+                for part in together.parts:
+                    if part.subject is None:
                         run.scheduler.hold(key)
                     else:
-                        run.scheduler.promise(each)
-                run.scheduler.spawn(self._read(run, key, together, promised, read))
+                        run.scheduler.promise(part.subject)
+                run.scheduler.spawn(self._read(run, key, together, read))
 
-    async def _read(
-        self,
-        run: Run,
-        key: Key,
-        together: Together,
-        promised: Mapping[Part, PageOf | None],
-        read: Read,
-    ) -> None:
+    async def _read(self, run: Run, key: Key, together: Together, read: Read) -> None:
         READ.set(read)
         scheduler = run.scheduler
         found: Mapping[Part, Found | Item | Exception | None]
         try:
             found = await read_together(run.meter, key, together, run.attributes.projection)
         except asyncio.CancelledError:
-            for page in promised.values():
-                if page is not None:
+            for part in together.parts:
+                if part.subject is not None:
                     given_up = TimedOut("the request to the store was given up")
-                    scheduler.keep_promise(page, given_up, read.places, read.round_trip)
+                    scheduler.keep_promise(part.subject, given_up, read.places, read.round_trip)
             raise
         except Exception as error:
             found = dict.fromkeys(together.parts, error)
-        for part, page in promised.items():
+        for part in together.parts:
             answer = found.get(part)
-            if page is not None:
+            if part.subject is not None:
                 is_read = part in found and not isinstance(answer, Exception)
                 given = Arrived(answer, read.round_trip) if is_read else cast("Exception | None", answer)
-                scheduler.keep_promise(page, given, read.places, read.round_trip)
+                scheduler.keep_promise(part.subject, given, read.places, read.round_trip)
             elif part in found:
                 scheduler.release(key, cast("Item | Exception | None", answer), read.round_trip)
             else:
@@ -123,7 +99,11 @@ class Gather:
 
     def reads_node(self, run: Run) -> bool:
         """Whether a node whose item is wanted is read with a list of it."""
-        return any(group.has_node for group in self._groups(run, None, is_wanted=True))
+        return any(
+            part.subject is None
+            for together in self._together(run, None, is_wanted=True)
+            for part in together.parts
+        )
 
     def cost(
         self, run: Run, starts: Starts, *, is_wanted: bool
@@ -135,14 +115,15 @@ class Gather:
         cost = StepCost()
         below: list[tuple[Priced, Starts]] = []
         gathered: set[ListStep] = set()
-        for group in self._groups(run, None, is_wanted=is_wanted):
-            items = sum(group.together.most.values())
+        for together in self._together(run, None, is_wanted=is_wanted):
+            steps: list[tuple[Part, ListStep | None]] = [(part, part.subject) for part in together.parts]
+            items = sum(together.most.values())
             sizes = {
                 part.span: part.most * (self._record if step is None else step.path.record).item_bytes
-                for part, step in zip(group.together.parts, group.steps, strict=True)
+                for part, step in steps
             }
             size = sum(sizes.values())
-            names = tuple(step.name for step in group.steps if step is not None)
+            names = tuple(step.name for _, step in steps if step is not None)
             cost.add(
                 StepCost(
                     starts.count,
@@ -153,7 +134,7 @@ class Gather:
             )
             cost.shared_with += names
             may_be_missed = size > PAGE_BYTES
-            for part, step in zip(group.together.parts, group.steps, strict=True):
+            for part, step in steps:
                 # The end of a list is known when all of it was read.
                 may_be_missed = may_be_missed or (part.extent is not None and not part.extent.forward)
                 after = starts.after(2 if may_be_missed else 1, at_least=1)
@@ -176,9 +157,9 @@ class Gather:
     def bound_key(self, run: Run) -> Hashable:
         """What decides what it costs, besides what decides that of its lists."""
         return tuple(
-            (group.steps, tuple(part.most for part in group.together.parts))
+            tuple((part.subject, part.most) for part in together.parts)
             for is_wanted in (True, False)
-            for group in self._groups(run, None, is_wanted=is_wanted)
+            for together in self._together(run, None, is_wanted=is_wanted)
         )
 
     # --- How it is explained --------------------------------------------------------------------------------
@@ -187,22 +168,23 @@ class Gather:
         self, view: View, node: Explained | None, lists: Sequence[Explained], identity: tuple[str, ...] | None
     ) -> None:
         """Shows as one what one Query reads: a node, if it is given, and its lists."""
-        for group in self._groups(view.run, identity, is_wanted=node is not None):
-            parts = [] if node is None or not group.has_node else [node]
-            parts += [each for each in lists if each.kind == "read list" and each.source in group.steps]
+        for together in self._together(view.run, identity, is_wanted=node is not None):
+            sources = [part.subject for part in together.parts]
+            parts = [] if node is None or None not in sources else [node]
+            parts += [each for each in lists if each.kind == "read list" and each.source in sources]
             if len(parts) < 2:
                 continue
             key = shown_key(self._record, identity)
-            request = group.together.request(key, view.run.attributes.projection)
+            request = together.request(key, view.run.attributes.projection)
             for part in parts:
                 part.requests = ()
                 part.together = tuple(each.where.place for each in parts if each is not part)
             parts[0].requests = (described_requests(view.run.graph, [request]),)
 
-    def _groups(self, run: Run, identity: tuple[str, ...] | None, *, is_wanted: bool) -> Sequence[_Group]:
-        """What is read together of a node of which maybe nothing is known."""
+    def _together(self, run: Run, identity: tuple[str, ...] | None, *, is_wanted: bool) -> list[Together]:
+        """What is read together of a node of which maybe nothing is known: its lists' steps, and None for the item."""
         key = shown_key(self._record, identity)
-        parts: dict[Part, ListStep | None] = {node_part(key): None} if is_wanted else {}
+        parts = [node_part(key)] if is_wanted else []
         for step in self._lists:
             try:
                 arguments = step.arguments(run)
@@ -216,10 +198,8 @@ class Gather:
                 or arguments.has_cursor
             ):
                 continue
-            part = list_part(neighbours, arguments.extent, key)
+            part = list_part(neighbours, arguments.extent, key, step)
             if part is not None:
-                parts[part] = step
-        found = side_by_side(run.graph, key, list(parts), is_shown=True)
-        return [
-            _Group(each, tuple(parts[part] for part in each.parts)) for each in found if len(each.parts) > 1
-        ]
+                parts.append(part)
+        found = side_by_side(run.graph, key, parts, is_shown=True)
+        return [each for each in found if len(each.parts) > 1]

@@ -7,6 +7,7 @@ by `keygraph_resolvers.plan.compile`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,35 +31,29 @@ from keygraph_resolvers.schema.field_kinds import (
 )
 
 
+@dataclass(eq=False)
 class Plan:
     """What an operation reads and answers."""
 
-    def __init__(
-        self,
-        operation: OperationDefinitionNode,
-        graph: Graph,
-        root: Selection,
-        selections: Sequence[Selection],
-        steps: Items,
-        roots: Sequence[Step],
-        lists: Sequence[ListStep],
-        gathers: Sequence[Gather],
-    ) -> None:
-        """`selections` has every one once, inner ones first; `steps` starts all of the root, of which `roots` are the
-        steps in the order of the document; `lists` and `gathers` have all there are."""
-        self.operation = operation
-        self.graph = graph
-        self.root = root
-        self.selections = selections
-        self.roots = roots
-        self.lists = lists
-        self.gathers = gathers
-        self.named = [step for step in roots if isinstance(step, Named)]
-        self.steps = steps
-        self.bounds: dict[Any, Any] = {}
-        """What runs of it cost at most, by what decides that, as `keygraph_resolvers.plan.bound` has worked it out."""
-        self.rows: dict[Selection, Any] = {}
-        """How objects are written, as `keygraph_resolvers.answer` has prepared it."""
+    operation: OperationDefinitionNode
+    graph: Graph
+    root: Selection
+    selections: Sequence[Selection]
+    """Every one once, inner ones first."""
+    steps: Items
+    """Starts all steps of the root."""
+    roots: Sequence[Step]
+    """The steps of the root in the order of the document."""
+    lists: Sequence[ListStep]
+    gathers: Sequence[Gather]
+    bounds: dict[Any, Any] = field(default_factory=dict)
+    """What runs of it cost at most, by what decides that, as `keygraph_resolvers.plan.bound` has worked it out."""
+    rows: dict[Selection, Any] = field(default_factory=dict)
+    """How objects are written, as `keygraph_resolvers.answer` has prepared it."""
+
+    @cached_property
+    def named(self) -> list[Named]:
+        return [step for step in self.roots if isinstance(step, Named)]
 
     @cached_property
     def foreign(self) -> tuple[SelectedField, ...]:

@@ -102,8 +102,6 @@ class ListArguments:
         graph, limits = run.graph, run.limits
         self.path = path
         self.looks = looks
-        self.required = required_texts(graph, path, given)
-        self.ranged = narrowings(graph, path, given)
         self.where = condition(graph, path, given.get("where"))
         self.size, self.from_end = (1, False) if path.is_one else _size(limits, given)
         descending = given.get("direction") is SortDirection.DESC
@@ -121,7 +119,9 @@ class ListArguments:
             attributes=run.attributes.of_items.get(path.record, frozenset()),
         )
         """The part of the list that its page shows, as if no cursor were given."""
-        self._form = ListForm(graph, path, self.required, self.ranged, self.where)
+        self._form = ListForm(
+            graph, path, required_texts(graph, path, given), narrowings(graph, path, given), self.where
+        )
         self.are_nodes = path.tells_all and path.record in run.looked_for
         """Whether its items are whole ones that may be looked for by key too."""
 
@@ -189,25 +189,17 @@ class ListArguments:
         )
 
 
+@dataclass(slots=True, eq=False)
 class Connection:
     """One list of one owner with its arguments."""
 
-    __slots__ = ("arguments", "neighbours", "owner", "request", "run")
-
-    def __init__(
-        self,
-        run: Run,
-        arguments: ListArguments,
-        neighbours: NeighbourList,
-        owner: tuple[str, ...],
-        request: PageOf,
-    ) -> None:
-        """`owner` is the identity of its owner, `request` the part of the list that is read for its page."""
-        self.run = run
-        self.arguments = arguments
-        self.neighbours = neighbours
-        self.owner = owner
-        self.request = request
+    run: Run
+    arguments: ListArguments
+    neighbours: NeighbourList
+    owner: tuple[str, ...]
+    """The identity of its owner."""
+    request: PageOf
+    """The part of the list that is read for its page."""
 
     @property
     def keys(self) -> list[Key]:

@@ -15,7 +15,6 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from aiodataloader import DataLoader, dispatch_queue
 
-from keygraph.concurrency import ConcurrencyLimit
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Store
@@ -181,7 +180,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
     def __init__(self, store: Store, concurrency: int) -> None:
         super().__init__(batch=False)
         self._store = store
-        self._limit = ConcurrencyLimit(concurrency)
+        self._limit = asyncio.Semaphore(concurrency)
         self._longest: dict[Hashable, PageOf] = {}
         self._whole: dict[Hashable, list[tuple[Span, Extent, list[Located]]]] = {}
 
@@ -207,8 +206,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
                 return [await asyncio.shield(self.futures[longer])]
             except Exception as error:
                 return [error]
-        if not self._limit.acquire_now():
-            await self._limit.acquire_next()
+        await self._limit.acquire()
         try:
             answer = await self._answer(request)
         except Exception as error:
