@@ -59,11 +59,6 @@ def internal_error(cause: BaseException) -> dict[str, Any]:
     }
 
 
-def warning(code: str, message: str, path: list[str | int]) -> dict[str, Any]:
-    """What an answer says of a field that it leaves null without an error."""
-    return {"code": code, "message": message, "path": path}
-
-
 def _is_of_argument(error: GraphQLError) -> bool:
     """Whether graphql-core tells of what a variable has made of an argument, not of a field."""
     return any(not isinstance(node, FieldNode) for node in error.nodes or ())

@@ -32,7 +32,6 @@ from graphql import (
 )
 
 from keygraph.keys.types import Kind
-from keygraph_resolvers.errors import warning
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.read.objects import ListObject, Object
@@ -154,7 +153,7 @@ class Completion:
             f"totalCount is null: counting the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
             "Count a narrower range, or page through the list."
         )
-        return warning("COUNT_LIMIT", message, report.keys)
+        return {"code": "COUNT_LIMIT", "message": message, "path": report.keys}
 
 
 def _graphql_error(report: FieldReport, error: Exception) -> GraphQLError:

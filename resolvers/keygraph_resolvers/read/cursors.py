@@ -10,9 +10,9 @@ import base64
 import binascii
 import hmac
 import json
-from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
+from keygraph.dynamo.items import TypedValue, base64_text, from_typed, to_typed
 from keygraph.dynamo.table import KeyValue
 from keygraph.errors import BadUserInput
 from keygraph.lists.listing import NeighbourList, Place
@@ -24,7 +24,7 @@ def cursor(secret: bytes, neighbours: NeighbourList, place: Place) -> str:
     """The cursor of a place in the list."""
     shard, sort, others = neighbours.mark(place)
     plain_sort = None if sort is None else _plain(sort)
-    content = _dump([shard, plain_sort, *(_plain(value) for value in others)])
+    content = _dump([shard, plain_sort, *map(_plain, others)])
     sealed = _mac(secret, neighbours, content) + content
     return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
@@ -53,21 +53,14 @@ def _mac(secret: bytes, neighbours: NeighbourList, content: bytes) -> bytes:
 
 
 def _dump(content: Any) -> bytes:
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=base64_text)
+    return text.encode("utf-8", "surrogatepass")
 
 
-def _plain(value: KeyValue) -> str | dict[str, str]:
-    """A key's value in JSON: text as it is, a number and bytes with their kind."""
-    match value:
-        case Decimal():
-            return {"N": str(value)}
-        case bytes():
-            return {"B": base64.b64encode(value).decode()}
-    return value
+def _plain(value: KeyValue) -> str | TypedValue:
+    """A key's value in JSON: text as it is, a number and bytes in DynamoDB's typed form."""
+    return value if isinstance(value, str) else to_typed(value)
 
 
-def _key_value(value: str | dict[str, str]) -> KeyValue:
-    if isinstance(value, str):
-        return value
-    [(kind, text)] = value.items()
-    return Decimal(text) if kind == "N" else base64.b64decode(text)
+def _key_value(value: str | TypedValue) -> KeyValue:
+    return value if isinstance(value, str) else cast(KeyValue, from_typed(value))

@@ -142,19 +142,16 @@ class Scheduler:
     ) -> None:
         if read.later:
             read.begins = None
-            self._stops_feeding(read)
+            self._count_down(read.later, read.goes_on, read.feeds_in)
         self._go_on(then, *_of_list(future, earliest))
 
     def _begins(self, read: Read, round_trip: int) -> None:
         """A read goes on in another round trip: it can add nothing any more to those before."""
         if round_trip != read.feeds_in:
-            self._stops_feeding(read)
+            self._count_down(read.later, read.goes_on, read.feeds_in)
             read.feeds_in = round_trip
             self._feeding[read.later, read.goes_on, round_trip] += 1
             self._depart()
-
-    def _stops_feeding(self, read: Read) -> None:
-        self._count_down(read.later, read.goes_on, read.feeds_in)
 
     def _count_down(self, later: frozenset[int], goes_on: bool, round_trip: int) -> None:
         place = later, goes_on, round_trip
@@ -240,12 +237,9 @@ class Scheduler:
         self._left += 1
         # With the first of a batch that comes all others have come.
         last = next((future for future in futures if not future.done()), futures[-1])
-        last.add_done_callback(lambda _: self._go_on(self._batch_came, keys, futures, read))
-
-    def _batch_came(
-        self, keys: Sequence[Key], futures: Sequence[asyncio.Future[Item | None]], read: Read
-    ) -> None:
-        self._answer(keys, [_answer_of(future) for future in futures], read.round_trip)
+        last.add_done_callback(
+            lambda _: self._go_on(lambda: self._answer(keys, [*map(_answer_of, futures)], read.round_trip))
+        )
 
     def _answer(
         self, keys: Sequence[Key], answers: Sequence[Item | Exception | None], round_trip: int

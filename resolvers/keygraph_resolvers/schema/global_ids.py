@@ -22,20 +22,12 @@ def read_global_id(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]
     try:
         content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         name, *parts = content
-        record, identity = graph.types[name], tuple(map(_text, parts))
-        is_one = record.is_node and len(identity) == len(record.identity)
+        record, identity = graph.types[name], tuple(parts)
+        are_texts = all(isinstance(part, str) for part in parts)
+        is_one = record.is_node and are_texts and len(identity) == len(record.identity)
         if not is_one or global_id(record, identity) != text:
             raise ValueError("another type's, or written otherwise")
     except (binascii.Error, ValueError, KeyError, TypeError, RecursionError):
-        raise BadUserInput(_PROBLEM.format(text[:60])) from None
+        raise BadUserInput(f"{text[:60]!r} is not an id of this schema") from None
     graph.check_identity(record, identity)
     return record, identity
-
-
-_PROBLEM = "{!r} is not an id of this schema"
-
-
-def _text(part: object) -> str:
-    if not isinstance(part, str):
-        raise TypeError(f"a {type(part).__name__}")
-    return part

@@ -6,11 +6,10 @@ Each loses nothing: a Decimal is a string with its exact digits, a DateTime is t
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import strawberry
@@ -34,53 +33,44 @@ _DATE = re.compile(ISO_DATE, re.ASCII)
 
 
 def _long(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     if isinstance(value, str) and _LONG.fullmatch(value):
         return int(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    raise GraphQLError("Long: expected an integer")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError
+    return value
 
 
 def _decimal(value: object) -> Decimal:
-    if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
-        try:
-            return number(Decimal(repr(value) if isinstance(value, float) else value))
-        except (ValueError, InvalidOperation):
-            pass
-    raise GraphQLError('Decimal: expected a number of at most 38 digits, preferably as a string ("199.99")')
+    if not isinstance(value, str | int | float | Decimal) or isinstance(value, bool):
+        raise TypeError
+    return number(Decimal(repr(value) if isinstance(value, float) else value))
 
 
 def _datetime(value: object) -> datetime:
-    if isinstance(value, str):
-        try:
-            moment = Moment.of_text(value)
-            # An offset becomes UTC; without one, and in UTC, it is compared as it was written.
-            if moment.tzinfo is None or value.endswith("Z"):
-                return moment
-            return Moment.of_text(moment_text(datetime.fromisoformat(value).astimezone(UTC)))
-        except (ValueError, OverflowError):
-            pass
-    raise GraphQLError('DateTime: expected an ISO 8601 date and time, such as "2024-01-20T12:00:00Z"')
+    text = _text(value)
+    moment = Moment.of_text(text)
+    # An offset becomes UTC; without one, and in UTC, it is compared as it was written.
+    if moment.tzinfo is None or text.endswith("Z"):
+        return moment
+    return Moment.of_text(moment_text(datetime.fromisoformat(text).astimezone(UTC)))
 
 
 def _date(value: object) -> date:
-    if isinstance(value, str) and _DATE.fullmatch(value):
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            pass
-    raise GraphQLError('Date: expected an ISO 8601 date, such as "2024-01-20"')
+    if not _DATE.fullmatch(_text(value)):
+        raise ValueError
+    return date.fromisoformat(_text(value))
 
 
 def _bytes(value: object) -> bytes:
-    if isinstance(value, str):
-        try:
-            return base64.b64decode(value, validate=True)
-        except (binascii.Error, ValueError):
-            pass
-    raise GraphQLError("Base64: expected base64 text")
+    return base64.b64decode(_text(value), validate=True)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _base64_text(value: bytes) -> str:
@@ -103,51 +93,72 @@ def _json(value: Any) -> Any:
     return value
 
 
-def _literal(parse: Callable[[object], Any]) -> Callable[..., Any]:
-    def parse_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
-        if isinstance(node, StringValueNode):
-            return parse(node.value)
-        if isinstance(node, IntValueNode):
-            return parse(int(node.value))
-        if isinstance(node, FloatValueNode):
-            return parse(Decimal(node.value))
-        raise GraphQLError("expected a string or a number")
-
-    return parse_literal
-
-
-def _as_given(value: Any) -> Any:
-    return value
+def _read_literal(node: ValueNode) -> object:
+    match node:
+        case IntValueNode(value=text):
+            return int(text)
+        case FloatValueNode(value=text):
+            return Decimal(text)
+        case StringValueNode(value=text):
+            return text
+    raise GraphQLError("expected a string or a number")
 
 
 def _scalar(
     name: str,
     description: str,
     serialize: Callable[[Any], Any],
-    parse: Callable[[object], Any],
-    parse_literal: Callable[..., Any] | None = None,
+    read: Callable[[object], Any],
+    expected: str,
 ) -> ScalarDefinition:
-    literal = parse_literal or _literal(parse)
+    """`read` raises where a value is not what is `expected`."""
+
+    def parse(value: object) -> Any:
+        try:
+            return read(value)
+        except (ValueError, TypeError, ArithmeticError):
+            raise GraphQLError(f"{name}: expected {expected}") from None
+
+    def parse_literal(node: ValueNode, variables: object = None) -> Any:
+        return parse(_read_literal(node))
+
+    return _definition(name, description, serialize, parse, parse_literal)
+
+
+def _definition(
+    name: str,
+    description: str,
+    serialize: Callable[[Any], Any],
+    parse: Callable[[Any], Any],
+    parse_literal: Callable[..., Any],
+) -> ScalarDefinition:
     implementation = GraphQLScalarType(
-        name, serialize=serialize, parse_value=parse, parse_literal=literal, description=description
+        name, serialize=serialize, parse_value=parse, parse_literal=parse_literal, description=description
     )
     return ScalarDefinition(name, description, None, serialize, parse, None, implementation=implementation)
 
 
 SCALAR_MAP: dict[object, ScalarDefinition] = {
-    Long: _scalar("Long", "An integer of any size that the table can hold.", int, _long),
+    Long: _scalar("Long", "An integer of any size that the table can hold.", int, _long, "an integer"),
     Decimal: _scalar(
-        "Decimal", 'A number with its exact digits, as a string: `"199.99"`.', number_text, _decimal
+        "Decimal",
+        'A number with its exact digits, as a string: `"199.99"`.',
+        number_text,
+        _decimal,
+        'a number of at most 38 digits, preferably as a string ("199.99")',
     ),
     datetime: _scalar(
         "DateTime",
         "An ISO 8601 date and time, in UTC unless it was stored otherwise.",
         moment_text,
         _datetime,
+        'an ISO 8601 date and time, such as "2024-01-20T12:00:00Z"',
     ),
-    date: _scalar("Date", "An ISO 8601 date.", date.isoformat, _date),
-    bytes: _scalar("Base64", "Bytes as base64.", _base64_text, _bytes),
-    JSON: _scalar("JSON", "Any JSON value.", _json, _as_given, value_from_ast_untyped),
+    date: _scalar(
+        "Date", "An ISO 8601 date.", date.isoformat, _date, 'an ISO 8601 date, such as "2024-01-20"'
+    ),
+    bytes: _scalar("Base64", "Bytes as base64.", _base64_text, _bytes, "base64 text"),
+    JSON: _definition("JSON", "Any JSON value.", _json, lambda value: value, value_from_ast_untyped),
 }
 """What Strawberry makes of each Python type, in derived fields and in a model's own."""
 
