@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from keygraph.keys.formats import ABOVE_ALL, BELOW_ALL, Format
 
@@ -28,7 +28,7 @@ class TimedId(str):
     pattern: ClassVar[str]
     """What an id looks like, as `{id:[^#]+}` does."""
 
-    def __new__(cls, text: str) -> TimedId:
+    def __new__(cls, text: str) -> Self:
         if not re.fullmatch(cls.pattern, text):
             raise ValueError(f"no {cls.__name__}")
         return super().__new__(cls, text)

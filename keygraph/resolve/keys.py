@@ -119,8 +119,8 @@ class _KeysOf:
         problem = None
         if key.type == "N":
             match template.tokens:
-                # A field's own value, and no method's text, shard or node.
-                case (Slot(computed=False, is_shard=False) as slot,) if not isinstance(slot.text, NodeText):
+                # A field's own value or a shard, and no method's text or node.
+                case (Slot(computed=False) as slot,) if not isinstance(slot.text, NodeText):
                     try:
                         text = key_text(slot.text.type, slot.text.format, slot.text.declared, is_number=True)
                         return Template((replace(slot, text=text),))

@@ -369,6 +369,13 @@ async def test_ranges_of_their_times(log: World, name: str, range_: str, wanted:
     assert found["totalCount"] == len(wanted)
 
 
+def test_what_a_type_checker_says() -> None:
+    """Whoever makes an order in code would be told that its id is of another type."""
+    made: ULID = ULID(ULIDS[0])
+    assert made == ULIDS[0]
+    assert made.time == datetime(2016, 7, 30, 23, 54, 10, 259_000, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     "text", ["", "01ARZ3NDEKTSV4RRFFQ69G5FA", "81ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAI"]
 )
@@ -456,3 +463,83 @@ def test_formats_that_there_are_not(make: Callable[[], object]) -> None:
     """Every value would be refused later."""
     with pytest.raises(ValueError, match=r"not positive|a base is|the units are"):
         make()
+
+
+# --- One format for all times, in partitions and in compound sort keys --------------------------------
+
+by_ends = Index("by_ends", ("ends", "N"), "rank")
+
+
+@node("JOB#{job_id}", by_ends("{ends}", "{tries:most}#{starts}#JOB", lists="jobs_ending"))
+class Job:
+    job_id: ID
+    ends: datetime
+    starts: datetime
+    tries: int
+    code: int = stored(format=Format.base(36, upper=True))
+
+
+@node("SLOT#{starts}", "{name}", lists="slots")
+class Slot:
+    starts: datetime
+    name: str
+    holidays: list[datetime] | None
+
+
+EVERY = Graph(
+    Table("Jobs", partition_key="PK", sort_key="SK", indexes=[by_ends]),
+    Job,
+    Slot,
+    formats={datetime: Epoch(), "most": Format.reversed(99)},
+)
+
+
+async def test_one_format_for_all_times(make_store: MakeStore) -> None:
+    """A time would be written in one way in one key, and in another way in another."""
+    jobs = world(check(EVERY), await make_store(EVERY.table))
+    end, begin = 1_700_000_000, 1_600_000_000
+    await jobs.put(
+        *(
+            {
+                "PK": f"JOB#{number}",
+                "SK": f"JOB#{number}",
+                "ends": Decimal(end),
+                "starts": Decimal(begin + number),
+                "tries": Decimal(number // 2),
+                "code": "ZA"[number // 2 :],
+                "rank": f"{99 - number // 2:02d}#{begin + number}#JOB",
+            }
+            for number in range(4)
+        ),
+        {"PK": f"SLOT#{begin}", "SK": "a", "holidays": [Decimal(begin), Decimal(end)]},
+    )
+    ends, starts = ("2023-11-14T22:13:20Z", "2020-09-13T12:26:40Z")
+
+    async def found(more: str) -> str:
+        query = f'{{ jobsEnding(ends: "{ends}"{more}) {{ totalCount nodes {{ jobId ends starts tries }} }} }}'
+        answer = (await jobs.ask(query))["jobsEnding"]
+        assert answer["totalCount"] == len(answer["nodes"])
+        assert all(each["ends"] == ends for each in answer["nodes"])
+        return "".join(each["jobId"] for each in answer["nodes"])
+
+    assert await found("") == "2301"
+    assert await found(", direction: DESC") == "1032"
+    assert await found(', tries: {eq: 1}, starts: {from: "2020-09-13T12:26:42.5Z"}') == "3"
+    assert await found(", tries: {to: 0}") == "01"
+    assert await found(", tries: {from: 1, to: 500}") == "23"
+    assert await found(", tries: {from: 100}") == ""
+    assert await found(f', where: {{starts: {{le: "{starts}"}}}}') == "0"
+    query = f'{{ slots(starts: "{starts}") {{ nodes {{ starts name holidays }} }} }}'
+    assert await jobs.ask(query) == {
+        "slots": {"nodes": [{"starts": starts, "name": "a", "holidays": [starts, ends]}]}
+    }
+    query = f'{{ slots(starts: "{starts}", where: {{holidays: {{contains: "{ends}"}}}}) {{ totalCount }} }}'
+    assert await jobs.ask(query) == {"slots": {"totalCount": 1}}
+    assert await found(", where: {code: {eq: 1270}}") == "01"
+    # `A` is after `ZA`, and 10 before 1270.
+    query = f'{{ jobsEnding(ends: "{ends}", where: {{code: {{lt: 99}}}}) {{ totalCount }} }}'
+    said = "where.code.lt: its values are written so that they have no order; use eq, ne or in"
+    assert await jobs.errors(query) == [("BAD_USER_INPUT", said)]
+    verification = Verification(EVERY, jobs.tracer.store)
+    await verification.run(lambda total: None)
+    assert verification.report.ordered() == []

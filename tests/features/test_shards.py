@@ -21,6 +21,7 @@ from tests.resolvers.worlds import World, world
 from tests.server.command_line import run
 
 by_day = Index("by-day", "DayPK", "DaySK")
+by_value = Index("by-value", ("Bucket", "N"), ("rank", "N"))
 
 REGIONS = ["eu-west", "eu", "us"]
 
@@ -37,12 +38,14 @@ class Sensor:
     "READINGS#{sensor.sensor_id}#{shard}",
     "{day}",
     by_day("DAY#{shard:02d}", "{day}", shards=range(9, 12), lists="days"),
+    by_value("{shard}", "{rank}", shards=range(1, 3), lists="values"),
     shards=REGIONS,
 )
 class Reading:
     sensor: Sensor
     day: date
     value: int
+    rank: int
 
 
 @edge("ALARM#{cause.sensor_id}@{shard}", "{heard.sensor_id}", shards=("a", "b"))
@@ -52,7 +55,7 @@ class Alarm:
     level: int
 
 
-TABLE = Table("Sensors", partition_key="PK", sort_key="SK", indexes=[by_day])
+TABLE = Table("Sensors", partition_key="PK", sort_key="SK", indexes=[by_day, by_value])
 graph = Graph(TABLE, Sensor, Reading, Alarm)
 
 
@@ -64,6 +67,8 @@ def reading(sensor: str, shard: str, day: int, number: str) -> Item:
         "value": Decimal(1),
         "DayPK": f"DAY#{number}",
         "DaySK": at,
+        "Bucket": Decimal(1 + day % 2),
+        "rank": Decimal(10 - day),
     }
 
 
@@ -92,6 +97,9 @@ async def sensors(make_store: MakeStore) -> World:
         # A node is looked for in shards 1 to 3.
         ('{ sensor(sensorId: "y") { place } }', {"sensor": {"place": "roof"}}),
         ("{ sensors { totalCount nodes { sensorId } } }", {"sensors": {"totalCount": 2, "nodes": [{"sensorId": "x"}, {"sensorId": "y"}]}}),
+        # The number of a shard is the whole key.
+        ("{ values(rank: {to: 8}) { totalCount nodes { rank } } }",
+            {"values": {"totalCount": 4, "nodes": [{"rank": rank} for rank in (5, 6, 7, 8)]}}),
         # Named ones are merged by day, in both directions, with a range, a filter and a count.
         (
             '{ sensor(sensorId: "x") { readings(day: {from: "2024-01-02"}, direction: DESC, where: {value: {eq: 1}}) '

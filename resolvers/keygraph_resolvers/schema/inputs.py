@@ -261,7 +261,7 @@ def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: A
             raise BadUserInput(f"where.{name}.{operator}: a value that cannot be stored") from None
 
     written = element.written
-    if written is not None and operator in _ORDER:
+    if written is not None and operator in ("between", *_OPPOSITE):
         if not written.ordered:
             problem = "its values are written so that they have no order; use eq, ne or in"
             raise BadUserInput(f"where.{name}.{operator}: {problem}")
