@@ -146,7 +146,7 @@ class AccessPath:
     @cached_property
     def reads_table_keys(self) -> bool:
         """Whether the keys that are read are the table's, maybe swapped: then they say which type an item is of."""
-        return {key.name for key in self.keys.attributes} == {key.name for key in self.record.table.keys}
+        return _are_tables(self.record, self.keys)
 
     @cached_property
     def reads_others(self) -> bool:
@@ -368,9 +368,16 @@ def stands_beside(path: AccessPath) -> bool:
     return theirs == under(path.owner.table_keys.partition.tokens, end)
 
 
+def _are_tables(record: RecordType, keys: Keys) -> bool:
+    """Whether these keys are the table's, maybe swapped."""
+    return {key.name for key in keys.attributes} == {key.name for key in record.table.keys}
+
+
 def is_listable(record: RecordType, keys: Keys) -> bool:
     """Whether the root can list these keys without being told so: no end stands in the partition, nor do all
-    of the type's own key fields."""
+    of the type's own key fields. Nobody chose the keys of an inverted index for that."""
+    if keys.index is not None and _are_tables(record, keys):
+        return False
     slots = [slot for slot in keys.partition.slots if not slot.is_shard]
     if any(slot.path[0] in record.ends for slot in slots):
         return False

@@ -277,7 +277,7 @@ bm = Graph(
 
 
 # social timeline
-@node("U#{handle}", "U")
+@node("U#{handle}", "U", inv(lists="handles"))
 class Handle:
     handle: ID
     timeline: Many[Entry] = many()

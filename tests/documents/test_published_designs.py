@@ -48,7 +48,6 @@ REQUESTS = [
     ("social", "Handle.followers", "PK = U#{handle} AND begins_with(SK, F#)"),
     ("social", "Handle.following", "inverted: SK = F#{handle} AND begins_with(PK, U#)"),
     ("social", "handles", "inverted: SK = U AND begins_with(PK, U#)"),
-    ("social", "entries", "inverted: SK = {posted}#{post_id} AND begins_with(PK, T#)"),
     ("content", "Doc.versions", "PK = DOC#{doc_id} AND begins_with(SK, v)"),
     ("carts", "Customer.cart", "PK = c#{customer_id} AND begins_with(SK, cart#)"),
     ("carts", "Customer.orders", "GSI1: GSI1PK = c#{customer_id} AND begins_with(GSI1SK, o#)"),

@@ -215,7 +215,7 @@ def test_mistakes_of_shared_keys() -> None:
         desk: Desk
         number: int
 
-    @record("{desk}", "TAX#{number}", by_owner("{desk}"))
+    @record("{desk}", "TAX#{number}", by_owner("{desk}"), inverted(lists="taxes"))
     class Tax:
         desk: Desk
         number: int
