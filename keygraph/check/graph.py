@@ -9,7 +9,7 @@ from typing import TypeAlias
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.errors import Mistake
 from keygraph.keys.ambiguity import common_key
-from keygraph.model.paths import AccessPath, possible, stands_beside, untold
+from keygraph.model.paths import AccessPath, possible, stands_beside
 from keygraph.model.records import DeclaredList, RecordType
 from keygraph.resolve.record_types import RecordTypes
 
@@ -73,10 +73,9 @@ def _partial_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str] 
     """What the key lacks that comes nearest to a path, and what to do about it; None where no key has the owner."""
     of = declared.of
     found = [
-        (path, lacking)
+        (path, path.untold)
         for path in possible(declared.name, owner, of, declared.options)
         if any(slot.name in path.known for slot in path.keys.slots)
-        for lacking in [untold(path)]
     ]
     if not found:
         return None

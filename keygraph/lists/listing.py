@@ -181,11 +181,18 @@ class NeighbourList:
         return None if value is None else [(partition, value) for partition in self.partitions]
 
     def _fixes(self, item: Item) -> bool:
-        """Whether the item's keys hold what the list fixes, which its range alone does not say."""
+        """Whether the item holds what the list fixes, which its range alone does not say."""
         texts = self.path.keys.parse(item)
         if texts is None or any(texts.get(name, text) != text for name, text in self.values):
             return False
+        if self.path.untold and self.path.owner_of(item) != self._owner:
+            return False
         return all(narrowing.contains(texts.get(name)) for name, narrowing in self.narrowed)
+
+    @property
+    def _owner(self) -> tuple[str | None, ...]:
+        """The texts of the owner's identity."""
+        return tuple(map(dict(self.values).get, self.path.owner_slots))
 
     def place_of(self, item: Item) -> Place:
         """Where an item of the list stands. KeyError where it lacks a key."""

@@ -55,6 +55,9 @@ def list_projection(
     if attributes is None:
         return None
     wanted = attributes.union(path.position, model.type_values.attributes)
+    if path.untold and path.end is not None:
+        # By the owner that they name the list's own items are told from others.
+        wanted |= attributes_of(model, path.record, [path.end]) or frozenset()
     if condition is not None:
         # What is decided here may stand in any key of the item.
         wanted |= {inner[0] for inner in paths_of(condition)}

@@ -16,6 +16,7 @@ from typing import cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyValue, Position
+from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot, Template, replaced, under
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
@@ -116,6 +117,37 @@ class AccessPath:
         return known
 
     @cached_property
+    def untold(self) -> tuple[Slot, ...]:
+        """The parts of the owner's identity, as the end has them, that stand neither in the partition nor in the known
+        part of the sort key."""
+        if self.end is None:
+            return ()
+        standing = [
+            (slot, self.known[slot.name])
+            for template in (self.keys.partition, self.prefix)
+            for slot in template.slots
+            if slot.name in self.known
+        ]
+        # A text that loses a part of the value is that of other nodes too.
+        texts = {source.name for slot, source in standing if slot.text == source.text}
+        values = {source.path for slot, source in standing if not slot.lossy}
+        identity = self.record.ends[self.end].identity
+        return tuple(slot for slot in identity if slot.name not in texts and slot.path not in values)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it reads the owner's list: its keys hold the owner's whole identity, or the last part of it without any
+        arguments, and the items tell the others.
+
+        In the table's own key they stand in that key itself: without them one item would be that of several owners.
+        """
+        if self.end is None or not self.untold:
+            return self.end is not None
+        tells = self._keys_tell if self.keys.index is None else self._tells
+        is_chosen = self.record.ends[self.end].identity[-1] not in self.untold
+        return is_chosen and not self.required and all(tells(self.end, *slot.path) for slot in self.untold)
+
+    @cached_property
     def required(self) -> tuple[Argument, ...]:
         """What a reader must say: the slots of the partition that the owner does not tell.
 
@@ -150,8 +182,11 @@ class AccessPath:
 
     @cached_property
     def reads_others(self) -> bool:
-        """Whether the prefix ends in a value and more may follow at once, so that 3 finds what belongs to 30; or has
-        a choice that begins another one."""
+        """Whether what belongs to other nodes is read too: their keys hold the same part of the identity; or the prefix
+        ends in a value and more may follow at once, so that 3 finds what belongs to 30; or has a choice that begins
+        another one."""
+        if self.untold:
+            return True
         tokens = self.prefix.tokens
         if self.rest.tokens and isinstance((tokens or ("",))[-1], Slot):
             return True
@@ -209,11 +244,27 @@ class AccessPath:
         if end.text is not None:
             names += [slot.name for slot in end.identity]
         places = {name: place for place, name in enumerate(names)}
-        slots = self.record.slots
+        wanted = {name: (self.record.slots[name], source) for name, source in self.known.items()}
+        if self.untold:
+            # By these the items are told from those of other nodes.
+            wanted |= {own.name: (own, slot) for slot in end.identity for own in [slot.under(end.name)]}
         return tuple(
-            (name, places[source.name], source, None if source.text == slots[name].text else slots[name])
-            for name, source in self.known.items()
+            (name, places[source.name], source, None if source.text == slot.text else slot)
+            for name, (slot, source) in wanted.items()
         )
+
+    @cached_property
+    def owner_slots(self) -> tuple[str, ...]:
+        """The names of the slots of the owner's identity."""
+        end = self.end
+        return () if end is None else tuple(slot.under(end).name for slot in self.record.ends[end].identity)
+
+    def owner_of(self, item: Item) -> tuple[str, ...] | None:
+        """The texts of the owner's identity, as an item tells them; None where it does not tell whose it is."""
+        try:
+            return None if self.end is None else self.record.end_identity(item, self.record.ends[self.end])
+        except CorruptItem:
+            return None
 
     @cached_property
     def position(self) -> tuple[str, ...]:
@@ -234,22 +285,32 @@ class AccessPath:
 
         All of them, unless an index projects less; what it lacks is read from the table.
         """
-        record, index, position = self.record, self.keys.index_name, {*self.position}
-        near = [each for each in record.keys.values() if {key.name for key in each.attributes} <= position]
-        in_keys = {slot.path for keys in near for slot in keys.slots if not slot.lossy}
-
-        def is_told(*path: str) -> bool:
-            attribute = record.attribute_of(path)
-            is_projected = attribute is not None and record.table.has(index, attribute[0])
-            return is_projected or any(record.is_same(path, each) for each in in_keys)
-
-        told = {name for name in record.fields if is_told(name)}
+        record = self.record
+        told = {name for name in record.fields if self._tells(name)}
         ends = record.ends.values()
-        told |= {end.name for end in ends if all(is_told(end.name, *path) for path in end.attributes)}
+        told |= {end.name for end in ends if all(self._tells(end.name, *path) for path in end.attributes)}
         for method in record.methods.values():
             if self.tells_all or (method.needs is not None and told.issuperset(method.needs)):
                 told.add(method.name)
         return frozenset(told)
+
+    def _tells(self, *path: str) -> bool:
+        """Whether the items read here have what a placeholder names, in a key or an attribute."""
+        attribute = self.record.attribute_of(path)
+        is_projected = attribute is not None and self.record.table.has(self.keys.index_name, attribute[0])
+        return is_projected or self._keys_tell(*path)
+
+    def _keys_tell(self, *path: str) -> bool:
+        """Whether the keys that the items read here have tell what a placeholder names."""
+        return any(self.record.is_same(path, each) for each in self._paths_in_keys)
+
+    @cached_property
+    def _paths_in_keys(self) -> frozenset[FieldPath]:
+        position = {*self.position}
+        near = [
+            keys for keys in self.record.keys.values() if {key.name for key in keys.attributes} <= position
+        ]
+        return frozenset(slot.path for keys in near for slot in keys.slots if not slot.lossy)
 
     @property
     def tells_all(self) -> bool:
@@ -308,8 +369,9 @@ class AccessPath:
 
 
 def candidates(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> list[AccessPath]:
-    """Every path from the owner to the type, the best first: by required arguments, then the table first."""
-    found = [path for path in possible(name, owner, record, options) if not untold(path)]
+    """Every path from the owner to the type, the best first: by whether the keys hold the owner's whole identity, by
+    required arguments, then the table first."""
+    found = [path for path in possible(name, owner, record, options) if path.leads]
     return sorted(found, key=_rank)
 
 
@@ -325,8 +387,8 @@ def _same_ends(record: RecordType) -> tuple[str, ...]:
     return record.key_ends if record.is_mirrored else ()
 
 
-def _rank(path: AccessPath) -> tuple[int, bool]:
-    return len(path.required), path.keys.index is not None
+def _rank(path: AccessPath) -> tuple[bool, int, bool]:
+    return bool(path.untold), len(path.required), path.keys.index is not None
 
 
 def possible(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> Iterator[AccessPath]:
@@ -341,24 +403,11 @@ def possible(name: str, owner: RecordType, record: RecordType, options: ListOpti
                 yield AccessPath(name, owner, record, end.name, keys)
 
 
-def untold(path: AccessPath) -> list[Slot]:
-    """The parts of the owner's identity that stand neither in the partition nor in the known part of the sort key."""
-    standing = [
-        (slot, path.known[slot.name])
-        for template in (path.keys.partition, path.prefix)
-        for slot in template.slots
-        if slot.name in path.known
-    ]
-    # A text that loses a part of the value is that of other nodes too.
-    texts = {source.name for slot, source in standing if slot.text == source.text}
-    values = {source.path for slot, source in standing if not slot.lossy}
-    identity = path.record.ends[path.end].identity if path.end else ()
-    return [slot for slot in identity if slot.name not in texts and slot.path not in values]
-
-
 def stands_beside(path: AccessPath) -> bool:
     """Whether what a list reads stands in the partition of the node whose list it is."""
-    if path.owner is None or path.end is None or path.keys.index is not None or path.keys.shards:
+    if path.owner is None or path.end is None or path.keys.index is not None:
+        return False
+    if path.keys.shards or path.untold:
         return False
     end, known = path.end, path.known
     theirs = replaced(

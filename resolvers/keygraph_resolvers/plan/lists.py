@@ -101,9 +101,10 @@ class ListStep(Step):
 
     @property
     def needed(self) -> frozenset[str]:
-        """The end that is needed of its items, where something goes on to the nodes there."""
+        """The ends that are needed of its items: to go on to the nodes there, and to tell whose they are."""
         leads = self.selected.says("to") or (self.page is not None and self.page.shows_nodes)
-        return frozenset({self.path.far_end} if leads and self.path.far_end is not None else ())
+        ends = (self.path.far_end if leads else None, self.path.end if self.path.untold else None)
+        return frozenset(end for end in ends if end is not None)
 
     def arguments(self, run: Run) -> ListArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
