@@ -1,0 +1,55 @@
+"""totalCount of lists at the root: what is counted where items do not say their types."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from keygraph import ID, Graph, Index, Table, node
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import world
+
+people = Index("People", "GSI1PK", "GSI1SK")
+
+
+@node("USER#{user_id}", people("PEOPLE", "{joined}", lists="people"))
+class Person:
+    user_id: ID
+    joined: date
+
+
+@node("ROBOT#{robot_id}", people("PEOPLE", "R#{robot_id}"))
+class Robot:
+    robot_id: ID
+
+
+@node("CITIES", "C#{city_id}")
+class City:
+    city_id: ID
+
+
+@node("CITIES", "D#{number}#{city_id}")
+class District:
+    number: int
+    city_id: str
+
+
+untyped = Graph(
+    Table("Untyped", partition_key="PK", sort_key="SK", indexes=[people]), Person, Robot, City, District
+)
+
+
+async def test_counts_at_the_root_of_items_without_types(make_store: MakeStore) -> None:
+    """Where no attribute says what an item is, the number would be that of all that stands there."""
+    made = world(untyped, await make_store(untyped.table))
+    for n in range(3):
+        day = f"2024-01-0{n + 1}"
+        await made.put(
+            {"PK": f"USER#u{n}", "SK": f"USER#u{n}", "GSI1PK": "PEOPLE", "GSI1SK": day},
+            {"PK": f"USER#late{n}", "SK": f"USER#late{n}", "GSI1PK": "PEOPLE", "GSI1SK": f"soon {n}"},
+            {"PK": f"USER#u{n}", "SK": "OTHER", "GSI1PK": "PEOPLE", "GSI1SK": day},
+            {"PK": f"ROBOT#r{n}", "SK": f"ROBOT#r{n}", "GSI1PK": "PEOPLE", "GSI1SK": f"R#r{n}"},
+            *({"PK": "CITIES", "SK": f"{key}{n}"} for key in ("C#c", "D#1#", "D#first#", "E#", "Z")),
+        )
+    for name in ("people", "robots", "cities", "districts"):
+        found = await made.ask(f"{{ a: {name} {{ totalCount }} b: {name} {{ nodes {{ id }} }} }}")
+        assert (found["a"]["totalCount"], len(found["b"]["nodes"])) == (3, 3), name
