@@ -1,16 +1,25 @@
-"""Opens the store that the settings name, and compares its table with the declared one."""
+"""Opens the store that the settings name, and compares its table, and a sample of its items, with the model."""
 
 from __future__ import annotations
 
+import logging
 import shlex
+from collections import Counter
 from contextlib import AbstractAsyncContextManager
 
-from keygraph import StoreError, open_store
+from keygraph import Graph, StoreError, open_store
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import DescribeTable, Store
 from keygraph.dynamo.table import Table
+from keygraph.tables.attributes import AttributeCounter, unmatched
+from keygraph.tables.sample import sample
 from keygraph_server.errors import CommandError
 from keygraph_server.settings import Settings
+
+_log = logging.getLogger(__name__)
+_SAMPLE_ITEMS = 200
+_CERTAIN = 20
+"""A field that is absent from fewer items of a type may be absent by chance, unless another attribute has its name."""
 
 
 def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncContextManager[Store]:
@@ -68,3 +77,28 @@ async def comparison(settings: Settings, declared: Table) -> str:
     return "\n".join(
         (f"The table in {address} differs from the model:", *(f"  - {each}" for each in differing))
     )
+
+
+async def look_at_items(settings: Settings, graph: Graph) -> None:
+    """Log which fields no item of a sample has, once for each type. Never raises StoreError: the server runs without a sample too."""
+    try:
+        async with open_configured_store(settings, graph.table) as store:
+            items = await sample(store, _SAMPLE_ITEMS)
+    except StoreError as error:
+        _log.info("No sample of the items could be read: %s", error)
+        return
+    counter = AttributeCounter(graph)
+    found: Counter[str] = Counter()
+    for item in items:
+        record = graph.recognise(item)
+        if record is not None:
+            counter.add(record, item)
+            found[record.name] += 1
+    every = list(unmatched(graph, counter.counts))
+    for name, count in found.items():
+        fields = [each for each in every if each.type == name and each.field is not None]
+        said = [each for each in fields if each.meant is not None or count >= _CERTAIN]
+        if said:
+            # An optional field may be absent everywhere. With a name that was meant, it is hardly by intention.
+            level = logging.WARNING if any(each.meant is not None for each in said) else logging.INFO
+            _log.log(level, "%s, in a sample of %d: %s.", name, count, ". ".join(map(str, said)))

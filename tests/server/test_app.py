@@ -22,10 +22,10 @@ from keygraph.engines.open import open_store
 from keygraph.tables.bulk import write_batches
 from keygraph_server.app import app_from_environment, create_app
 from keygraph_server.cursor_secret import kept_secret, with_secret
-from keygraph_server.first_look import look_at_items
 from keygraph_server.models import load_model
 from keygraph_server.schema_text import printed
 from keygraph_server.settings import Settings, read_settings
+from keygraph_server.stores import look_at_items
 from tests.server.conftest import forget_models
 from tests.server.library import MODEL, book
 

@@ -22,14 +22,13 @@ from keygraph.dynamo.table import Table
 from keygraph_server.commands.first_start import make_sample_file
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
-from keygraph_server.first_look import look_at_items
 from keygraph_server.listening import address_of, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.queries import document_to_try, queries_to_try
 from keygraph_server.settings import LogLevel, Settings, read_settings
-from keygraph_server.stores import create_command, live_table
+from keygraph_server.stores import create_command, live_table, look_at_items
 
 _GRACE_SECONDS = 8
 """How long running requests may continue after the server is told to stop. Docker kills after 10 seconds."""
