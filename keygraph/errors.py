@@ -7,6 +7,7 @@
     ├── ConditionFailed           a write whose condition does not hold
     ├── TransactionCanceled       a transaction of which an action could not be done
     ├── TokenReused               another transaction was sent under the same token
+    ├── WriteRefused              a write with everything that is wrong with it
     ├── CorruptItem               an item that does not fit its declaration
     └── StoreError                the store could not answer
         ├── Throttled             DynamoDB refused for load, after all retries
@@ -20,9 +21,9 @@ The codes are those that GraphQL clients see in `extensions.code`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 
 class KeygraphError(Exception):
@@ -101,6 +102,36 @@ class TokenReused(KeygraphError):
     """Another transaction was sent under the same token in the last ten minutes."""
 
     code = "CONFLICT"
+
+
+InputPath: TypeAlias = "tuple[str | int, ...]"
+"""Where something stands in a client's input. Names of fields are `FieldName`s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a part of a write is refused."""
+
+    code: str
+    parts: tuple[str, ...]
+    """The message, as that of BadUserInput."""
+    path: InputPath = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What else the client is told, by name."""
+
+    @property
+    def message(self) -> str:
+        return "".join(self.parts)
+
+
+class WriteRefused(KeygraphError):
+    """A write that is refused, with every reason that is known; nothing was written."""
+
+    code = "BAD_USER_INPUT"
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        self.refusals = tuple(refusals)
+        super().__init__("; ".join(refusal.message for refusal in refusals))
 
 
 class CorruptItem(KeygraphError):

@@ -128,6 +128,18 @@ def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> ob
     return value
 
 
+def put_at_path(item: dict[str, Value], path: Path, value: Value) -> None:
+    """Puts a value at the path. Maps on the way are new ones: they may be another item's."""
+    name, *inner = path
+    if not inner:
+        item[name] = value
+        return
+    there = item.get(name)
+    below = dict(there) if isinstance(there, dict) else {}
+    put_at_path(below, tuple(inner), value)
+    item[name] = below
+
+
 def paths_of(condition: Condition) -> list[Path]:
     """The paths that the condition looks at."""
     match condition:

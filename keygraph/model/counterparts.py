@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from keygraph.dynamo.conditions import Path, at_path
+from keygraph.dynamo.conditions import Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.keys.template import Slot
 from keygraph.keys.types import encode
@@ -94,10 +94,10 @@ class Correspondence:
         attributes = self._kept(item) if self.is_mirror else self._shared(item, type_values)
         told = dict(attributes)
         for path, value in self._end_values(item, nodes):
-            _place(told, path, value)
+            put_at_path(told, path, value)
             # A mirror stores what the item itself stores: a node that stands in its key alone does so in both.
             if not self.is_mirror or at_path(item, path) is not None:
-                _place(attributes, path, value)
+                put_at_path(attributes, path, value)
         texts = self._texts(item, nodes, told)
         identity = tuple(texts.get(slot.name, "") for slot in self.other.identity)
         return Counterpart(self.other, identity, texts, attributes)
@@ -126,7 +126,7 @@ class Correspondence:
             if stored is None and (value := self.one.reader(field)(item)) is not None:
                 stored = encode(field.type, value)
             if stored is not None:
-                _place(shared, self.other.fields[name].attribute, stored)
+                put_at_path(shared, self.other.fields[name].attribute, stored)
         return {**shared, **{name: value for name, value in type_values.items() if value is not None}}
 
     def _end_values(self, item: Item, nodes: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Path, Value]]:
@@ -254,15 +254,3 @@ def matched_ends(one: RecordType, other: RecordType) -> dict[str, str] | None:
 def _is_same(one: End, other: End) -> bool:
     """Whether the nodes at two ends are of the same types."""
     return {*one.members} == {*other.members}
-
-
-def _place(item: Item, path: Path, value: Value) -> None:
-    """Puts a value at its path. Maps on the way are new ones: they may be another item's."""
-    name, *inner = path
-    if not inner:
-        item[name] = value
-        return
-    there = item.get(name)
-    below: Item = dict(there) if isinstance(there, dict) else {}
-    _place(below, tuple(inner), value)
-    item[name] = below

@@ -15,7 +15,7 @@ from typing import Any
 
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
-from keygraph.errors import BadUserInput, KeygraphError
+from keygraph.errors import BadUserInput, FieldName, KeygraphError, Refusal
 from keygraph.names import camel
 
 _log = logging.getLogger("keygraph")
@@ -42,6 +42,16 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
         return {**internal_error(cause or error), **_where(error)}
     extensions = {**(error.extensions or {}), "code": code or BadUserInput.code}
     return {**shown, **_where(error), "extensions": extensions}
+
+
+class RefusedPart(BadUserInput):
+    """One of the things that are wrong with a write, with its own code and its place in the input."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(*refusal.parts)
+        self.code = refusal.code
+        path = [camel(step) if isinstance(step, FieldName) else step for step in refusal.path]
+        self.extensions = {**({"path": path} if path else {}), **refusal.details}
 
 
 def message_of(error: Exception) -> str:

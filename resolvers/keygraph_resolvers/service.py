@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphql import (
     DocumentNode,
+    FieldNode,
     GraphQLError,
     OperationDefinitionNode,
     OperationType,
@@ -26,10 +27,12 @@ from keygraph_resolvers.answer.completion import Completion, write_data
 from keygraph_resolvers.errors import internal_error, public_error
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_error, refused_error
-from keygraph_resolvers.plan.documents import Document, Documents, is_query
+from keygraph_resolvers.plan.documents import Document, Documents
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.plan.write import WriteStep
 from keygraph_resolvers.read.meter import MeteredStore
+from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Refusal, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
@@ -89,7 +92,7 @@ class Service:
         read = self._documents.read(document)
         try:
             operation = _operation(read, operation_name)
-            if not is_query(operation):
+            if not self._has_plan(operation):
                 return await self._elsewhere(read, operation, variables, with_cost=with_cost)
             plan, run = self._planned(read, operation, variables)
         except _Refused as refused:
@@ -100,7 +103,8 @@ class Service:
         if error is None:
             answer = await self._run(plan, run, read, variables)
         if with_cost:
-            report = cost_report(bound, run.meter.sent, plan.elsewhere)
+            has_bound = bool(plan.roots) or not plan.is_mutation
+            report = cost_report(bound if has_bound else None, run.meter.sent, plan.elsewhere)
             answer.setdefault("extensions", {})["cost"] = report
         return answer
 
@@ -114,14 +118,14 @@ class Service:
         read, given = self._documents.read(document), dict(variables or {})
         try:
             operation = _operation(read, operation_name)
-            if not is_query(operation):
-                raise BadUserInput(
-                    f"a {operation.operation.value} has no plan, graphql-core's own execution answers it: explain a query"
-                )
+            if not self._has_plan(operation):
+                raise _no_plan(operation)
             taken = stand_ins(self._core, operation, given)
             plan, run = self._planned(read, operation, given | taken)
         except _Refused as refused:
             raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
+        if plan.is_mutation and not plan.roots:
+            raise _no_plan(operation)
         explanation = explain_plan(plan, run, taken)
         error = self._limit_error(plan, explanation.bound)
         return explanation if error is None else replace(explanation, refusal=error["message"])
@@ -163,42 +167,62 @@ class Service:
             self._refusal,
         )
 
+    def _has_plan(self, operation: OperationDefinitionNode) -> bool:
+        """Whether the operation may have fields of the graph's own."""
+        is_known = operation.operation != OperationType.SUBSCRIPTION
+        return is_known and self._core.get_root_type(operation.operation) is not None
+
     async def _run(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         meter = run.meter
-        foreign = None
-        errors: list[dict[str, Any]] = []
+        carry_out = self._write if plan.is_mutation else self._read
         try:
-            if plan.foreign:
-                nodes = tuple(node for each in plan.foreign for node in each.nodes)
-                operation = replace(plan.operation, selection_set=SelectionSetNode(selections=nodes))
-                elsewhere = self._elsewhere(document, operation, variables, meter=meter)
-                async with asyncio.TaskGroup() as group:
-                    asked, answered = (
-                        group.create_task(run.read(plan.steps.start_by_key)),
-                        group.create_task(elsewhere),
-                    )
-                root, answer = asked.result(), answered.result()
-                errors += answer.get("errors", ())
-                foreign = answer.get("data")
-                if foreign is None:
-                    return {"data": None, "errors": errors} if "data" in answer else answer
-            else:
-                root = await run.read(plan.steps.start_by_key)
-            if self._cost_limit is not None and meter.is_exceeded:
+            found = await carry_out(plan, run, document, variables)
+            if found.refusal is not None:
+                return found.refusal
+            if self._cost_limit is not None and meter.is_exceeded and not plan.is_mutation:
                 return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
-            completion = Completion(plan, run.limits, foreign)
-            response: dict[str, Any] = {"data": write_data(completion, plan.root, root)}
+            completion = Completion(plan, run.limits, found.foreign)
+            response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
         except Exception as error:
-            return {"data": None, "errors": [*errors, internal_error(error)]}
+            return {"data": None, "errors": [internal_error(error)]}
         own_errors, warnings = completion.errors_and_warnings()
-        errors += [public_error(error) for error in own_errors]
+        errors = [*found.errors, *map(public_error, own_errors)]
         if errors:
             response["errors"] = errors
         if warnings:
             response["extensions"] = {"warnings": warnings}
         return response
+
+    async def _read(
+        self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
+    ) -> _Found:
+        """What a query reads: the graph's fields, and all others beside them."""
+        if not plan.foreign:
+            return _Found(await run.read(plan.steps.start_by_key))
+        nodes = tuple(node for each in plan.foreign for node in each.nodes)
+        elsewhere = self._elsewhere(document, _of_fields(plan.operation, nodes), variables, meter=run.meter)
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(run.read(plan.steps.start_by_key))
+            answered = group.create_task(elsewhere)
+        found = _Found(asked.result())
+        found.take(answered.result())
+        return found
+
+    async def _write(
+        self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
+    ) -> _Found:
+        """What mutations do: one after the other, each with what is selected of its payload."""
+        found = _Found(run.new_root())
+        writes = {step.name: step for step in plan.roots if isinstance(step, WriteStep)}
+        for selected in plan.root.fields:
+            if selected in plan.foreign:
+                operation = _of_fields(plan.operation, selected.nodes)
+                found.take(await self._elsewhere(document, operation, variables, meter=run.meter))
+            elif selected.key in writes:
+                await writes[selected.key].carry_out(run.again(), found.root)
+        return found
 
     async def _elsewhere(
         self,
@@ -241,12 +265,44 @@ class Service:
         return answered
 
 
+@dataclass
+class _Found:
+    """What was found of an operation."""
+
+    root: Object
+    foreign: dict[str, Any] = field(default_factory=dict)
+    """The values of the root's fields that graphql-core's own execution answers."""
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    """The errors of these fields."""
+    refusal: dict[str, Any] | None = None
+    """The answer of an operation whose data is null because of one of them."""
+
+    def take(self, answer: dict[str, Any]) -> None:
+        """Takes what graphql-core's own execution answered."""
+        self.errors += answer.get("errors", ())
+        data = answer.get("data")
+        if data is not None:
+            self.foreign |= data
+        elif self.refusal is None:
+            self.refusal = {"data": None, "errors": self.errors} if "data" in answer else answer
+
+
 class _Refused(Exception):
     """An operation that cannot be executed at all."""
 
     def __init__(self, errors: list[dict[str, Any]]) -> None:
         self.errors = errors
         super().__init__()
+
+
+def _no_plan(operation: OperationDefinitionNode) -> BadUserInput:
+    kind = operation.operation.value
+    return BadUserInput(f"this {kind} has no plan, because graphql-core's own execution answers it")
+
+
+def _of_fields(operation: OperationDefinitionNode, nodes: tuple[FieldNode, ...]) -> OperationDefinitionNode:
+    """The operation with these fields alone."""
+    return replace(operation, selection_set=SelectionSetNode(selections=nodes))
 
 
 def _operation(document: Document, name: str | None) -> OperationDefinitionNode:

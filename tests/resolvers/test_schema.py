@@ -287,7 +287,6 @@ def test_nothing_else_is_in_the_schema() -> None:
     names = re.findall(r"^(?:type|input|enum|interface|scalar) (\w+)", SDL, re.MULTILINE)
     assert len(names) == len(set(names))
     assert not [name for name in names if "_" in name or "Strawberry" in name or "Keygraph" in name]
-    assert "mutation" not in SDL.lower()
 
 
 def test_the_models_enums_stay_as_they_are() -> None:
@@ -329,7 +328,7 @@ async def test_further_fields_of_the_root() -> None:
     assert part("Query", schema.as_str()).endswith(
         '  bookByCode(code: String!): Book\n\n  """What time it is."""\n  now(zone: String! = "UTC"): String!\n  answer: Int!\n}'
     )
-    assert part("Changes", schema.as_str()) == "type Changes {\n  touch: Boolean!\n}"
+    assert part("Mutation", schema.as_str()).endswith("\n  touch: Boolean!\n}")
     result = await schema.execute('{ now(zone: "CET") answer }')
     assert (result.data, result.errors) == ({"now": "now in CET", "answer": 42}, None)
 

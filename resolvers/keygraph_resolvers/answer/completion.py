@@ -31,7 +31,9 @@ from graphql import (
     is_non_null_type,
 )
 
+from keygraph.errors import WriteRefused
 from keygraph.keys.types import Kind
+from keygraph_resolvers.errors import RefusedPart, message_of
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.read.objects import ListObject, Object
@@ -143,7 +145,7 @@ class Completion:
             if each.error is None:
                 warnings.append(self._count_warning(each))
             else:
-                errors.append(_graphql_error(each, each.error))
+                errors += _graphql_errors(each, each.error)
                 ended = order[: each.null_depth]
         return errors, warnings
 
@@ -154,6 +156,22 @@ class Completion:
             "Count a narrower range, or page through the list."
         )
         return {"code": "COUNT_LIMIT", "message": message, "path": report.keys}
+
+
+def _graphql_errors(report: FieldReport, error: Exception) -> list[GraphQLError]:
+    """The errors of a position: one, or all that is wrong with a write."""
+    if not isinstance(error, WriteRefused):
+        return [_graphql_error(report, error)]
+    return [
+        GraphQLError(
+            message_of(refused),
+            nodes=list(report.field.nodes),
+            path=report.keys,
+            original_error=refused,
+            extensions=refused.extensions,
+        )
+        for refused in map(RefusedPart, error.refusals)
+    ]
 
 
 def _graphql_error(report: FieldReport, error: Exception) -> GraphQLError:

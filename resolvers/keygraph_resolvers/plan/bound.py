@@ -7,7 +7,7 @@ so that the work is in proportion to the document.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -31,6 +31,14 @@ class Figures:
     items: int = 0
     read_units: float = 0.0
 
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(
+            self.requests + other.requests,
+            self.round_trips + other.round_trips,
+            self.items + other.items,
+            round(self.read_units + other.read_units, 1),
+        )
+
 
 class Bound:
     """What one run of a plan takes at most."""
@@ -51,24 +59,34 @@ class Bound:
         return found
 
     def _total(self) -> Figures:
+        if not self._plan.is_mutation:
+            return self._sum(self._plan.roots)
+        # Mutations are carried out one after the other, and share nothing. Their payloads are read consistently, at twice
+        # the price.
+        total = Figures()
+        for root in self._plan.roots:
+            total += self._sum([root])
+        return replace(total, read_units=2 * total.read_units)
+
+    def _sum(self, roots: Sequence[Priced]) -> Figures:
         cost = StepCost()
-        for _, own, _ in self._each_step():
+        for _, own, _ in self._each_step(roots):
             cost.add(own)
         return _figures(cost)
 
-    def _each_step(self) -> Iterator[tuple[Priced, StepCost, Below]]:
+    def _each_step(self, roots: Sequence[Priced]) -> Iterator[tuple[Priced, StepCost, Below]]:
         """The steps in order, each with what all its starts cost together, and what they start."""
-        starts: dict[Priced, Starts] = dict.fromkeys(self._plan.roots, _ONCE)
-        for step in self._in_order():
+        starts: dict[Priced, Starts] = dict.fromkeys(roots, _ONCE)
+        for step in self._in_order(roots):
             own, below = step.cost(self._run, starts[step])
             yield step, own, below
             for each, more in below:
                 starts[each] = starts[each] + more if each in starts else more
 
-    def _in_order(self) -> list[Priced]:
+    def _in_order(self, roots: Sequence[Priced]) -> list[Priced]:
         """Every step once, behind all that start it."""
         order: dict[Priced, None] = {}
-        waiting: list[tuple[Priced, bool]] = [(step, False) for step in self._plan.roots]
+        waiting: list[tuple[Priced, bool]] = [(step, False) for step in roots]
         while waiting:
             step, is_done = waiting.pop()
             if is_done:
@@ -100,7 +118,7 @@ class Bound:
         """
         places: dict[Priced, str] = {step: step.below("") for step in self._plan.roots}
         units: dict[str, float] = {}
-        for step, own, below in self._each_step():
+        for step, own, below in self._each_step(self._plan.roots):
             place = places[step]
             units[place] = units.get(place, 0.0) + own.read_units
             for each, _ in below:

@@ -38,10 +38,19 @@ from keygraph_resolvers.plan.lists import ListStep, PageStep
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
+from keygraph_resolvers.plan.write import WriteStep
 from keygraph_resolvers.read.objects import Object, check_key, end_reader
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import ServedField
-from keygraph_resolvers.schema.field_kinds import Called, FarNode, ListOf, NodeAt, OnlyOf
+from keygraph_resolvers.schema.field_kinds import (
+    Called,
+    FarNode,
+    ListOf,
+    NodeAt,
+    OnlyOf,
+    Writes,
+    WrittenRecord,
+)
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
 
 MOST_FIELDS = 5_000
@@ -60,12 +69,14 @@ def compile_plan(
     Raises GraphQLError where it has too many fields.
     """
     selections = _Selections(schema, graph, fragments, booleans)
-    root = selections.of(cast(Any, schema.query_type).name, [operation.selection_set])
+    root_type = cast(GraphQLObjectType, schema.get_root_type(operation.operation))
+    root = selections.of(root_type.name, [operation.selection_set])
     steps = _Steps(graph, selections.made)
     lists = [steps.list(each) for each in root.lists]
     by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
-    by_field = {step.name: step for step in (*lists, *named)}
+    writes = [steps.write(each) for each in root.having(Writes)]
+    by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
     start = Items(root, lists, named, ())
     return Plan(operation, graph, root, selections.made, start, roots, steps.lists, steps.gathers)
@@ -232,6 +243,13 @@ class _Steps:
         """The step of a field of the root that names nodes."""
         gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
         return Named(selected, gets)
+
+    def write(self, selected: SelectedField) -> WriteStep:
+        """The step of a mutation."""
+        record = cast(Writes, selected.kind).record
+        shown = [(each, cast(Step, self.get(each.only))) for each in selected.only.having(WrittenRecord)]
+        ends = [(each, self._end(record, each)) for each in selected.only.having(NodeAt)]
+        return WriteStep(selected, [*shown, *ends])
 
     def _nodes(self, selected: SelectedField) -> Step:
         """The step of the nodes that a field gives."""

@@ -13,7 +13,6 @@ from graphql import (
     FragmentDefinitionNode,
     GraphQLError,
     OperationDefinitionNode,
-    OperationType,
     VariableNode,
     Visitor,
     parse,
@@ -127,7 +126,3 @@ class Documents:
                 self._schema, self._graph, operation, document.fragments, booleans
             )
         return found
-
-
-def is_query(operation: OperationDefinitionNode) -> bool:
-    return operation.operation == OperationType.QUERY

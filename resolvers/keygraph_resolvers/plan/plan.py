@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from graphql import OperationDefinitionNode
+from graphql import OperationDefinitionNode, OperationType
 
 from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
@@ -28,6 +28,7 @@ from keygraph_resolvers.schema.field_kinds import (
     NodeById,
     NodeByKey,
     NodesByIds,
+    WrittenRecord,
 )
 
 
@@ -50,6 +51,11 @@ class Plan:
     """What runs of it cost at most, by what decides that, as `keygraph_resolvers.plan.bound` has worked it out."""
     rows: dict[Selection, Any] = field(default_factory=dict)
     """How objects are written, as `keygraph_resolvers.answer` has prepared it."""
+
+    @cached_property
+    def is_mutation(self) -> bool:
+        """Whether the root's fields are answered one after the other."""
+        return self.operation.operation == OperationType.MUTATION
 
     @cached_property
     def named(self) -> list[Named]:
@@ -108,7 +114,9 @@ class Plan:
         fields = (
             each
             for selection in self.selections
-            for each in selection.having(NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds)
+            for each in selection.having(
+                NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds, WrittenRecord
+            )
             if not isinstance(each.kind, FarNode) or each.kind.path.far_end is not None
         )
         nodes = {below.record for each in fields for below in each.below.values() if below.record}

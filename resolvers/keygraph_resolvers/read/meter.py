@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from keygraph.dynamo.store import Answer, Batch, Cost, Counted, Page, Request, Store
+from keygraph.dynamo.store import Answer, Batch, Changed, Cost, Counted, Page, Request, Store, Written
 from keygraph.dynamo.table import Table
 from keygraph.errors import StoreError
 
@@ -78,6 +78,11 @@ class MeteredStore:
     def is_exceeded(self) -> bool:
         return self.budget is not None and self.read_units > self.budget
 
+    @property
+    def last_round_trip(self) -> int:
+        """The round trip of the latest request; 0 before the first."""
+        return max((sent.round_trip for sent in self.sent), default=0)
+
     async def send(self, request: Request[Answer], /) -> Answer:
         if self.is_exceeded:
             raise CostExceeded("the operation has used up what it may cost")
@@ -105,9 +110,11 @@ class MeteredStore:
 
 
 def _seen(answer: object) -> tuple[Cost, int] | None:
-    """What an answer to a read has cost, and how many items it took; None for other answers."""
+    """What an answer has cost, and how many items were read for it; None for those about tables."""
     if isinstance(answer, Page | Counted):
         return answer.cost, answer.scanned
     if isinstance(answer, Batch):
         return answer.cost, len(answer.items) - answer.items.count(None)
+    if isinstance(answer, Written | Changed):
+        return answer.cost, 0
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
@@ -14,6 +14,7 @@ from keygraph.dynamo.store import Store
 from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
+from keygraph_resolvers.read.consistent import ConsistentStore
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
@@ -58,29 +59,45 @@ class Run:
     """Asked of each object before it is read, or anything below it."""
     told: dict[object, Any] = field(default_factory=dict)
     """What fields' arguments say with these variables, as far as somebody has asked."""
+    is_consistent: bool = False
+    """Whether what is read is as the last write left it, but for indexes, which DynamoDB writes later."""
     meter: MeteredStore = field(init=False)
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store, self.budget)
 
     @cached_property
+    def _reads(self) -> Store:
+        return ConsistentStore(self.meter) if self.is_consistent else self.meter
+
+    @cached_property
     def nodes(self) -> NodeLoader:
-        return NodeLoader(self.meter, self.attributes.projection)
+        return NodeLoader(self._reads, self.attributes.projection)
 
     @cached_property
     def neighbours(self) -> NeighbourLoader:
-        return NeighbourLoader(self.meter, self.limits.concurrency)
+        return NeighbourLoader(self._reads, self.limits.concurrency)
 
     @cached_property
     def scheduler(self) -> Scheduler:
         return Scheduler(self.nodes, self.neighbours)
+
+    def new_root(self) -> Object:
+        """The object of the root."""
+        return Object(cast(RecordType, None), ())
+
+    def again(self) -> Run:
+        """A run of the same operation that knows nothing of what was read before, and reads consistently."""
+        made = replace(self, is_consistent=True)
+        made.meter = self.meter
+        return made
 
     async def read(self, start: Callable[[Run, list[Object], tuple[()], int, str], None]) -> Object:
         """Runs the steps that `start` starts. Returns the root, with everything that was found below it.
 
         To be called once.
         """
-        root = Object(cast(RecordType, None), ())
+        root = self.new_root()
         try:
             await self.scheduler.run(lambda: start(self, [root], (), 1, ""))
         finally:

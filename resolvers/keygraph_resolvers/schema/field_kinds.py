@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, Method, RecordType
+
+Action: TypeAlias = Literal["create", "put", "update", "upsert", "delete"]
+"""What a mutation does to a record."""
 
 
 class FieldKind:
@@ -108,3 +112,21 @@ class NodeById(FieldKind):
 
 class NodesByIds(FieldKind):
     """Nodes by their global ids, at the root."""
+
+
+# --- Mutations ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Writes(FieldKind):
+    """A mutation of the graph's own: one write of one record type."""
+
+    action: Action
+    record: RecordType
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRecord(FieldKind):
+    """The record that a mutation has written, in its payload."""
+
+    record: RecordType

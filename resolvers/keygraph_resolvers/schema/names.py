@@ -18,6 +18,7 @@ from keygraph.keys.union import NodeText
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, plural, snake
+from keygraph_resolvers.schema.mutation_names import mutation_types
 
 _SCALARS = {
     "id": "ID",
@@ -206,6 +207,7 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
             yield where_name(path), f"the filter of {record.name if path.tells_all else what}"
         if not path.is_one or path.far_end:
             yield f"{prefix}Edge", what
+    yield from mutation_types(graph)
 
 
 def _nested_types(type_: FieldType) -> Iterator[FieldType]:

@@ -32,6 +32,7 @@ from keygraph_resolvers.schema.definitions import (
     object_type,
 )
 from keygraph_resolvers.schema.field_kinds import (
+    Action,
     Attribute,
     Called,
     Cursor,
@@ -48,8 +49,18 @@ from keygraph_resolvers.schema.field_kinds import (
     PageInfo,
     Stored,
     TotalCount,
+    Writes,
+    WrittenRecord,
 )
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
+from keygraph_resolvers.schema.mutation_names import (
+    MUTATION_ID,
+    actions_of,
+    mutation_description,
+    mutation_name,
+    payload_name,
+)
+from keygraph_resolvers.schema.mutations import MutationInputs
 from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 
@@ -74,9 +85,14 @@ def build_schema(graph: Graph, query: type | None = None, mutation: type | None 
     add_fields(root, types.root_fields())
     if query is not None:
         add_fields(root, definition_of(query).fields)
+    written = types.mutation_fields()
+    if mutation is not None:
+        written += definition_of(mutation).fields
+    mutations = object_type("Mutation", "Everything that can be written.")
+    add_fields(mutations, written)
     schema = GraphSchema(
         query=root,
-        mutation=mutation,
+        mutation=mutations if written else None,
         types=[types.object(record) for record in graph.nodes],
         config=StrawberryConfig(scalar_map=SCALAR_MAP),
     )
@@ -338,6 +354,42 @@ class _Types:
             [argument("ids", list_of(cast(type, strawberry.ID)))],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
+
+    # --- Mutations --------------------------------------------------------------------------------------
+
+    def mutation_fields(self) -> list[StrawberryField]:
+        """What can be done to the records of each type."""
+        inputs = MutationInputs(self._graph, self.scalar)
+        return [
+            ServedField(
+                mutation_name(action, record),
+                nullable(self._payload(action, record)),
+                Writes(action, record),
+                [argument("input", inputs.input(action, record))],
+                mutation_description(action, record),
+            )
+            for record in self._graph.types.values()
+            for action in actions_of(record)
+        ]
+
+    def _payload(self, action: Action, record: RecordType) -> type:
+        made = object_type(payload_name(action, record))
+        fields: list[StrawberryField] = []
+        if action != "delete":
+            shown = nullable(self.object(record))
+            fields.append(ServedField(field_name(record), shown, WrittenRecord(record)))
+        elif record.is_node:
+            described = "The id that the node had."
+            fields.append(
+                ServedField("deletedId", cast(type, strawberry.ID), GlobalId(), description=described)
+            )
+        else:
+            fields += [
+                self._end_field(record.ends[name]) for name in record.key_ends if name in record.key_fields
+            ]
+        fields.append(ServedField(MUTATION_ID, nullable(str), Attribute("client_mutation_id")))
+        add_fields(made, fields)
+        return made
 
 
 def _described(path: AccessPath) -> str | None:

@@ -1,0 +1,246 @@
+"""The items of a record type: made of the values of its fields, with every key that they give.
+
+An item has its fields and ends as attributes, what says its type, the table's key, and the keys of every index for which
+it has all parts. What is wrong with the values is told all at once (`Refusals`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from keygraph.dynamo.conditions import Path, at_path, put_at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.errors import BadUserInput, FieldName, InputPath, KeygraphError, Refusal, WriteRefused
+from keygraph.graph import Graph
+from keygraph.keys.template import Slot
+from keygraph.keys.types import encode
+from keygraph.model.record_keys import Keys, Texts
+from keygraph.model.records import End, RecordType
+
+
+class Refusals:
+    """What is wrong with a write so far."""
+
+    def __init__(self) -> None:
+        self.found: list[Refusal] = []
+
+    def add(self, path: InputPath, *parts: str, code: str = "BAD_USER_INPUT", **details: Any) -> None:
+        """One more reason, at its place in the input."""
+        self.found.append(Refusal(code, parts, path, details))
+
+    def take(self, path: InputPath, error: KeygraphError) -> None:
+        """What an error says, at that place."""
+        parts = error.parts if isinstance(error, BadUserInput) else (str(error),)
+        self.add(path, *parts, code=error.code)
+
+    def stop(self) -> None:
+        """Raises WriteRefused where anything is wrong."""
+        if self.found:
+            raise WriteRefused(self.found)
+
+
+class ItemMaker:
+    """Makes the items of one record type."""
+
+    def __init__(self, graph: Graph, record: RecordType) -> None:
+        self._graph = graph
+        self.record = record
+        self._key_names = frozenset(key.name for key in graph.table.key_attributes())
+        names = {field.attribute[0] for field in record.fields.values()}
+        names |= {path[0] for end in record.ends.values() for path in end.attributes.values()}
+        self.own_keys = self._key_names - names
+        """The key attributes that are nothing but keys of this type."""
+
+    # --- Attributes -------------------------------------------------------------------------------------
+
+    def attributes(self, values: Mapping[str, Any], where: InputPath, refusals: Refusals) -> Item:
+        """The attributes of a whole record; the defaults of what is not given."""
+        item: Item = {}
+        given = {**self._defaults(), **values}
+        names = (*self.record.fields, *self.record.ends)
+        for name in names:
+            value = given.get(name)
+            if value is not None:
+                self.place(item, name, value, where, refusals)
+        for name in names:
+            # What is stored in one attribute needs to be given once.
+            is_told = any(at_path(item, path) is not None for path in self.paths([name]))
+            if not is_told and not self.is_optional(name) and given.get(name) is None:
+                shown = self.shown(name)
+                refusals.add((*where, shown), shown, f" of {self.record.name} is missing.")
+        return item | self._type()
+
+    def shown(self, name: str) -> FieldName:
+        """What a field, or an end, is called in an input."""
+        end = self.record.ends.get(name)
+        if end is not None and len(end.identity) == 1:
+            return FieldName(self.record.leaf_name((name, *end.identity[0].path)))
+        return FieldName(name)
+
+    def _defaults(self) -> dict[str, Any]:
+        fields = self.record.fields.items()
+        return {name: field.default for name, field in fields if field.has_default}
+
+    def _type(self) -> Item:
+        values = self._graph.type_values.of(self.record)
+        return {name: value for name, value in values.items() if value is not None}
+
+    def is_optional(self, name: str) -> bool:
+        """Whether a field or an end may be missing."""
+        field = self.record.fields.get(name)
+        return self.record.ends[name].optional if field is None else field.optional
+
+    def paths(self, names: Iterable[str]) -> list[Path]:
+        """The attributes of fields and ends."""
+        found: list[Path] = []
+        for name in names:
+            field = self.record.fields.get(name)
+            found += self.record.ends[name].attributes.values() if field is None else [field.attribute]
+        return [*dict.fromkeys(found)]
+
+    def place(self, item: Item, name: str, value: Any, where: InputPath, refusals: Refusals) -> None:
+        """Puts the value of a field into its attribute, or the key fields of the node at an end into theirs."""
+        at = (*where, self.shown(name))
+        if name in self.record.fields:
+            stored = self.encoded(name, value, where, refusals)
+            if stored is not None:
+                self._put(item, self.record.fields[name].attribute, stored, at, refusals)
+            return
+        end = self.record.ends[name]
+        for slot, text in zip(end.identity, value, strict=True):
+            path = end.attributes.get(slot.path)
+            if path is not None and text:
+                stored = text if slot.lossy else encode(slot.text.type, slot.text.value(text))
+                self._put(item, path, stored, at, refusals)
+
+    def encoded(self, name: str, value: Any, where: InputPath, refusals: Refusals) -> Value:
+        """The value of a field as it is stored; None where it cannot be."""
+        try:
+            return encode(self.record.fields[name].type, value)
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            refusals.add((*where, FieldName(name)), FieldName(name), f" cannot be stored: it is {error}.")
+            return None
+
+    def _put(self, item: Item, path: Path, value: Value, at: InputPath, refusals: Refusals) -> None:
+        there = at_path(item, path)
+        if there is not None and there != value:
+            name = cast(str, at[-1])
+            refusals.add(at, name, " differs from another value that is stored in the same attribute")
+        put_at_path(item, path, value)
+
+    # --- Keys -------------------------------------------------------------------------------------------
+
+    def with_keys(self, item: Item, where: InputPath, refusals: Refusals) -> tuple[Item, Texts]:
+        """The item with all its keys, and the texts that identify it; without, where something is wrong already."""
+        texts = {} if refusals.found else self._texts(item, where, refusals)
+        return self.with_rendered(item, texts, where, refusals)
+
+    def with_rendered(
+        self, item: Item, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
+    ) -> tuple[Item, Texts]:
+        """The item with the keys that these texts give, by slot, and the texts that identify it."""
+        identity = tuple(texts.get(slot.name) or "" for slot in self.record.identity)
+        made = dict(item)
+        if refusals.found:
+            # What is missing there would be told a second time.
+            return made, identity
+        for keys in self.record.keys.values():
+            rendered = self._rendered(keys, {**texts, **shard_texts(keys, identity)}, where, refusals)
+            for attribute, text in zip(keys.attributes, rendered, strict=False):
+                made[attribute.name] = attribute.value(text)
+        try:
+            self._graph.check_identity(self.record, identity)
+        except BadUserInput as error:
+            refusals.take(where, error)
+        return made, identity
+
+    def _rendered(
+        self, keys: Keys, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals
+    ) -> list[str]:
+        """The texts of the keys; nothing for an index that the item is not in."""
+        found = [template.render(texts) for template in keys.templates]
+        if keys.index is not None and not all(found):
+            return []
+        for number, template in enumerate(keys.templates):
+            try:
+                found[number] = self._graph.render(self.record, keys, number, texts)
+            except BadUserInput as error:
+                names = [self.shown(slot.path[0]) for slot in template.slots if not slot.is_shard]
+                refusals.take((*where, *names[:1]), error)
+        return [text or "" for text in found]
+
+    def _texts(self, item: Item, where: InputPath, refusals: Refusals) -> dict[str, str | None]:
+        """The texts, by slot, that the attributes of an item give to its keys; no shards."""
+        texts: dict[str, str | None] = {}
+        for slot in self.record.slots.values():
+            if slot.is_shard:
+                continue
+            try:
+                texts[slot.name] = self._text(item, slot)
+            except KeygraphError as error:
+                refusals.take((*where, self.shown(slot.path[0])), error)
+        return texts
+
+    def _text(self, item: Item, slot: Slot) -> str | None:
+        name = slot.path[0]
+        if name in self.record.ends:
+            end = self.record.ends[name]
+            identity = self.record.end_identity(item, end)
+            return None if identity is None else text_of_end(end, identity, slot)
+        if slot.computed:
+            method = self.record.methods[name]
+            made: object = method.function(self.record.instance(item, method.needs))
+            return made if isinstance(made, str) and made else None
+        value = self.record.reader(self.record.fields[name])(item)
+        return None if value is None else self._graph.text_of(self.record, slot, value)
+
+    # --- Changes ----------------------------------------------------------------------------------------
+
+    def without_own_keys(self, item: Item) -> Item:
+        """The attributes of a stored item, also those that it has in keys alone, without its keys."""
+        whole = self.record.completed(item)
+        return {name: value for name, value in whole.items() if name not in self.own_keys}
+
+    def keys_that_follow(self, names: Iterable[str]) -> list[Keys]:
+        """The keys that hold one of these fields or ends, or are computed from one."""
+        changed = {*names}
+
+        def follows(slot: Slot) -> bool:
+            name = slot.path[0]
+            if slot.computed and len(slot.path) == 1:
+                needs = self.record.methods[name].needs
+                return needs is None or not changed.isdisjoint(needs)
+            return name in changed
+
+        return [keys for keys in self.record.keys.values() if any(map(follows, keys.slots))]
+
+    def sources(self, keys: Iterable[Keys]) -> set[str]:
+        """The fields and ends that these keys are made of."""
+        found: set[str] = set()
+        for slot in (slot for each in keys for slot in each.slots if not slot.is_shard):
+            name = slot.path[0]
+            if slot.computed and len(slot.path) == 1:
+                needs = self.record.methods[name].needs
+                found |= {*self.record.fields, *self.record.ends} if needs is None else {*needs}
+            else:
+                found.add(name)
+        return found
+
+
+def text_of_end(end: End, identity: Texts, slot: Slot) -> str | None:
+    """The text that the identity of the node at an end gives to a slot of a key."""
+    _, *inner = slot.path
+    found = [
+        (own, text) for own, text in zip(end.identity, identity, strict=True) if own.path == tuple(inner)
+    ]
+    same = [text for own, text in found if own.text == slot.text]
+    told = same or [own.rewritten(text, slot) for own, text in found if not own.lossy and text]
+    return (told[0] or None) if told else None
+
+
+def shard_texts(keys: Keys, identity: Texts) -> Mapping[str, str]:
+    """The text of the shard that a record with this identity is written to; nothing where there are no shards."""
+    texts = keys.shard_texts
+    return texts[zlib.crc32("\0".join(identity).encode()) % len(texts)]

@@ -1,0 +1,405 @@
+"""The actions of one transaction: what each request does to the items of the table, and what a failure means.
+
+A `Step` is an action of the store with the place in the input that it is of, and what is told where its condition fails.
+What has to be known of stored items first is read once for all requests (`needed`). `StepMaker.steps` only computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, TypeAlias, cast
+
+from keygraph.dynamo import actions
+from keygraph.dynamo.actions import (
+    Action,
+    AddMembers,
+    AddNumber,
+    Append,
+    RemoveMembers,
+    SetTo,
+    changed,
+    key_of,
+)
+from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or, Path, at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.table import Key
+from keygraph.errors import InputPath, KeygraphError, Refusal
+from keygraph.graph import Graph
+from keygraph.keys.types import encode
+from keygraph.model.fields import Field
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import End, RecordType
+from keygraph.writing.items import ItemMaker, Refusals
+from keygraph.writing.requests import Change, Create, Delete, Done, Put, Upsert, WriteRequest
+
+Stored: TypeAlias = Mapping[Key, Item | None]
+"""The items that were read for a transaction, by key."""
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action of a transaction."""
+
+    action: Action
+    refusal: Callable[[Item | None], Refusal | None]
+    """What is told where its condition fails, by the item that is there. None: somebody was faster, so try again."""
+    is_check: bool = False
+    """Whether it only asks that the item exists, which another step of the same item answers."""
+
+
+class StepMaker:
+    """Makes the steps of requests to one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._makers: dict[str, ItemMaker] = {}
+        self._there: Condition = Exists((graph.table.partition.name,))
+
+    def maker(self, record: RecordType) -> ItemMaker:
+        """What makes the items of a type."""
+        return self._makers.setdefault(record.name, ItemMaker(self._graph, record))
+
+    # --- What has to be read ------------------------------------------------------------------------------
+
+    def needed(self, request: WriteRequest) -> list[Key]:
+        """The keys of the items that must be known before the request can be carried out."""
+        record = request.record
+        keys = self._keys_of_ends(request)
+        if isinstance(request, Create | Put | Upsert):
+            is_spread = bool(record.table_keys.shards) or isinstance(request, Upsert)
+            identity = self._identity(request) if is_spread else None
+            return keys if identity is None else keys + self._graph.table_keys(record, identity)
+        is_partner = record.name in self._graph.correspondences
+        is_known = isinstance(request, Delete) or not self.maker(record).keys_that_follow(_named(request))
+        if record.table_keys.shards or is_partner or not is_known:
+            keys += self._graph.table_keys(record, request.identity)
+        return keys
+
+    def _keys_of_ends(self, request: WriteRequest) -> list[Key]:
+        """The keys of nodes that may stand in one of several places."""
+        return [
+            key
+            for _, members, identity in self._ends(request)
+            for keys in [self._graph.table_keys(members[0], identity)]
+            if len(keys) > 1
+            for key in keys
+        ]
+
+    def _identity(self, request: Create | Put | Upsert) -> Texts | None:
+        """The identity that the values give; None where they give none, which is told when the steps are made."""
+        refusals = Refusals()
+        maker = self.maker(request.record)
+        item = maker.attributes(request.values, request.where, refusals)
+        refusals.found.clear()
+        _, identity = maker.with_keys(item, request.where, refusals)
+        return None if refusals.found else identity
+
+    # --- Steps --------------------------------------------------------------------------------------------
+
+    def steps(
+        self, requests: Sequence[WriteRequest], stored: Stored, refusals: Refusals
+    ) -> tuple[list[Step], list[Done]]:
+        """The steps of all requests, none twice of one item, and what they make of each record."""
+        steps: list[Step] = []
+        done: list[Done] = []
+        for request in requests:
+            match request:
+                case Create() | Put():
+                    made, outcome = self._written(request, stored, refusals)
+                case Upsert():
+                    made, outcome = self._upserted(request, stored, refusals)
+                case Change():
+                    made, outcome = self._changed(request, stored, refusals)
+                case _:
+                    made, outcome = self._deleted(request, stored, refusals)
+            steps += made
+            done.append(outcome)
+        return self._merged(steps, requests, refusals), done
+
+    def _merged(
+        self, steps: Iterable[Step], requests: Sequence[WriteRequest], refusals: Refusals
+    ) -> list[Step]:
+        """The steps without checks of what another step writes."""
+        found: dict[Key, Step] = {}
+        for step in steps:
+            key = key_of(step.action, self._graph.table)
+            other = found.get(key)
+            if other is None or (other.is_check and not step.is_check):
+                found[key] = step
+            elif not step.is_check:
+                refusals.add(requests[0].where, "Two parts of the write are of the same item.")
+            if other is not None and other.is_check is not step.is_check:
+                self._refuse_missing(step if step.is_check else other, found[key], refusals)
+        return [*found.values()]
+
+    def _refuse_missing(self, check: Step, other: Step, refusals: Refusals) -> None:
+        """Refuses that something is joined to a node that the same transaction deletes."""
+        refusal = check.refusal(None) if isinstance(other.action, actions.Delete) else None
+        if refusal is not None:
+            refusals.found.append(refusal)
+
+    # --- New items ----------------------------------------------------------------------------------------
+
+    def _written(self, request: Create | Put, stored: Stored, refusals: Refusals) -> _Made:
+        record, where = request.record, request.where
+        mine = Refusals()
+        maker = self.maker(record)
+        values = {**request.values, **self._kept(record, is_new=True)}
+        item, identity = maker.with_keys(maker.attributes(values, where, mine), where, mine)
+        refusals.found += mine.found
+        if mine.found:
+            return [], Done(record, identity, None)
+        there = self._found(record, identity, stored, where, refusals)
+        exists = Refusal("ALREADY_EXISTS", (f"There is already a {record.name} with this key.",), where)
+        condition = Not(self._there) if isinstance(request, Create) else None
+        if there is not None and condition:
+            refusals.found.append(exists)
+        elif there is not None:
+            # It stays in the shard where somebody put it.
+            item |= {key.name: there[key.name] for key in self._graph.table.keys}
+        steps = [Step(actions.Put(item, condition), lambda _: exists)]
+        partner = self._partner(record, item, where, refusals)
+        steps += [Step(actions.Put(partner), _again)] if partner else []
+        return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
+
+    def _partner(self, record: RecordType, item: Item, where: InputPath, refusals: Refusals) -> Item | None:
+        """The other item of an edge that is mirrored or has a counterpart; None where it has none."""
+        try:
+            other = self._graph.counterpart(record, item)
+        except (ValueError, KeygraphError) as error:
+            refusals.add(where, f"The other item of this {record.name} cannot be made: {error}.")
+            return None
+        if other is None:
+            return None
+        made, _ = self.maker(other.record).with_rendered(other.attributes, other.texts, where, refusals)
+        return made
+
+    # --- Changes ------------------------------------------------------------------------------------------
+
+    def _upserted(self, request: Upsert, stored: Stored, refusals: Refusals) -> _Made:
+        record = request.record
+        identity = self._identity(request)
+        if identity is None or not self._found(record, identity, stored, request.where, refusals):
+            made, done = self._written(Create(record, request.values, request.where), stored, refusals)
+        else:
+            told = self._told_by_key(record)
+            values = {name: value for name, value in request.values.items() if name not in told}
+            change = Change(record, identity, values, where=request.where)
+            made, done = self._changed(change, stored, refusals)
+        # Where the first step fails, somebody created or deleted it in the meantime.
+        return [*(replace(step, refusal=_again) for step in made[:1]), *made[1:]], done
+
+    def _told_by_key(self, record: RecordType) -> set[str]:
+        """The fields and ends that stand in the table's key."""
+        return self.maker(record).sources([record.table_keys])
+
+    def _changed(self, request: Change, stored: Stored, refusals: Refusals) -> _Made:
+        record, where, done = request.record, request.where, Done(request.record, request.identity, None)
+        mine = Refusals()
+        maker = self.maker(record)
+        names = _named(request)
+        for name in sorted(names & self._told_by_key(record)):
+            problem = f" is part of the key of {record.name} and cannot be changed."
+            mine.add((*where, maker.shown(name)), maker.shown(name), problem)
+        changes = self._changes(request, mine)
+        key, old = self._place(request, stored, mine)
+        refusals.found += mine.found
+        if mine.found:
+            return [], done
+        partner = record.name in self._graph.correspondences
+        following = maker.keys_that_follow(names)
+        conditions: list[Condition] = [self._is_there(record)]
+        others: list[Step] = []
+        if old is not None and (following or partner):
+            attributes = changed(maker.without_own_keys(old), changes)
+            new, _ = maker.with_keys(attributes, where, refusals)
+            changes += _differences({**old, **attributes}, new, maker.own_keys)
+            relied = maker.sources(following) | ({*names, *self._kept(record)} if partner else set())
+            conditions += [_unchanged(path, old) for path in maker.paths(relied)]
+            others = self._partner_changed(record, old, new, where, refusals)
+        version = self._version_condition(request)
+        update = actions.Update(key, tuple(changes), And((*conditions, *version)))
+        steps = [Step(update, self._refused(request, bool(others or following))), *others]
+        return [*steps, *self._checks(request, stored, refusals)], done
+
+    def _changes(self, request: Change, refusals: Refusals) -> list[actions.Change]:
+        record, where, maker = request.record, request.where, self.maker(request.record)
+        changes: list[actions.Change] = []
+        for name, value in {**request.values, **self._kept(record)}.items():
+            part: Item = {}
+            if value is not None:
+                maker.place(part, name, value, where, refusals)
+            elif not maker.is_optional(name):
+                shown = maker.shown(name)
+                refusals.add((*where, shown), shown, f" of {record.name} cannot be removed.")
+            for path in maker.paths([name]):
+                given = cast(Value, at_path(part, path))
+                changes.append(actions.Remove(path) if given is None else SetTo(path, given))
+        for name, value in request.added.items():
+            stored: Any = maker.encoded(name, value, where, refusals)
+            [path] = maker.paths([name])
+            match record.fields[name].type.kind:
+                case "set":
+                    changes += [AddMembers(path, stored)] if stored else []
+                case "list":
+                    changes += [Append(path, tuple(stored))] if stored else []
+                case _:
+                    changes += [] if stored is None else [AddNumber(path, stored)]
+        for name, value in request.taken.items():
+            members: Any = maker.encoded(name, value, where, refusals)
+            changes += [RemoveMembers(maker.paths([name])[0], members)] if members else []
+        version = self._version(record)
+        return [*changes, *([AddNumber(version.attribute, Decimal(1))] if version else [])]
+
+    def _partner_changed(
+        self, record: RecordType, old: Item, new: Item, where: InputPath, refusals: Refusals
+    ) -> list[Step]:
+        """What a change of an edge does to its other item."""
+        before = self._partner(record, old, where, refusals)
+        after = self._partner(record, new, where, refusals)
+        if before is None or after is None:
+            return []
+        key, key_after = map(self._graph.table.key_of, (before, after))
+        lost = Refusal("CONFLICT", (f"The other item of this {record.name} is missing.",), where)
+        if key != key_after:
+            return [Step(actions.Delete(key), _again), Step(actions.Put(after), _again)]
+        changes = _differences(before, after, before.keys() | after.keys())
+        return [Step(actions.Update(key, tuple(changes), self._there), lambda _: lost)] if changes else []
+
+    # --- Deletes ------------------------------------------------------------------------------------------
+
+    def _deleted(self, request: Delete, stored: Stored, refusals: Refusals) -> _Made:
+        record, done = request.record, Done(request.record, request.identity, None)
+        key, old = self._place(request, stored, refusals)
+        condition = And((self._is_there(record), *self._version_condition(request)))
+        steps = [Step(actions.Delete(key, condition), self._refused(request, is_relied=False))]
+        partner = old and self._partner(record, old, request.where, refusals)
+        if partner:
+            steps.append(Step(actions.Delete(self._graph.table.key_of(partner)), _again))
+        return steps, done
+
+    # --- What is there ------------------------------------------------------------------------------------
+
+    def _place(self, request: Change | Delete, stored: Stored, refusals: Refusals) -> tuple[Key, Item | None]:
+        """The key of the record, and what is there where that was read. Refuses one that is not there."""
+        keys = self._graph.table_keys(request.record, request.identity)
+        if keys[0] not in stored:
+            return keys[0], None
+        found = self._found(request.record, request.identity, stored, request.where, refusals)
+        if found is None:
+            refusals.found.append(self._missing(request))
+            return keys[0], None
+        return self._graph.table.key_of(found), found
+
+    def _found(
+        self, record: RecordType, identity: Texts, stored: Stored, where: InputPath, refusals: Refusals
+    ) -> Item | None:
+        """The item of the record, of those that were read. Refuses one that is in two shards."""
+        read = [stored.get(key) for key in self._graph.table_keys(record, identity)]
+        found = [item for item in read if item is not None and self._graph.recognise(item) is record]
+        if len(found) > 1:
+            problem = f"There are two items of this {record.name}, in two shards: delete one of them first."
+            refusals.add(where, problem, code="CONFLICT")
+        return found[0] if found else None
+
+    def _is_there(self, record: RecordType) -> Condition:
+        """The condition that an item of the type is there, under a key that may be another type's."""
+        said = self._graph.type_values.condition(record)
+        return self._there if said is None else And((self._there, said))
+
+    def _missing(self, request: Change | Delete) -> Refusal:
+        return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
+
+    def _refused(self, request: Change | Delete, is_relied: bool) -> Callable[[Item | None], Refusal | None]:
+        """What is told where the record is not as it must be."""
+        version, wanted = self._version(request.record), request.version
+
+        def refusal(item: Item | None) -> Refusal | None:
+            if item is None or self._graph.recognise(item) is not request.record:
+                return self._missing(request)
+            if version is not None and wanted is not None:
+                current = request.record.reader(version)(item)
+                if current != wanted:
+                    told = (f"This {request.record.name} has changed: its version is {current}.",)
+                    return Refusal("CONFLICT", told, request.where, {"currentVersion": current})
+            return None
+
+        return refusal
+
+    # --- Ends ---------------------------------------------------------------------------------------------
+
+    def _checks(self, request: Create | Put | Change, stored: Stored, refusals: Refusals) -> list[Step]:
+        """That each end of the record is a node that exists; virtual nodes have no item."""
+        steps = []
+        for end, members, identity in self._ends(request):
+            keys = self._graph.table_keys(members[0], identity)
+            shown = self.maker(request.record).shown(end.name)
+            told = (shown, f": there is no {end.type_name} with this key.")
+            missing = Refusal("NOT_FOUND", told, (*request.where, shown))
+            found = [key for key in keys if stored.get(key) is not None]
+            if len(keys) > 1 and not found:
+                refusals.found.append(missing)
+                continue
+            there = [self._is_there(member) for member in members]
+            condition = there[0] if len(there) == 1 else Or(tuple(there))
+            check = actions.Check((found or keys)[0], condition)
+            steps.append(Step(check, lambda _, missing=missing: missing, is_check=True))  # type: ignore[misc]
+        return steps
+
+    def _ends(self, request: WriteRequest) -> Iterator[tuple[End, tuple[RecordType, ...], Texts]]:
+        """The ends that a request names: what the node there can be, and its identity. Without virtual nodes."""
+        given = {} if isinstance(request, Delete) else request.values
+        for name, end in request.record.ends.items():
+            identity = given.get(name)
+            if identity is None:
+                continue
+            members, own = end.nodes(identity)
+            members = tuple(member for member in members if not member.is_virtual)
+            if members:
+                yield end, members, own
+
+    # --- What the server keeps ----------------------------------------------------------------------------
+
+    def _kept(self, record: RecordType, *, is_new: bool = False) -> dict[str, Any]:
+        """The values of the fields that every write keeps."""
+        return {}
+
+    def _version(self, record: RecordType) -> Field | None:
+        return None
+
+    def _version_condition(self, request: Change | Delete) -> list[Condition]:
+        version = self._version(request.record)
+        if version is None or request.version is None:
+            return []
+        return [Eq(version.attribute, encode(version.type, request.version))]
+
+
+_Made: TypeAlias = "tuple[list[Step], Done]"
+"""The steps of a request, and what they make of its record."""
+
+
+def _again(item: Item | None) -> None:
+    """Somebody was faster: what was read is not what is there."""
+
+
+def _named(request: Change) -> set[str]:
+    """The fields and ends that a change is of."""
+    return {*request.values, *request.added, *request.taken}
+
+
+def _differences(before: Item, after: Item, names: Iterable[str]) -> list[actions.Change]:
+    """The changes that make the attributes of one item those of the other."""
+    return [
+        SetTo((name,), after[name]) if name in after else actions.Remove((name,))
+        for name in sorted(names)
+        if before.get(name, _MISSING) != after.get(name, _MISSING)
+    ]
+
+
+def _unchanged(path: Path, old: Item) -> Condition:
+    """The condition that an attribute is what was read."""
+    value = at_path(old, path, _MISSING)
+    return Not(Exists(path)) if value is _MISSING else Eq(path, cast(Value, value))

@@ -1,0 +1,180 @@
+"""The mutations of a graph: which there are, what they and their types are called, and what each is given.
+
+A node is created, updated, upserted and deleted; an edge and a record are put, updated and deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from keygraph.graph import Graph
+from keygraph.keys.types import FieldType
+from keygraph.model.fields import Field
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import End, RecordType
+from keygraph.names import camel, pascal
+from keygraph_resolvers.schema.field_kinds import Action
+
+MUTATION_ID = "clientMutationId"
+_OF_NODES: tuple[Action, ...] = ("create", "update", "upsert", "delete")
+_OF_OTHERS: tuple[Action, ...] = ("put", "update", "delete")
+_DESCRIPTIONS: Mapping[Action, str] = {
+    "create": "Creates a {}. Fails with `ALREADY_EXISTS` if there is one with this key.",
+    "put": "Writes a {}, in place of one with the same key.",
+    "update": "Changes the fields that are given; null removes a value. Fails with `NOT_FOUND` if there is no such {}.",
+    "upsert": "Creates a {}, or changes the fields that are given if there is one with this key.",
+    "delete": "Deletes a {}. Fails with `NOT_FOUND` if there is none.",
+}
+
+
+def actions_of(record: RecordType) -> tuple[Action, ...]:
+    """What can be done to records of a type; nothing to those that have no items."""
+    if record.is_virtual:
+        return ()
+    return _OF_NODES if record.is_node else _OF_OTHERS
+
+
+def mutation_name(action: Action, record: RecordType) -> str:
+    """`createUser`."""
+    return f"{action}{record.name}"
+
+
+def mutation_description(action: Action, record: RecordType) -> str:
+    return _DESCRIPTIONS[action].format(record.name)
+
+
+def payload_name(action: Action, record: RecordType) -> str:
+    """The type of what a mutation answers."""
+    return f"{pascal(action)}{record.name}Payload"
+
+
+# --- What can be given ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One field of an input: what it is called there, and the field or end of the record that it gives."""
+
+    name: str
+    of: Field | End
+
+    @property
+    def is_optional(self) -> bool:
+        return self.of.optional or (isinstance(self.of, Field) and self.of.has_default)
+
+
+def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
+    """What a new record of the type is given, in the order of the declaration; without one end."""
+    found: list[Given] = []
+    for name in record.order:
+        if name in record.fields:
+            found.append(Given(camel(name), record.fields[name]))
+        elif name in record.ends and name != without:
+            end = record.ends[name]
+            only = [record.leaf_name((name, *slot.path)) for slot in end.identity]
+            found.append(Given(camel(only[0] if len(only) == 1 else name), end))
+    return found
+
+
+def key_names(record: RecordType) -> set[str]:
+    """The fields and ends that stand in the table's key."""
+    return {
+        slot.path[0] for slot in record.identity if slot.path[0] in record.fields.keys() | record.ends.keys()
+    }
+
+
+def nested_lists(graph: Graph, record: RecordType) -> Iterator[AccessPath]:
+    """The lists of a node whose records may be created with it: those that name it at one end."""
+    seen: set[tuple[str, str]] = set()
+    for name in record.lists:
+        path = graph.node_lists.get((record.name, name))
+        end = path.end if path else None
+        if path is None or end is None or path.record.is_virtual or (path.record.name, end) in seen:
+            continue
+        if record.is_node and not path.record.ends[end].text:
+            seen.add((path.record.name, end))
+            yield path
+
+
+def nested_name(record: RecordType, end: str) -> str:
+    """The input of a record that is created with the node at one of its ends: `OrderItemOfOrderInput`."""
+    return f"{record.name}Of{pascal(end)}Input"
+
+
+# --- Names of types -------------------------------------------------------------------------------------
+
+
+def input_name(action: Action, record: RecordType) -> str:
+    """The type of what a mutation takes."""
+    return f"{pascal(action)}{record.name}Input"
+
+
+def key_name(record: RecordType) -> str:
+    """The input that is the key of a node of several key fields."""
+    return f"{record.name}Key"
+
+
+def part_name(record: RecordType, word: str) -> str:
+    """The input of what is added, or removed, in an update."""
+    return f"{record.name}{pascal(word)}Input"
+
+
+def is_added_to(type_: FieldType) -> bool:
+    """Whether an update can add to values of the type."""
+    return type_.kind in ("int", "long", "float", "decimal", "set", "list") and type_.written is None
+
+
+def is_removed_from(type_: FieldType) -> bool:
+    """Whether an update can remove members from values of the type."""
+    return type_.kind == "set"
+
+
+PARTS: Mapping[str, tuple[str, Callable[[FieldType], bool]]] = {
+    "add": ("Adds to numbers and sets, and appends to lists.", is_added_to),
+    "remove": ("Removes members from sets.", is_removed_from),
+}
+"""What an update does to parts of values: its field of the input, its description, and which types it is for."""
+
+
+def part_fields(record: RecordType, word: str) -> list[Field]:
+    """The fields of a type to which an update can do that."""
+    _, fits = PARTS[word]
+    key = key_names(record)
+    return [field for field in record.fields.values() if fits(field.type) and field.name not in key]
+
+
+def mutation_types(graph: Graph) -> Iterator[tuple[str, str]]:
+    """The names of the types that mutations need, and what each is."""
+    nested: dict[tuple[str, str], None] = {}
+    for record in graph.types.values():
+        for action in actions_of(record):
+            name = mutation_name(action, record)
+            yield input_name(action, record), f"the input of {name}"
+            yield payload_name(action, record), f"the payload of {name}"
+        for word in PARTS if actions_of(record) else ():
+            if part_fields(record, word):
+                yield part_name(record, word), f"the part {word} of update{record.name}"
+        nested |= {(path.record.name, path.end or ""): None for path in nested_lists(graph, record)}
+    for name, end in nested:
+        yield nested_name(graph.types[name], end), f"what creates a {name} with its {end}"
+    for record in graph.nodes:
+        if len(record.identity) > 1:
+            yield key_name(record), f"the key of {record.name}"
+    structs = {
+        type_.cls.__name__: None
+        for record in graph.types.values()
+        for field in record.fields.values()
+        for type_ in _objects(field.type)
+    }
+    for name in structs:
+        yield f"{name}Input", f"the input of {name}"
+
+
+def _objects(type_: FieldType) -> Iterator[FieldType]:
+    if type_.of is not None:
+        yield from _objects(type_.of)
+    if type_.kind == "object":
+        yield type_
+        for member in type_.members:
+            yield from _objects(member.type)

@@ -1,0 +1,309 @@
+"""The inputs of mutations: their types, and what their values mean.
+
+Each mutation has one input and one payload. `write_requests` makes of an input what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from keygraph.errors import BadUserInput, FieldName, InputPath
+from keygraph.graph import Graph
+from keygraph.keys.types import FieldType
+from keygraph.keys.union import NodeText
+from keygraph.model.fields import Field
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import End, RecordType
+from keygraph.names import camel
+from keygraph.writing.items import Refusals
+from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
+from keygraph_resolvers.schema.definitions import (
+    OutputType,
+    add_fields,
+    input_field,
+    input_type,
+    list_of,
+    nullable,
+)
+from keygraph_resolvers.schema.field_kinds import Action
+from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.inputs import key_value
+from keygraph_resolvers.schema.mutation_names import (
+    MUTATION_ID,
+    PARTS,
+    Given,
+    given_fields,
+    input_name,
+    key_name,
+    key_names,
+    nested_lists,
+    nested_name,
+    part_fields,
+    part_name,
+)
+from keygraph_resolvers.schema.names import type_name
+
+
+class MutationInputs:
+    """The inputs of a schema's mutations, each made once."""
+
+    def __init__(self, graph: Graph, scalar: Callable[[FieldType], OutputType]) -> None:
+        """`scalar` gives the GraphQL type of a field's type."""
+        self._graph = graph
+        self._scalar = scalar
+        self._made: dict[str, type] = {}
+
+    def input(self, action: Action, record: RecordType) -> type:
+        """The input of a mutation."""
+        name = input_name(action, record)
+        if name in self._made:
+            return self._made[name]
+        made = self._made[name] = input_type(name)
+        key = key_names(record)
+        given = given_fields(record)
+        fields = []
+        for each in given:
+            in_key = each.of.name in key
+            if action == "delete" and not in_key:
+                continue
+            type_ = self._type(each)
+            is_needed = in_key if action in ("update", "delete") else not self._may_be_left_out(record, each)
+            fields.append(
+                input_field(each.name, type_ if is_needed else nullable(type_), each.of.description)
+            )
+        if action == "create":
+            fields += self._nested_fields(record)
+        if action == "update":
+            fields += self._part_fields(record)
+        fields.append(input_field(MUTATION_ID, nullable(str), "Returned as it is in the payload."))
+        add_fields(made, fields)
+        return made
+
+    def _may_be_left_out(self, record: RecordType, each: Given) -> bool:
+        """Whether a field may be missing: what is stored in one attribute needs to be given once."""
+        if each.is_optional:
+            return True
+        if not isinstance(each.of, Field):
+            return False
+        ends = record.ends.values()
+        return any(each.of.attribute == path for end in ends for path in end.attributes.values())
+
+    def _nested_fields(self, record: RecordType) -> list[Any]:
+        fields = []
+        for path in nested_lists(self._graph, record):
+            type_ = nullable(list_of(self._nested(path.record, cast(str, path.end))))
+            described = f"{path.record.name} records to create with it, in the same transaction."
+            fields.append(input_field(camel(path.name), type_, described))
+        return fields
+
+    def _nested(self, record: RecordType, end: str) -> type:
+        """A record that is created with the node at one of its ends."""
+        name = nested_name(record, end)
+        if name not in self._made:
+            made = self._made[name] = input_type(name)
+            fields = []
+            for each in given_fields(record, without=end):
+                type_ = self._type(each)
+                left_out = self._may_be_left_out(record, each)
+                fields.append(
+                    input_field(each.name, nullable(type_) if left_out else type_, each.of.description)
+                )
+            add_fields(made, [*fields, *self._nested_fields(record)])
+        return self._made[name]
+
+    def _part_fields(self, record: RecordType) -> list[Any]:
+        """What is added to numbers, sets and lists, and taken from sets."""
+        found = []
+        for word, (described, _) in PARTS.items():
+            fields = part_fields(record, word)
+            if fields:
+                made = input_type(part_name(record, word), described)
+                add_fields(
+                    made, [input_field(camel(each.name), nullable(self._value(each.type))) for each in fields]
+                )
+                found.append(input_field(word, nullable(made), described))
+        return found
+
+    # --- Types ------------------------------------------------------------------------------------------
+
+    def _type(self, each: Given) -> OutputType:
+        if isinstance(each.of, Field):
+            return self._value(each.of.type)
+        [*slots] = each.of.identity
+        if len(slots) == 1:
+            return self._scalar(slots[0].text.type)
+        return self._key(each.of.members[0])
+
+    def _key(self, record: RecordType) -> type:
+        """The key of a node of several key fields."""
+        name = key_name(record)
+        if name not in self._made:
+            made = self._made[name] = input_type(name, f"The key of a {record.name}.")
+            fields = [
+                input_field(camel(record.leaf_name(slot.path)), self._scalar(slot.text.type))
+                for slot in record.identity
+            ]
+            add_fields(made, fields)
+        return self._made[name]
+
+    def _value(self, type_: FieldType) -> OutputType:
+        if type_.of is not None:
+            element = self._value(type_.of)
+            return list_of(nullable(element) if type_.of_optional else element)
+        return self._struct(type_) if type_.kind == "object" else self._scalar(type_)
+
+    def _struct(self, type_: FieldType) -> type:
+        name = f"{type_name(type_)}Input"
+        if name not in self._made:
+            made = self._made[name] = input_type(name)
+            fields = [
+                input_field(
+                    camel(member.name),
+                    nullable(self._value(member.type))
+                    if member.optional or member.has_default
+                    else self._value(member.type),
+                )
+                for member in type_.members
+            ]
+            add_fields(made, fields)
+        return self._made[name]
+
+
+# --- What an input means --------------------------------------------------------------------------------
+
+
+def write_requests(
+    graph: Graph, action: Action, record: RecordType, given: Mapping[str, Any]
+) -> list[WriteRequest]:
+    """What an input asks for; the first is of the record itself. Raises WriteRefused with all that is wrong."""
+    meaning = _Meaning(graph)
+    requests = meaning.requests(action, record, given, ("input",))
+    meaning.refusals.stop()
+    return requests
+
+
+class _Meaning:
+    """What inputs mean."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.refusals = Refusals()
+
+    def requests(
+        self, action: Action, record: RecordType, given: Mapping[str, Any], where: InputPath
+    ) -> list[WriteRequest]:
+        values = self._values(record, given, where)
+        match action:
+            case "create":
+                return [Create(record, values, where), *self._nested(record, values, given, where)]
+            case "put":
+                return [Put(record, values, where)]
+            case "upsert":
+                return [Upsert(record, values, where)]
+        identity = self._identity(record, values, where)
+        if action == "delete":
+            return [Delete(record, identity, where=where)]
+        key = key_names(record)
+        added, taken = (
+            {
+                field.name: self._value(field.type, said[camel(field.name)])
+                for field in record.fields.values()
+                if said.get(camel(field.name)) is not None
+            }
+            for word in PARTS
+            for said in [given.get(word) or {}]
+        )
+        changed = {name: value for name, value in values.items() if name not in key}
+        for name in sorted({*changed} & {*added, *taken} | {*added} & {*taken}):
+            self.refusals.add((*where, FieldName(name)), FieldName(name), " is changed twice.")
+        return [Change(record, identity, changed, added, taken, where=where)]
+
+    def _nested(
+        self, record: RecordType, values: Mapping[str, Any], given: Mapping[str, Any], where: InputPath
+    ) -> list[WriteRequest]:
+        found: list[WriteRequest] = []
+        for path in nested_lists(self._graph, record):
+            name, end = camel(path.name), cast(str, path.end)
+            for number, each in enumerate(given.get(name) or ()):
+                at = (*where, FieldName(path.name), number)
+                owner = self._identity(record, values, where)
+                own = {**self._values(path.record, each, at, without=end), end: owner}
+                found.append((Create if path.record.is_node else Put)(path.record, own, at))
+                if path.record.is_node:
+                    found += self._nested(path.record, own, each, at)
+        return found
+
+    # --- Values -----------------------------------------------------------------------------------------
+
+    def _values(
+        self, record: RecordType, given: Mapping[str, Any], where: InputPath, without: str | None = None
+    ) -> dict[str, Any]:
+        """The values of fields and ends, by their names, of those that are given."""
+        values: dict[str, Any] = {}
+        for each in given_fields(record, without):
+            if each.name not in given:
+                continue
+            value = given[each.name]
+            if isinstance(each.of, Field) or value is None:
+                values[each.of.name] = (
+                    value if value is None else self._value(cast(Field, each.of).type, value)
+                )
+                continue
+            try:
+                values[each.of.name] = self._end(each.of, value)
+            except BadUserInput as error:
+                self.refusals.take((*where, each.name), error)
+        return values
+
+    def _value(self, type_: FieldType, value: Any) -> Any:
+        """A value of a field; that of a nested dataclass is an object of it."""
+        if value is None:
+            return None
+        if type_.of is not None:
+            return [self._value(type_.of, member) for member in value]
+        if type_.kind != "object":
+            return value
+        names = {camel(member.name): member for member in type_.members}
+        return type_.cls(
+            **{names[name].name: self._value(names[name].type, each) for name, each in value.items()}
+        )
+
+    def _end(self, end: End, value: Any) -> Texts:
+        """The identity of the node that is named for an end."""
+        member = end.members[0]
+        if end.text is not None:
+            slot = end.identity[0]
+            text = cast(NodeText, slot.text)
+            record, identity = read_global_id(self._graph, value)
+            if record.name not in {name for variant in text.variants for name in variant.members}:
+                raise BadUserInput(f"expected an id of {end.type_name}")
+            return (record.partition_text(identity),)
+        slots = member.identity
+        several = len(slots) > 1
+        said = {
+            member.leaf_name(slot.path): key_value(
+                self._graph, member, slot, value.get(camel(member.leaf_name(slot.path))) if several else value
+            )
+            for slot in slots
+        }
+        return self._graph.identity(member, said)
+
+    def _identity(self, record: RecordType, values: Mapping[str, Any], where: InputPath) -> Texts:
+        """The identity of the record that has these values."""
+        said: dict[str, Any] = {}
+        for slot in record.identity:
+            name, *inner = slot.path
+            if name in record.ends:
+                end, texts = record.ends[name], values.get(name) or ()
+                found = [
+                    text for own, text in zip(end.identity, texts, strict=False) if own.path == tuple(inner)
+                ]
+                said[record.leaf_name(slot.path)] = slot.text.value(found[0]) if found else None
+            else:
+                said[record.leaf_name(slot.path)] = values.get(name)
+        try:
+            return self._graph.identity(record, said)
+        except BadUserInput as error:
+            self.refusals.take(where, error)
+            return ()

@@ -1,0 +1,296 @@
+"""Writing records: every item that belongs to a write, in one transaction, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, edge, field, node, record
+from keygraph.dynamo.actions import Put as PutItem
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Query, Store, Write
+from keygraph.errors import WriteRefused
+from keygraph.model.record_keys import Texts
+from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteAnswer, WriteRequest
+from keygraph.writing.writer import Writer
+from tests.conftest import ENGINES, MakeStore
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES)
+
+by_place = Index("by-place", "gp", "gs")
+
+
+class Mood(Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+@node("PERSON#{name}", by_place("TOWN#{town}#{mood}", "{joined}#{name}"))
+class Person:
+    name: ID
+    town: str | None = None
+    mood: Mood = Mood.GOOD
+    joined: datetime
+    tags: set[str] | None = None
+    seen: list[str] | None = None
+    points: int | None = None
+
+    friends: Many[Friend]
+    letters: Many[Letter]
+
+
+@edge("{one}", "FRIEND#{other.name}", mirror=True)
+class Friend:
+    one: Person
+    other: Person
+    since: int
+
+
+@record("{to}", "LETTER#{number:04d}", by_place("{sender}", "{state_key}"))
+class Letter:
+    to: Person
+    number: int
+    sender: Person
+    text: str
+    is_read: bool = False
+
+    @field(needs=("is_read", "number"))
+    def state_key(self) -> str:
+        return f"{'READ' if self.is_read else 'NEW'}#{self.number}"
+
+
+@record("{person}#{shard}", "DID#{at}", shards=4)
+class Deed:
+    person: Person
+    at: int
+    what: str
+
+
+graph = Graph(
+    Table("People", partition_key="pk", sort_key="sk", indexes=[by_place]),
+    Person,
+    Friend,
+    Letter,
+    Deed,
+    type_attribute="kind",
+).check()
+person, friend, letter, deed = graph.types.values()
+JOINED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+class People:
+    """A store with a writer, and what is in it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.writer = Writer(graph, store)
+
+    async def write(self, *requests: WriteRequest) -> WriteAnswer:
+        return await self.writer.write(requests)
+
+    async def refused(self, *requests: WriteRequest) -> list[tuple[str, str, tuple[str | int, ...]]]:
+        with pytest.raises(WriteRefused) as refused:
+            await self.write(*requests)
+        return [(each.code, each.message, each.path) for each in refused.value.refusals]
+
+    async def item(self, pk: str, sk: str) -> Item | None:
+        [item] = (await self.store.send(BatchGet(((pk, sk),), consistent=True))).items
+        return item
+
+    async def in_index(self, partition: str) -> list[Any]:
+        page = await self.store.send(Query(partition, index="by-place"))
+        return [item["gs"] for item in page.items]
+
+
+@pytest.fixture
+async def people(make_store: MakeStore) -> People:
+    """Ann and Bob."""
+    people = People(await make_store(graph.table))
+    await people.write(
+        *[Create(person, {"name": name, "joined": JOINED, "town": "Ulm"}) for name in ("Ann", "Bob")]
+    )
+    return people
+
+
+ANN: Texts = ("Ann",)
+BOB: Texts = ("Bob",)
+ANN_KEY = ("PERSON#Ann", "PERSON#Ann")
+
+
+async def test_a_new_record_has_all_its_keys(people: People) -> None:
+    """A person would be missing in an index, or be read as something else."""
+    assert await people.item(*ANN_KEY) == {
+        "pk": "PERSON#Ann",
+        "sk": "PERSON#Ann",
+        "kind": "Person",
+        "name": "Ann",
+        "town": "Ulm",
+        "mood": "good",
+        "joined": "2026-01-02T03:04:05Z",
+        "gp": "TOWN#Ulm#good",
+        "gs": "2026-01-02T03:04:05Z#Ann",
+    }
+    await people.write(Create(person, {"name": "Cy", "joined": JOINED}))
+    cy = await people.item("PERSON#Cy", "PERSON#Cy")
+    assert cy is not None
+    assert not cy.keys() & {"gp", "gs", "town"}
+
+
+async def test_a_create_does_not_overwrite(people: People) -> None:
+    """Somebody would lose what they have."""
+    created = Create(person, {"name": "Ann", "joined": JOINED, "points": 3}, ("input",))
+    assert await people.refused(created) == [
+        ("ALREADY_EXISTS", "There is already a Person with this key.", ("input",))
+    ]
+
+
+async def test_everything_wrong_is_told_at_once(people: People) -> None:
+    """A client would mend one field after the other."""
+    values = {"one": ANN, "other": BOB}
+    assert await people.refused(
+        Put(friend, values, ("input",)), Create(person, {"name": "a#b"}, ("more", 1))
+    ) == [
+        ("BAD_USER_INPUT", "since of Friend is missing.", ("input", "since")),
+        ("BAD_USER_INPUT", "joined of Person is missing.", ("more", 1, "joined")),
+    ]
+
+
+async def test_ends_exist(people: People) -> None:
+    """An edge would lead to nothing."""
+    values = {"one": ANN, "other": ("Nobody",), "since": 1}
+    missing = [("NOT_FOUND", "other_name: there is no Person with this key.", ("input", "other_name"))]
+    assert await people.refused(Put(friend, values, ("input",))) == missing
+    assert await people.item("PERSON#Ann", "FRIEND#Nobody") is None
+    nobody = Create(person, {"name": "Nobody", "joined": JOINED})
+    await people.write(nobody, Put(friend, values))
+    assert await people.item("PERSON#Nobody", "FRIEND#Ann") is not None
+
+
+async def test_a_mirrored_edge_is_two_items_on_every_write(people: People) -> None:
+    """Ann would be a friend of Bob, and Bob none of Ann."""
+    items = [("PERSON#Ann", "FRIEND#Bob"), ("PERSON#Bob", "FRIEND#Ann")]
+
+    async def both() -> list[Any]:
+        return [(found or {}).get("since") for found in [await people.item(*key) for key in items]]
+
+    await people.write(Put(friend, {"one": ANN, "other": BOB, "since": 1999}))
+    assert await both() == [Decimal(1999)] * 2
+    await people.write(Change(friend, ("Bob", "Ann"), {"since": 2001}))
+    assert await both() == [Decimal(2001)] * 2
+    await people.write(Change(friend, ("Ann", "Bob"), {}, {"since": 2}))
+    assert await both() == [Decimal(2003)] * 2
+    await people.write(Delete(friend, ("Ann", "Bob")))
+    assert await both() == [None, None]
+
+
+async def test_a_change_writes_the_keys_that_follow_from_it(people: People) -> None:
+    """A list would show what is no longer so."""
+    await people.write(Change(person, ANN, {"mood": Mood.BAD, "town": "Aachen"}))
+    assert await people.in_index("TOWN#Aachen#bad") == ["2026-01-02T03:04:05Z#Ann"]
+    await people.write(Change(person, ANN, {"town": None}))
+    ann = await people.item(*ANN_KEY)
+    assert ann is not None
+    assert not ann.keys() & {"gp", "gs", "town"}
+    values = {"to": ANN, "number": 1, "sender": BOB, "text": "Hello"}
+    await people.write(Create(letter, values))
+    assert await people.in_index("PERSON#Bob") == ["NEW#1"]
+    await people.write(Change(letter, ("Ann", "0001"), {"is_read": True}))
+    assert await people.in_index("PERSON#Bob") == ["READ#1"]
+    await people.write(Change(letter, ("Ann", "0001"), {"sender": ANN}))
+    assert await people.in_index("PERSON#Ann") == ["READ#1"]
+    missing = [("NOT_FOUND", "sender_name: there is no Person with this key.", ("sender_name",))]
+    assert await people.refused(Change(letter, ("Ann", "0001"), {"sender": ("Nobody",)})) == missing
+
+
+async def test_what_is_added_taken_and_removed(people: People) -> None:
+    """A change would replace what it should add to."""
+    await people.write(Change(person, ANN, {}, {"points": 2, "tags": {"a", "b"}, "seen": ["x"]}))
+    await people.write(
+        Change(person, ANN, {"mood": Mood.GOOD}, {"points": -5, "seen": ["y"]}, {"tags": {"b"}})
+    )
+    ann = await people.item(*ANN_KEY)
+    assert ann is not None
+    assert (ann["points"], ann["tags"], ann["seen"]) == (Decimal(-3), frozenset({"a"}), ["x", "y"])
+    await people.write(Change(person, ANN, {"points": None, "seen": None}, {}, {"tags": {"a"}}))
+    ann = await people.item(*ANN_KEY)
+    assert ann is not None
+    assert not ann.keys() & {"points", "tags", "seen"}
+
+
+async def test_changes_that_are_refused(people: People) -> None:
+    """A key would no longer say what its item says."""
+    changes = Change(person, ANN, {"name": "Anna", "joined": None}, where=("input",))
+    assert await people.refused(changes) == [
+        ("BAD_USER_INPUT", "name is part of the key of Person and cannot be changed.", ("input", "name")),
+        ("BAD_USER_INPUT", "joined of Person cannot be removed.", ("input", "joined")),
+    ]
+    gone = [("NOT_FOUND", "There is no Person with this key.", ())]
+    assert await people.refused(Change(person, ("Nobody",), {"points": 1})) == gone
+    assert await people.refused(Change(person, ("Nobody",), {"mood": Mood.BAD})) == gone
+    assert await people.refused(Delete(person, ("Nobody",))) == gone
+
+
+async def test_an_upsert_creates_or_changes(people: People) -> None:
+    """What is not given would be lost, or a new one refused."""
+    await people.write(Change(person, ANN, {"points": 7}))
+    await people.write(
+        Upsert(person, {"name": "Ann", "joined": JOINED, "mood": Mood.BAD}),
+        Upsert(person, {"name": "Cy", "joined": JOINED, "town": "Ulm"}),
+    )
+    ann = await people.item(*ANN_KEY)
+    assert ann is not None
+    assert (ann["points"], ann["gp"]) == (Decimal(7), "TOWN#Ulm#bad")
+    assert await people.in_index("TOWN#Ulm#good") == [
+        "2026-01-02T03:04:05Z#Bob",
+        "2026-01-02T03:04:05Z#Cy",
+    ]
+
+
+async def test_shards_are_computed_and_others_are_found(people: People) -> None:
+    """A record would be written a second time, beside the one that somebody put into another shard."""
+    values: dict[str, Any] = {"person": ANN, "at": 5, "what": "sang"}
+    [done] = (await people.write(Create(deed, values))).done
+    assert done.item is not None
+    again = [("ALREADY_EXISTS", "There is already a Deed with this key.", ())]
+    assert await people.refused(Create(deed, values)) == again
+    elsewhere = {
+        **done.item,
+        "pk": next(f"PERSON#Ann#{n}" for n in range(4) if f"#{n}" not in str(done.item["pk"])[10:]),
+    }
+    await people.store.send(Write(PutItem(elsewhere)))
+    twice = [("CONFLICT", "There are two items of this Deed, in two shards: delete one of them first.", ())]
+    assert await people.refused(Change(deed, done.identity, {"what": "hummed"})) == twice
+    assert await people.refused(Delete(deed, done.identity)) == twice
+    others = {**elsewhere, "sk": "DID#6", "at": Decimal(6)}
+    await people.store.send(Write(PutItem(others)))
+    await people.write(Change(deed, ("Ann", "6"), {"what": "hummed"}))
+    assert await people.item(str(elsewhere["pk"]), "DID#6") == {**others, "what": "hummed"}
+    await people.write(Put(deed, {**values, "at": 6, "what": "slept"}))
+    assert await people.item(str(elsewhere["pk"]), "DID#6") == {**others, "what": "slept"}
+    await people.write(Delete(deed, ("Ann", "6")))
+    assert await people.item(str(elsewhere["pk"]), "DID#6") is None
+
+
+async def test_two_parts_of_one_item(people: People) -> None:
+    """DynamoDB would refuse the transaction in its own words."""
+    double = [Create(person, {"name": "Cy", "joined": JOINED}, ("actions", 0)), Delete(person, ("Cy",))]
+    assert [code for code, *_ in await people.refused(*double)] == ["BAD_USER_INPUT"]
+    joined = Put(friend, {"one": ANN, "other": BOB, "since": 1}, ("actions", 1))
+    assert await people.refused(Delete(person, BOB), joined) == [
+        ("NOT_FOUND", "other_name: there is no Person with this key.", ("actions", 1, "other_name"))
+    ]
+
+
+async def test_writers_at_the_same_time_leave_keys_that_agree(people: People) -> None:
+    """Of two changes of one key's parts one would be lost."""
+    moods = [Change(person, ANN, {"mood": mood}) for mood in (Mood.BAD, Mood.GOOD, Mood.BAD)]
+    towns = [Change(person, ANN, {"town": town}) for town in ("Bonn", "Köln", "Essen")]
+    await asyncio.gather(*(people.write(change) for change in [*moods, *towns]))
+    ann = await people.item(*ANN_KEY)
+    assert ann is not None
+    assert ann["gp"] == f"TOWN#{ann['town']}#{ann['mood']}"
