@@ -75,6 +75,8 @@ class ByKey:
     type: Type
     identity: Identity
     inner: Selection
+    by_id: bool = False
+    """Whether it is asked for by its global id."""
 
 
 Selected: TypeAlias = Leaf | EndAt | ListAt | ByKey
@@ -89,7 +91,7 @@ class Writer:
         self,
         names: Mapping[tuple[Listing, Slot], str],
         cursors: Mapping[tuple[Listing, Row], str],
-        ids: Mapping[tuple[Type, Identity], str],
+        ids: Mapping[tuple[Type, tuple[Any, ...]], str],
     ) -> None:
         """`names` are those of arguments; cursors and ids are what the product gave."""
         self.names = names
@@ -105,6 +107,9 @@ class Writer:
                 return f"{key}: {name if name.startswith('__') else camel(name)}"
             case EndAt(end, inner):
                 return f"{key}: {camel(end.name)} {self.selection(inner)}"
+            case ByKey(type_, identity, inner, True):
+                text = self.ids[type_, type_.canonical(identity)]
+                return f'{key}: node(id: "{text}") {{ ... on {type_.name} {self.selection(inner)} }}'
             case ByKey(type_, identity, inner):
                 given = ", ".join(
                     f"{camel(name)}: {type_.fields[name].kind.literal(value)}" for name, value in identity
@@ -154,7 +159,7 @@ class Writer:
             given.append("direction: DESC")
         if said.to is not None:
             node = listing.far_end.node if listing.far_end else listing.type
-            ids = ", ".join(f'"{self.ids[node, identity]}"' for identity in said.to)
+            ids = ", ".join(f'"{self.ids[node, node.canonical(identity)]}"' for identity in said.to)
             given.append(f"to: [{ids}]")
         return f"({', '.join(given)})" if given else ""
 

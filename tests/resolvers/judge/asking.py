@@ -45,7 +45,7 @@ class Court:
         self.random = random
         self.names: dict[tuple[Listing, Slot], str] = {}
         self.known_cursors: dict[tuple[Listing, Row], str] = {}
-        self.known_ids: dict[tuple[Type, Identity], str] = {}
+        self.known_ids: dict[tuple[Type, tuple[Any, ...]], str] = {}
         self.asked = 0
         lists = [(schema.query_type, each) for each in self.model.roots]
         lists += [(schema.get_type(type_.name), each) for type_ in self.model.types for each in type_.lists]
@@ -100,7 +100,15 @@ class Court:
         return [row for row in rows if (listing, row) in self.known_cursors]
 
     def ids(self, type_: Type) -> Sequence[Identity]:
-        return [identity for each, identity in self.known_ids if each is type_]
+        rows = self.judge.rows
+        identities = [row.identity for row in rows if row.type is type_ and type_.kind == "node"]
+        for row in rows:
+            for end in row.type.ends.values() if row.type else ():
+                if end.node is type_ and row.values[end.name] is not None:
+                    identities.append(row.values[end.name])
+        return [
+            each for each in dict.fromkeys(identities) if (type_, type_.canonical(each)) in self.known_ids
+        ]
 
     # --- Asking ---------------------------------------------------------------------------------------
 
@@ -138,7 +146,11 @@ class Court:
         """Pages through a whole list, and keeps the order in which it is shown."""
         judge, instance = self.judge, self.judge.instance(listing, owner, said)
         members = judge.members(listing, owner, said)
-        is_there = listing.owner is None or listing.owner.is_virtual or (listing.owner, owner) in judge.nodes
+        is_there = (
+            listing.owner is None
+            or listing.owner.is_virtual
+            or (listing.owner, listing.owner.canonical(owner or ())) in judge.nodes
+        )
         if not is_there or listing.is_one:
             # Nobody can page through it. Where keys are equal, the engine goes by the table's.
             members.sort(
@@ -240,7 +252,7 @@ class Comparison:
     """Compares one answer with what is expected."""
 
     def __init__(
-        self, cursors: dict[tuple[Listing, Row], str], ids: dict[tuple[Type, Identity], str]
+        self, cursors: dict[tuple[Listing, Row], str], ids: dict[tuple[Type, tuple[Any, ...]], str]
     ) -> None:
         self.cursors = cursors
         self.given_ids = ids
@@ -256,8 +268,8 @@ class Comparison:
                 return self.differences(inner, actual, path)
             case CursorOf(listing, row):
                 return self._same(self.cursors, (listing, row), actual, path)
-            case IdOf(type_, identity):
-                return self._same(self.given_ids, (type_, identity), actual, path)
+            case IdOf(type_, canonical):
+                return self._same(self.given_ids, (type_, canonical), actual, path)
             case OneOf(values):
                 return [] if actual in values else [_told(path, values, actual)]
             case dict() if isinstance(actual, dict) and expected.keys() == actual.keys():

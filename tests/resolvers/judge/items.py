@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -101,7 +102,10 @@ def _row(
             if name is None:
                 return None
             continue
-        item |= dict(zip(attributes, texts, strict=True))
+        keys: dict[str, Any] = dict(zip(attributes, texts, strict=True))
+        if name is not None and model.indexes[name].is_number:
+            keys[attributes[1]] = Decimal(str(texts[1]))
+        item |= keys
     for field in type_.fields.values():
         if values[field.name] is not None and field.attribute:
             item[field.attribute] = field.kind.attribute(values[field.name])
@@ -166,11 +170,12 @@ def _in_keys(type_: Type) -> set[str]:
 
 def _stranger(model: Model, row: Row, random: Random) -> Row:
     """An item of no type that stands among those of another."""
-    item = {"PK": row.item["PK"], "SK": random.choice(["%other", "~~other", "\U0010ffff"])}
+    item: dict[str, Any] = {"PK": row.item["PK"], "SK": random.choice(["%other", "~~other", "\U0010ffff"])}
     if model.type_attribute:
         item[model.type_attribute] = "Stranger"
     for index in model.indexes.values():
         if not index.is_plain and index.attributes[0] in row.item and random.randrange(2):
             item[index.attributes[0]] = row.item[index.attributes[0]]
-            item[index.attributes[1]] = random.choice(["%other", "~~other"])
+            other: Any = Decimal(5) if index.is_number else random.choice(["%other", "~~other"])
+            item[index.attributes[1]] = other
     return Row(None, {}, item)

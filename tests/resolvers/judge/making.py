@@ -29,7 +29,9 @@ from tests.resolvers.judge.values import (
     MOMENTS,
     NUMBERS,
     PLAIN_TEXTS,
+    SECONDS,
     SLUG,
+    Form,
     Kind,
     day_kind,
     text_kind,
@@ -54,6 +56,9 @@ class _Maker:
         self.model_ = Model(name, [], {}, [], random.choice(["kind", None]))
         self.model_.formats = {
             "'lower'": "Format(str.lower)",
+            "'newest'": "Format.reversed(99999)",
+            "'short'": "Format.base(36, width=4)",
+            "'tens'": "Format(lambda value: f'{value // 10 * 10:05d}', ordered=True)",
             "'slug'": "Format(lambda value: value.replace(' ', '-').lower())",
         }
         self.days = day_kind()
@@ -61,6 +66,8 @@ class _Maker:
             self.model_.formats["date"] = _WRITTEN
             self.days = day_kind(lambda value: date.strftime(value, "%Y/%m/%d"))
         self.model_.awkward = self.chance(5) and "separators" not in EXCLUDED
+        if not self.model_.awkward and self.chance(3):
+            self.model_.separator = "#"
         self.indexes = 0
 
     def chance(self, out_of: int) -> bool:
@@ -76,7 +83,7 @@ class _Maker:
 
     def kind(self) -> Kind:
         made = self.random.choice(
-            [self.texts(), self.texts(), NUMBERS, DECIMALS, self.days, MOMENTS, COLOURS]
+            [self.texts(), self.texts(), NUMBERS, DECIMALS, self.days, MOMENTS, SECONDS, COLOURS]
         )
         return self.pick_pool(made)
 
@@ -97,9 +104,10 @@ class _Maker:
         own = Field(f"{low}_id", self.texts("ID"), attribute=f"{low}_id")
         if self.chance(3):
             own = Field(f"{low}_no", self.pick_pool(NUMBERS), attribute=f"{low}_no")
-        form = self.random.choice([each for each in own.kind.forms if not each.loses])
-        slot = Slot((own.name,), form)
+        forms = [each for each in own.kind.forms if not each.loses]
+        form = LOWER if own.kind.is_text and self.chance(5) else self.random.choice(forms)
         shape = self.random.choice(["one", "one", "profile", "two", "split", "virtual"])
+        slot = Slot((own.name,), forms[0] if shape == "virtual" else form)
         if shape in ("two", "split"):
             made.fields["zone"] = zone
         made.fields[own.name] = own
@@ -225,7 +233,13 @@ class _Maker:
             partition, shards = (f"{partition[0]}#",), self.random.choice([2, 3])
         taken = {part.path for part in partition if isinstance(part, Slot)}
         sort = self.sort_of(made, taken)
-        index = self.index()
+        numbers = [
+            name for name in self.candidates(made, certain=False) if made.kind_of((name,)).annotation == "int"
+        ]
+        is_number = bool(numbers) and (numbers[0],) not in taken and self.chance(2)
+        if is_number:
+            sort = (Slot((numbers[0],), Form("", str)),)
+        index = self.index(is_number=is_number)
         made.keys[index.name] = KeyPair(partition, sort, shards)
         is_one = not shards and len(partition) == 2 and self.chance(4)
         name = f"all_{made.name.lower()}s" if not is_one else f"{made.name.lower()}_found"
@@ -295,12 +309,21 @@ class _Maker:
             sort = self.told_apart(made, self.joined(self.head(made), front, parts, (unique,)))
             made.keys[None] = KeyPair(partition, sort)
             near.node.lists.append(Listing(f"{low}s", near.node, made, None, near.name))
+        self.leave_to_keys(made)
         self.give_other_side(made, far)
         if self.chance(3):
             self.give_root(made)
         if self.chance(3):
             self.give_plain(made)
         return made
+
+    def leave_to_keys(self, made: Type) -> None:
+        """Some fields stand in the table's key alone."""
+        pair = made.keys[None]
+        for slot in made.slots((*pair.partition, *(pair.sort or ()))):
+            name = slot.path[0]
+            if len(slot.path) == 1 and name in made.fields and not slot.form.loses and self.chance(5):
+                made.fields[name] = replace(made.fields[name], attribute=None)
 
     def shares_with_an_optional_end(self, made: Type) -> bool:
         ends = [*made.ends.values()]
@@ -331,7 +354,9 @@ class _Maker:
         texts = [
             field
             for field in made.fields.values()
-            if field.kind.annotation in ("str", "date", "datetime") and field.attribute
+            if field.kind.annotation in ("str", "date", "datetime")
+            and field.attribute
+            and not field.kind.stored_as
         ]
         if not ends or not texts:
             return

@@ -105,6 +105,8 @@ class Index:
     is_plain: bool = False
     """Whether its keys are attributes of fields, so that nobody writes templates for it."""
     projection: str = "ALL"
+    is_number: bool = False
+    """Whether its sort key is a number."""
 
 
 @dataclass(eq=False, repr=False)
@@ -129,6 +131,24 @@ class Type:
     def query(self) -> str:
         """The field at the root that gives a node by its key."""
         return self.name[0].lower() + self.name[1:]
+
+    def canonical(self, identity: tuple[tuple[str, Any], ...]) -> tuple[Any, ...]:
+        """What is the same for all that name one node: values that render alike are one."""
+        forms = {
+            slot.path: slot.form
+            for slot in self.slots((*self.keys[None].partition, *(self.keys[None].sort or ())))
+        }
+        return tuple(forms[name,].text(value) if forms[name,].loses else value for name, value in identity)
+
+    @property
+    def certain(self) -> set[str]:
+        """The key fields that a key tells."""
+        pair = self.keys[None]
+        return {
+            slot.path[0]
+            for slot in self.slots((*pair.partition, *(pair.sort or ())))
+            if not slot.form.loses and slot.path[0] in self.identity
+        }
 
     def kind_of(self, path: Path) -> Kind:
         if len(path) == 2:
@@ -246,6 +266,8 @@ class Model:
     type_attribute: str | None
     formats: dict[str, str] = field(default_factory=dict)
     """The formats of the graph, in Python, by their names."""
+    separator: str = ""
+    """What no text may hold."""
     awkward: bool = False
     """Whether values may hold what separates the parts of keys."""
 

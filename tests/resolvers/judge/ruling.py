@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from tests.resolvers.judge.asked import ByKey, Compared, EndAt, Leaf, ListAt, Said, Selection, Where
@@ -13,7 +14,7 @@ from tests.resolvers.judge.plain import Listing, Model, Slot, Type
 DEFAULT_SIZE = 20
 SEPARATOR = "#"
 
-Instance: TypeAlias = tuple[Listing, Identity | None, tuple[str, ...]]
+Instance: TypeAlias = tuple[Listing, tuple[Any, ...] | None, tuple[str, ...]]
 """One list of one owner, with what was said of its partition."""
 
 
@@ -30,7 +31,7 @@ class IdOf:
     """Any text, always the same one, that is the id of the node."""
 
     type: Type
-    identity: Identity
+    canonical: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,11 @@ class Judge:
     def __init__(self, model: Model, rows: Sequence[Row]) -> None:
         self.model = model
         self.rows = rows
-        self.nodes = {(row.type, row.identity): row for row in rows if row.type and row.type.kind == "node"}
+        self.nodes = {
+            (row.type, row.type.canonical(row.identity)): row
+            for row in rows
+            if row.type and row.type.kind == "node"
+        }
         self.lists_may_be_null = True
         """Whether the schema says so of connections."""
         self.orders: dict[Instance, list[Row]] = {}
@@ -91,10 +96,10 @@ class Judge:
         type_, index = listing.type, self.model.indexes[listing.index] if listing.index else None
         found = []
         for row in self.rows:
-            if row.type is not type_ or (owner is not None and row.values[listing.end or ""] != owner):
+            if row.type is not type_ or (owner is not None and not self.is_owned(listing, row, owner)):
                 continue
             if index is not None and not all(
-                isinstance(row.item.get(name), str) for name in index.attributes
+                isinstance(row.item.get(name), str | Decimal) for name in index.attributes
             ):
                 continue
             if index is not None and index.is_plain and not all(row.item[name] for name in index.attributes):
@@ -103,12 +108,20 @@ class Judge:
                 found.append(row)
         return sorted(found, key=lambda row: self.sort_key(listing, row))
 
-    def sort_key(self, listing: Listing, row: Row) -> bytes:
+    def is_owned(self, listing: Listing, row: Row, owner: Identity) -> bool:
+        """Whether the item says that this node is its owner."""
+        end = listing.type.ends[listing.end or ""]
+        identity = row.values[end.name]
+        return identity is not None and end.node.canonical(identity) == end.node.canonical(owner)
+
+    def sort_key(self, listing: Listing, row: Row) -> Any:
         name = self.model.indexes[listing.index].attributes[1] if listing.index else "SK"
-        return str(row.item[name]).encode()
+        value = row.item[name]
+        return value.encode() if isinstance(value, str) else value
 
     def instance(self, listing: Listing, owner: Identity | None, said: Said) -> Instance:
-        return listing, owner, tuple(repr(value) for value in said.required.values())
+        whose = None if owner is None or listing.owner is None else listing.owner.canonical(owner)
+        return listing, whose, tuple(repr(value) for value in said.required.values())
 
     def ordered(self, listing: Listing, owner: Identity | None, said: Said) -> list[Row]:
         """The rows of a list in the order in which it is shown."""
@@ -167,7 +180,8 @@ class Judge:
                     return False
         if said.to is not None:
             far = row.values[listing.far_end.name] if listing.far_end else row.identity
-            if far not in said.to:
+            node = listing.far_end.node if listing.far_end else listing.type
+            if node.canonical(far) not in map(node.canonical, said.to):
                 return False
         return said.where is None or self.holds(said.where, row)
 
@@ -208,7 +222,7 @@ class Judge:
         if isinstance(each, ListAt):
             return self._list(each, None)
         assert isinstance(each, ByKey)
-        row = self.nodes.get((each.type, each.identity))
+        row = self.nodes.get((each.type, each.type.canonical(each.identity)))
         if row is None and not each.type.is_virtual:
             expected = None
         else:
@@ -222,7 +236,7 @@ class Judge:
         """A node that something refers to; None where it was looked for and is not there."""
         if identity is None:
             return None
-        row = self.nodes.get((type_, identity))
+        row = self.nodes.get((type_, type_.canonical(identity)))
         if row is None and not type_.is_virtual and self._needs_item(type_, inner):
             expected = None
         else:
@@ -235,7 +249,7 @@ class Judge:
                 return True
             if isinstance(each, Leaf) and each.name not in ("id", "__typename"):
                 needed = type_.methods[each.name].need if each.name in type_.methods else each.name
-                if needed not in type_.identity:
+                if needed not in type_.certain:
                     return True
         return False
 
@@ -250,7 +264,7 @@ class Judge:
             case Leaf("__typename"):
                 return type_.name
             case Leaf("id"):
-                return IdOf(type_, identity)
+                return IdOf(type_, type_.canonical(identity))
             case Leaf(name):
                 values = dict(identity) if row is None else row.values
                 return self._leaf(type_, values, name)

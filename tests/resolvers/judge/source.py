@@ -10,7 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 
-from keygraph import ID, Format, Graph, Index, Many, One, Table, edge, field, many, node, one, record, stored
+from keygraph import ID, Epoch, Format, Graph, Index, Many, One, Table, edge, field, many, node, one, record, stored
 
 
 class Colour(Enum):
@@ -28,6 +28,7 @@ def source(model: Model) -> str:
     indexes = ", ".join(model.indexes)
     formats = ", ".join(f"{name}: {made}" for name, made in model.formats.items())
     told = f", type_attribute={model.type_attribute!r}" if model.type_attribute else ""
+    told += f", separator={model.separator!r}" if model.separator else ""
     parts.append(
         f"table = Table('Judged', partition_key='PK', sort_key='SK', indexes=[{indexes}])\n"
         f"graph = Graph(table, {', '.join(type_.name for type_ in model.types)}{told}, formats={{{formats}}})\n"
@@ -36,7 +37,8 @@ def source(model: Model) -> str:
 
 
 def _index(index: Index) -> str:
-    keys = ", ".join(map(repr, index.attributes))
+    partition, sort = index.attributes
+    keys = f"{partition!r}, {(sort, 'N') if index.is_number else sort!r}"
     projection = "" if index.projection == "ALL" else f", projection={index.projection!r}"
     return f"{index.name} = Index({index.name!r}, {keys}{projection})"
 
@@ -70,7 +72,9 @@ def _class(model: Model, type_: Type) -> str:
         lines.append(f"    {end.name}: {end.node.name}{' | None' if end.optional else ''} = stored({stored})")
     for field in type_.fields.values():
         annotation = field.kind.annotation + (" | None" if field.optional else "")
-        stored = f" = stored({field.attribute!r})" if field.attribute not in (None, field.name) else ""
+        said = [repr(field.attribute)] if field.attribute not in (None, field.name) else []
+        said += [f"format={field.kind.stored_as}"] if field.kind.stored_as else []
+        stored = f" = stored({', '.join(said)})" if said else ""
         lines.append(f"    {field.name}: {annotation}{stored}")
     lines += [f"    {_list(each)}" for each in type_.lists]
     for method in type_.methods.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -37,6 +37,8 @@ class Kind:
     order: Callable[[Any], Any] = lambda value: value
     """What values are compared by."""
     is_text: bool = False
+    stored_as: str = ""
+    """The format of the field alone, in Python."""
 
     def literal(self, value: Any) -> str:
         """The value in the text of an operation."""
@@ -50,6 +52,11 @@ class Kind:
 
 def _bytes(text: str) -> bytes:
     return text.encode()
+
+
+def _in_base_36(value: int) -> str:
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    return digits[value] if value < 36 else _in_base_36(value // 36) + digits[value % 36]
 
 
 def _moment(value: datetime) -> str:
@@ -76,6 +83,9 @@ NUMBERS = Kind(
         Form("04d", lambda value: f"{value:04d}"),
         Form("", str, ordered=False),
         Form("06d", lambda value: f"{value:06d}"),
+        Form("newest", lambda value: f"{99999 - value:05d}"),
+        Form("short", lambda value: _in_base_36(value).rjust(4, "0")),
+        Form("tens", lambda value: f"{value // 10 * 10:05d}", loses=True),
     ),
     attribute=Decimal,
 )
@@ -126,6 +136,13 @@ MOMENTS = Kind(
     attribute=_moment,
     shown=_moment,
 )
+SECONDS = replace(
+    MOMENTS,
+    forms=(Form("", lambda value: str(int(value.timestamp()))),),
+    attribute=lambda value: Decimal(int(value.timestamp())),
+    stored_as="Epoch()",
+)
+"""Times that are stored as numbers."""
 COLOURS = Kind("Colour", ("red", "green", "blue"), (Form("", str, ordered=False),), shown=str.upper)
 """An enum, whose members are called as their values in capitals."""
 FLAGS = Kind("bool", (True, False))
