@@ -423,7 +423,7 @@ class FormattedTime(KeyText):
             self.lossy = True
         # The order is that of the values where year, month, day and so on are written in this order.
         parts = "".join(re.findall("%(.)", self.format.replace("%%", "")))
-        self.ordered = not self.lossy and bool(parts) and "YmdHMSf".startswith(parts)
+        self.ordered = bool(parts) and "YmdHMSf".startswith(parts)
         source = _strftime_pattern(self.format)
         self.takes_any_text = self.lossy and source is None
         if source is not None:

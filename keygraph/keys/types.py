@@ -69,6 +69,8 @@ class Moment(datetime):
     """A datetime with the ISO 8601 text that it was written as."""
 
     text: str
+    said: str | None = None
+    """The text with an offset that a client wrote, where `text` is the same in UTC."""
 
     @staticmethod
     @lru_cache(maxsize=4096)

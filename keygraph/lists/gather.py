@@ -74,7 +74,8 @@ def list_part(neighbours: NeighbourList, extent: Extent, key: Key, subject: Any)
         return None
     if extent.after is not None or extent.until is not None:
         return None
-    if neighbours.condition is not None or neighbours.filter is not None or reading.others:
+    is_searched = neighbours.condition is not None or neighbours.filter is not None or neighbours.form.checked
+    if is_searched or reading.others:
         return None
     if len(reading.pieces) != 1 or reading.pieces[0].is_empty or extent.count == 0:
         return None

@@ -14,8 +14,9 @@ from keygraph.dynamo.conditions import And, Condition, Path, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
+from keygraph.lists.checks import checked_names, checks_of
 from keygraph.lists.placeholders import shown_texts
-from keygraph.lists.projection import list_projection
+from keygraph.lists.projection import attributes_of, list_projection
 from keygraph.lists.ranges import Narrowing, Span, beginning_with, said, sort_span, undecided
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
 from keygraph.model.paths import AccessPath
@@ -173,7 +174,7 @@ class NeighbourList:
     @property
     def whole_keys(self) -> list[Key] | None:
         """The table keys of all that it can hold, one for each shard, where its range is one key of the table."""
-        if self.path.keys.index is not None:
+        if self.path.keys.index is not None or self.form.checked:
             return None
         if not self.has_sort_key:
             return [(partition,) for partition in self.partitions]
@@ -187,7 +188,7 @@ class NeighbourList:
             return False
         if self.path.untold and self.path.owner_of(item) != self._owner:
             return False
-        return all(narrowing.contains(texts.get(name)) for name, narrowing in self.narrowed)
+        return all(check(item, texts) for check in self.form.checks)
 
     @property
     def _owner(self) -> tuple[str | None, ...]:
@@ -261,6 +262,10 @@ class ListForm:
         """Whether a client says a condition on its items."""
         self.narrowed = undecided(path, self._ranged)
         """What is said of the sort key, by slot, that the order of the keys does not decide alone."""
+        self.checks = checks_of(path, self.narrowed)
+        checked = checked_names(path, self.narrowed)
+        self.checked = (checked and attributes_of(graph, path.record, checked)) or frozenset()
+        """The attributes of an item that are looked at for that, besides the keys that are read."""
         self.said = said(path, self._ranged)
         """The texts of the sort key's slots that a reader has said, by slot."""
         self.told = (path, self.filter, self.condition, self.narrowed, self.said)
@@ -275,7 +280,8 @@ class ListForm:
     def projection(self, attributes: frozenset[str] | None) -> tuple[Path, ...] | None:
         """The projection of its requests, of which these attributes are wanted; None for whole items."""
         if attributes not in self._projections:
-            self._projections[attributes] = list_projection(self.graph, self.path, self.condition, attributes)
+            wanted = None if attributes is None else attributes | self.checked
+            self._projections[attributes] = list_projection(self.graph, self.path, self.condition, wanted)
         return self._projections[attributes]
 
     @cached_property

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,25 @@ from keygraph.model.paths import AccessPath, Argument
 
 
 @dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The values from `low` to `high`, both included; None is no bound. A time without a zone is one in UTC."""
+
+    low: Any = None
+    high: Any = None
+
+    def contains(self, value: Any) -> bool:
+        value = _in_order(value)
+        if self.low is not None and value < _in_order(self.low):
+            return False
+        return self.high is None or bool(value <= _in_order(self.high))
+
+
+def _in_order(value: Any) -> Any:
+    is_local = isinstance(value, datetime) and value.tzinfo is None
+    return value.replace(tzinfo=UTC) if is_local else value
+
+
+@dataclass(frozen=True, slots=True)
 class Narrowing:
     """What a reader says about one argument of the sort key, in texts."""
 
@@ -27,21 +47,44 @@ class Narrowing:
     low: str | None = None
     high: str | None = None
     prefix: str | None = None
+    or_eq: str | None = None
+    """Another text that the value of `eq` may have: a time with its offset."""
+    values: ValueRange | None = None
+    """The values from `low` to `high`, where texts between two others need not be those of values between theirs."""
 
-    def contains(self, text: str | None) -> bool:
-        """Whether a value's text is in the range; one that is absent is in none."""
-        if text is None or self.eq not in (None, text) or not text.startswith(self.prefix or ""):
+    def contains(self, text: str) -> bool:
+        """Whether a text is one that is wanted, as far as texts tell it."""
+        if not text.startswith(self.prefix or ""):
             return False
+        if self.eq is not None:
+            return text in (self.eq, self.or_eq)
+        if self.values is not None:
+            return True
         return (self.low is None or self.low <= text) and (self.high is None or text <= self.high)
 
     def fitted(self, slot: Slot) -> Narrowing:
-        """The range without a bound that has more digits than the key's format, which all keys are below."""
+        """As a range of the key, which is said by bounds.
+
+        A number with more digits than the key's format has is out of order: it begins with another digit than 0.
+        """
+        if self.eq is not None:
+            texts = (self.eq, self.or_eq or self.eq)
+            return Narrowing(low=min(texts), high=max(texts))
         low, high = self.low, self.high
         if high is not None and slot.text.is_wider(high):
             high = None
         if low is not None and slot.text.is_wider(low):
-            return Narrowing(low=LAST, high=high)
-        return Narrowing(self.eq, low, high, self.prefix)
+            low = "1"
+        return Narrowing(None, low, high, self.prefix)
+
+    def is_decided_by(self, slot: Slot) -> bool:
+        """Whether every text of the slot in the range is that of a value that is wanted."""
+        if self.or_eq is not None:
+            return False
+        if self.values is None or slot.text.width is None:
+            return self.values is None
+        bounds = [each for each in (self.low, self.high) if each is not None]
+        return (self.high is None or self.high.startswith("0")) and not any(map(slot.text.is_wider, bounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +175,9 @@ def sort_span(
         if narrowing is None:
             break
         _refuse_unusable(arguments.get(token.name), narrowing)
-        if narrowing.eq is None:
-            _refuse_later(given, arguments, token.name)
+        if narrowing.eq is None or narrowing.or_eq is not None:
+            if narrowing.eq is None:
+                _refuse_later(given, arguments, token.name)
             return _checked(_ranged_span(exact, narrowing.fitted(token), tokens[number + 1 :]))
         exact += narrowing.eq
     else:
@@ -148,20 +192,30 @@ def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, 
     return tuple(
         (argument.slot.name, narrowing.eq)
         for argument in path.ranged
-        if (narrowing := ranged.get(argument.name)) is not None and narrowing.eq is not None
+        if (narrowing := ranged.get(argument.name)) is not None
+        and narrowing.eq is not None
+        and narrowing.or_eq is None
     )
 
 
 def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, Narrowing], ...]:
-    """What is said of values behind which more of the key stands, where the order of the keys does not decide it.
+    """What is said of values, by slot, where the order of the keys does not decide it.
 
-    1.5 sorts before 1 where `_` follows; and `a_b` that is said of a text is a key of `a` too.
+    1.5 sorts before 1 where `_` follows; `a_b` that is said of a text is a key of `a` too; of padded numbers 10000
+    stands between 0999 and 1001; and a text that loses a part of the value may be that of several.
     """
     found = []
-    tokens = path.rest.tokens
+    tokens, is_exact = path.rest.tokens, True
     for argument in path.ranged:
         narrowing = ranged.get(argument.name)
-        if narrowing is None or (argument.slot,) == tokens[-1:]:
+        if narrowing is None:
+            continue
+        if not is_exact or not narrowing.is_decided_by(argument.slot):
+            # Behind a time of which there are two texts the key says no more.
+            is_exact = is_exact and narrowing.or_eq is None
+            found.append((argument.slot.name, narrowing))
+            continue
+        if (argument.slot,) == tokens[-1:]:
             continue
         following = next((after for token, after in pairwise(tokens) if token == argument.slot), None)
         text = narrowing.eq or narrowing.prefix or ""

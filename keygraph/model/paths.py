@@ -33,6 +33,8 @@ class Argument:
     """In snake case."""
     slot: Slot
     optional: bool
+    is_told: bool = True
+    """Whether the items that are read tell its value, where its text in the key does not."""
 
     @property
     def type(self) -> FieldType:
@@ -41,7 +43,7 @@ class Argument:
     @property
     def has_range(self) -> bool:
         """Whether `from` and `to` mean something: the order of the texts is that of the values."""
-        return self.slot.text.ordered and not self.slot.lossy
+        return self.slot.text.ordered and (not self.slot.lossy or self.is_told)
 
     @property
     def has_time(self) -> bool:
@@ -199,9 +201,9 @@ class AccessPath:
     def ranged(self) -> tuple[Argument, ...]:
         """What a reader may say about the sort key, from left to right: the slots after the prefix.
 
-        Nothing where there is one item at most: its field takes the required arguments alone.
+        Nothing where a node has one item at most: its field takes the required arguments alone.
         """
-        if self.is_one:
+        if self.is_one and self.owner is not None:
             return ()
         told = {argument.slot.name for argument in self.required}
         return tuple(
@@ -220,7 +222,8 @@ class AccessPath:
         return taking(template, slot, own)
 
     def _argument(self, slot: Slot, *, optional: bool) -> Argument:
-        return Argument(self.record.leaf_name(slot.path), slot, optional)
+        is_told = slot.lossy and self.told.issuperset(self.record.needs_of(slot))
+        return Argument(self.record.leaf_name(slot.path), slot, optional, is_told)
 
     def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str]:
         """The texts that the owner's identity gives to the slots of this path's type."""

@@ -138,6 +138,12 @@ class RecordType:
         """The partition key of a node that it identifies."""
         return self.table_keys.partition.render(self.texts(identity)) or ""
 
+    def needs_of(self, slot: Slot) -> tuple[str, ...]:
+        """The fields and ends that tell the value of a slot of its keys."""
+        return (
+            self.methods[slot.path[0]].needs or () if slot.computed and len(slot.path) == 1 else slot.path[:1]
+        )
+
     # --- Identities -----------------------------------------------------------------------------------
 
     @cached_property

@@ -10,7 +10,7 @@ from keygraph.dynamo.table import Index, IndexKey, KeyAttribute, Shards, Table
 from keygraph.keys.shards import Shard, shards_of
 from keygraph.keys.template import FieldPath, Slot, Template
 from keygraph.keys.text import UnusableFormat, key_text
-from keygraph.keys.types import AttributeStyle
+from keygraph.keys.types import AttributeStyle, FieldType
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import Declaration, StoredAs
 from keygraph.model.mistakes import Mistakes
@@ -230,15 +230,13 @@ class _KeysOf:
             return templates[key.name]
         for field in self._record.fields.values():
             if field.attribute == (key.name,):
-                try:
-                    text = key_text(field.type, declared=field.type.written, is_number=key.type == "N")
-                except UnusableFormat:
-                    return None
-                return Template((Slot((field.name,), text),))
+                return _as_attribute(key, (field.name,), field.type)
         for end in self._record.ends.values():
             for slot in end.identity:
                 if end.attributes[slot.path] == (key.name,):
-                    return self._fitted(key, Template((slot.under(end.name),)))
+                    if slot.computed or isinstance(slot.text, NodeText):
+                        return self._fitted(key, Template((slot.under(end.name),)))
+                    return _as_attribute(key, (end.name, *slot.path), slot.text.type)
         return None
 
     def _make_keys_in(self, index: Index, call: IndexKey | None, templates: Mapping[str, Template]) -> None:
@@ -301,6 +299,15 @@ class _KeysOf:
             own = stored.attributes.get(name)
             placed[path] = (own,) if own is not None else stored.path or (usual,)
         return placed
+
+
+def _as_attribute(key: KeyAttribute, path: FieldPath, type_: FieldType) -> Template | None:
+    """The template of a key that is an attribute: a value stands there as it is stored, in no other key's format."""
+    try:
+        text = key_text(type_, declared=type_.written, is_number=key.type == "N")
+    except UnusableFormat:
+        return None
+    return Template((Slot(path, text),))
 
 
 def _difference(called: Index, listed: Index) -> str:

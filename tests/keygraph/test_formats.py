@@ -8,7 +8,9 @@ from decimal import Decimal
 import pytest
 
 from keygraph import ID, BadUserInput, Format, Graph, Index, Many, Table, many, node, record, stored
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
+from keygraph.tables.verify import Verification
 from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
 from tests.tracing import TracingStore
@@ -268,6 +270,49 @@ async def test_an_index_on_an_attribute_in_the_tables_own_way(make_store: MakeSt
         '{ visits(at: "2024-01-02T03:04:05Z") { nodes { visitId at } } }'
     )
     assert answer == {"data": {"visits": {"nodes": [{"visitId": "1", "at": "2024-01-02T03:04:05Z"}]}}}
+
+
+async def test_an_index_on_the_attribute_of_an_end(make_store: MakeStore) -> None:
+    """The list of a day, or of a page, would be asked for as the node's own key writes it, and be empty."""
+
+    @node("DAY#{day:%Y%m%d}")
+    class Day:
+        day: date
+        visits: Many[Visit] = many()
+
+    @node("PAGE#{number:04d}")
+    class Page:
+        number: int
+        visits: Many[Visit] = many()
+
+    @node("VISIT#{visit_id}")
+    class Visit:
+        visit_id: ID
+        day: Day = stored("Day")
+        page: Page = stored("Page")
+
+    indexes = [Index("ByDay", "Day", "PK"), Index("ByPage", ("Page", "N"), "PK")]
+    own = Graph(Table("Visits", partition_key="PK", sort_key="SK", indexes=indexes), Day, Page, Visit).check()
+    items: tuple[Item, ...] = (
+        {"PK": "DAY#20210703", "SK": "DAY#20210703"},
+        {"PK": "PAGE#0007", "SK": "PAGE#0007"},
+        {"PK": "VISIT#1", "SK": "VISIT#1", "Day": "2021-07-03", "Page": Decimal(7)},
+    )
+    store = await make_store(own.table)
+    await store.send(BatchWrite(items))
+    answer = await Service(build_schema(own), store, secret=b"0123456789abcdef").execute(
+        '{ day(day: "2021-07-03") { visits { nodes { page { number } } } }'
+        " page(number: 7) { visits { nodes { day { day } } } } }"
+    )
+    assert answer == {
+        "data": {
+            "day": {"visits": {"nodes": [{"page": {"number": 7}}]}},
+            "page": {"visits": {"nodes": [{"day": {"day": "2021-07-03"}}]}},
+        }
+    }
+    verification = Verification(own, store)
+    await verification.run(lambda total: None)
+    assert verification.report.ordered() == []
 
 
 def test_a_placeholder_behind_one_in_a_format_of_its_own() -> None:

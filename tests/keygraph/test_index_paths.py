@@ -233,5 +233,5 @@ def test_a_list_by_a_methods_text() -> None:
     made = graph(Issue)
     [path] = made.root_lists
     [argument] = path.required
-    assert (argument.name, argument.has_range) == ("state_key", False)
+    assert (argument.name, argument.is_text) == ("state_key", True)
     assert bind(made, path, None, {"state_key": "OPEN"}).partitions == ("OPEN",)

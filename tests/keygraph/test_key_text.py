@@ -183,7 +183,7 @@ def test_a_format_that_loses_something_is_known(annotation: object, format_: str
     """A field would be answered with a value that is not the item's: the first of the month."""
     key_text = text(annotation, format_)
     assert key_text.lossy == (format_ != "%y%m%d %Y week %W")
-    assert not key_text.ordered
+    assert key_text.ordered == (format_ in ("%Y-%m", "%Y-%m-%d"))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_format_that_makes_no_key_is_refused(annotation: object, format_: str,
         (bool, "", False),
         (date, "%d.%m.%Y", False),
         (date, "%Y-%b-%d", False),
-        (date, "%Y-%m", False),
+        (date, "%Y-%m", True),
     ],
 )
 def test_the_order_of_texts_is_known(annotation: object, format_: str, ordered: bool) -> None:

@@ -230,7 +230,7 @@ PAGING
   ): CoverConnection!
 
   """The first Book with this code."""
-  bookByCode(code: String!): Book
+  bookByCode(code: String!, isbn: ID): Book
 }'''
     )
 
@@ -326,7 +326,7 @@ async def test_further_fields_of_the_root() -> None:
     """A model could not offer what its keys do not tell."""
     schema = build_schema(everything, query=Extra, mutation=Changes)
     assert part("Query", schema.as_str()).endswith(
-        '  bookByCode(code: String!): Book\n\n  """What time it is."""\n  now(zone: String! = "UTC"): String!\n  answer: Int!\n}'
+        '  bookByCode(code: String!, isbn: ID): Book\n\n  """What time it is."""\n  now(zone: String! = "UTC"): String!\n  answer: Int!\n}'
     )
     assert part("Mutation", schema.as_str()).endswith("\n  touch: Boolean!\n}")
     result = await schema.execute('{ now(zone: "CET") answer }')

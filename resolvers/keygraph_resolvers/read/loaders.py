@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from aiodataloader import DataLoader, dispatch_queue
@@ -292,6 +292,8 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         return Arrived(Found(items[: extent.count], more, None), 0)
 
     def _items(self, neighbours: NeighbourList, wanted: Extent) -> list[Located] | None:
+        if neighbours.form.checked and wanted.attributes is not None:
+            wanted = replace(wanted, attributes=wanted.attributes | neighbours.form.checked)
         for span, extent, items in self._whole.get(_kind(neighbours), ()):
             if _has_attributes(extent, wanted) and neighbours.span.within(span) == neighbours.span:
                 # Its filter need not be about the attributes that were read: all of these items have passed it.

@@ -28,9 +28,10 @@ from keygraph.dynamo.limits import IN_VALUES
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.keys.types import FieldType, encode
+from keygraph.keys.text import IsoDatetime
+from keygraph.keys.types import FieldType, Moment, encode
 from keygraph.keys.union import NodeText
-from keygraph.lists.ranges import Narrowing
+from keygraph.lists.ranges import Narrowing, ValueRange
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel
@@ -156,7 +157,12 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
     """What the arguments say of the sort key, by argument name; those that are null say nothing."""
     found = {}
     for argument in path.ranged:
-        said = given.get(camel(argument.name)) or {}
+        said = given.get(camel(argument.name))
+        if path.is_one and said is not None:
+            # What an index finds is asked for by values alone.
+            said = {"eq": said}
+        if not said:
+            continue
         texts = {
             operator: _key_text(graph, path, argument.slot, value, operator)
             for operator, value in said.items()
@@ -168,9 +174,26 @@ def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict
             if argument.slot.text.is_descending:
                 lows, highs = highs, lows
             found[argument.name] = Narrowing(
-                texts.get("eq"), max(lows, default=None), min(highs, default=None), texts.get("beginsWith")
+                texts.get("eq"),
+                max(lows, default=None),
+                min(highs, default=None),
+                texts.get("beginsWith"),
+                _other_text(argument.slot, said.get("eq")),
+                _value_range(argument.slot, said),
             )
     return found
+
+
+def _other_text(slot: Slot, value: Any) -> str | None:
+    """A time as the client wrote it, where that is not how it is written in the key: the table may have it so."""
+    return getattr(value, "said", None) if isinstance(slot.text, IsoDatetime) else None
+
+
+def _value_range(slot: Slot, said: Mapping[str, Any]) -> ValueRange | None:
+    """What a range says of values, where their texts alone do not say it; None where they do, or there is no range."""
+    low, high = said.get("from"), said.get("to")
+    is_said_by_text = slot.computed or slot.text.type.is_text or not (slot.lossy or slot.text.width)
+    return None if is_said_by_text or low is high is None else ValueRange(low, high)
 
 
 def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, str | None]:
@@ -223,7 +246,11 @@ def condition(graph: Graph, path: AccessPath, where: Mapping[str, Any] | None) -
             compared = fields[name]
             for operator, value in said.items():
                 meant = _compared_value(graph, compared, f"where.{name}.{operator}", value)
-                parts.append(_comparison(name, compared.type, compared.attribute, operator, meant))
+                both = tuple(
+                    _comparison(name, compared.type, compared.attribute, operator, each)
+                    for each in _as_stored(compared.type.of or compared.type, operator, meant)
+                )
+                parts.append(both[0] if len(both) == 1 else And(both) if operator == "ne" else Or(both))
         elif name == "not":
             inner = condition(graph, path, said)
             parts += [] if inner is None else [Not(inner)]
@@ -280,6 +307,19 @@ def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: A
                 raise BadUserInput(f"where.{name}.between: two values, the lower one first")
             return Between(path, *bounds)
     return _SIMPLE[operator](path, attribute(value))
+
+
+def _as_stored(type_: FieldType, operator: str, value: Any) -> list[Any]:
+    """What is compared: of a time that a client writes with an offset both ways in which it may be stored, in UTC and
+    as the client has it. An order is that of UTC."""
+    is_equality = operator in ("eq", "ne", "in", "contains")
+    if type_.kind != "datetime" or type_.written is not None or not is_equality:
+        return [value]
+    values = value if isinstance(value, list) else [value]
+    said = [Moment.of_text(each.said) for each in values if each is not None and each.said is not None]
+    if isinstance(value, list):
+        return [value, said] if said else [value]
+    return [value, *said]
 
 
 _OPPOSITE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

@@ -54,7 +54,10 @@ def _datetime(value: object) -> datetime:
     # An offset becomes UTC; without one, and in UTC, it is compared as it was written.
     if moment.tzinfo is None or text.endswith("Z"):
         return moment
-    return Moment.of_text(moment_text(datetime.fromisoformat(text).astimezone(UTC)))
+    in_utc = moment_text(datetime.fromisoformat(text).astimezone(UTC))
+    moment = Moment.fromisoformat(in_utc)
+    moment.text, moment.said = in_utc, text
+    return moment
 
 
 def _date(value: object) -> date:

@@ -253,6 +253,9 @@ class _Types:
         ]
         description = path.description or _described(path)
         if path.is_one:
+            arguments += [
+                argument(camel(ranged.name), nullable(self.scalar(ranged.type))) for ranged in path.ranged
+            ]
             type_ = nullable(self._edge(path) if path.far_end else self.object(path.record))
             return ServedField(camel(path.name), type_, OnlyOf(path), arguments, description)
         arguments += self._page_arguments(path)
