@@ -51,13 +51,13 @@ class Correspondence:
 
     @property
     def untold(self) -> list[str]:
-        """The fields and ends that every item of the other type needs and that one of this type may not tell."""
-        own, others = self.one.fields, self.other.fields.values()
-        told = {name for name in self.fields if not own[name].optional or own[name].has_default}
-        needed = [field.name for field in others if not field.optional and not field.has_default]
-        untold = [name for name in needed if name not in told]
-        untold += [
-            name for name, end in self.other.ends.items() if not end.optional and name not in self.ends
+        """What an item of this type may not tell: the shared fields that every item of the other type needs, and what
+        stands in the other's table key. Its other fields are its own."""
+        pairs = [(name, self.one.fields[name], self.other.fields[name]) for name in self.fields]
+        untold = [
+            name
+            for name, mine, theirs in pairs
+            if mine.optional and not (mine.has_default or theirs.optional or theirs.has_default)
         ]
         untold += [slot.path[0] for slot in self.other.identity if not self._tells_slot(slot)]
         return list(dict.fromkeys(untold))
@@ -150,6 +150,8 @@ class Correspondence:
                 source = self._source(slot) if name in nodes else None
                 return source[1].rewritten(nodes[name][source[0]], slot) if source else None
             if slot.computed:
+                if not self._tells_slot(slot):
+                    return None
                 method = self.other.methods[name]
                 made: object = method.function(self.other.instance(told, method.needs))
                 return made if isinstance(made, str) else None

@@ -253,27 +253,30 @@ def Membership_without_counterpart() -> type:  # noqa: N802  # it stands for a c
 
 
 def test_a_counterpart_that_cannot_be_rendered() -> None:
-    """The other item would lack a field that its declaration asks for, or have no key."""
+    """The other item would lack a field that both have, or have no key."""
 
-    @edge("{club}", "{since}#{user.user_id}", by_date("{seat}", "{since}"), counterpart="Visit")
+    @edge("{club}", "{seat}#{user.user_id}", by_date("{row}", "{since}"), counterpart="Visit")
     class Seat:
         user: User
         club: Club
         since: date
         seat: str
-        note: str | None
+        row: str
+        note: str
 
     @edge("{user}", "CLUB#{club.club_id}")
     class Visit:
         user: User
         club: Club
         since: str
+        note: str | None
 
     told = mistakes(
         User, Club, Seat, Visit, table=Table("Tests", partition_key="PK", sort_key="SK", indexes=[by_date])
     )
     assert told == [
-        "Visit: an item of its counterpart Seat cannot be rendered from one of it, which does not tell seat. "
+        "Visit: an item of its counterpart Seat cannot be rendered from one of it, which does not tell "
+        "note, seat. "
         "Declare that here too, or make it optional there.",
         "Seat.since: it is of type date here and of type string in its counterpart Visit. "
         "Declare the same type in both, or rename one of them.",

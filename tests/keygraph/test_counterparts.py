@@ -278,6 +278,47 @@ def test_a_counterpart_may_have_what_the_edge_has_not() -> None:
     assert list(both["InvoiceCustomer"].differences(changed, OF_CUSTOMER)) == ["amount"]
 
 
+def test_counterparts_have_attributes_of_their_own() -> None:
+    """Two items that each hold what the other does not, also in a key of an index, could not be declared as a pair."""
+
+    @edge("{user}", "FOLLOWS#{friend.user_id}", counterpart="Followed")
+    class Follows:
+        user: User
+        friend: User
+        since: date
+        is_muted: bool
+
+    @edge("{friend}", "BY#{user.user_id}", by_day("SEEN#{seen_on}", "{rank}"))
+    class Followed:
+        user: User
+        friend: User
+        since: date
+        seen: datetime
+        place: int
+
+        @field(needs=("seen",))
+        def seen_on(self) -> str:
+            return f"{self.seen:%Y-%m}"
+
+        @field(needs=("place", "since"))
+        def rank(self) -> str:
+            return f"{self.place:03d}#{self.since}"
+
+    table = Table("Follows", partition_key="PK", sort_key="SK", indexes=[by_day])
+    pair = Graph(table, User, Friendship, Follows, Followed, type_attribute="Type").check()
+    item: Item = {
+        "PK": "USER#a",
+        "SK": "FOLLOWS#b",
+        "Type": "Follows",
+        "since": "2024-02-03",
+        "is_muted": True,
+    }
+    found = other(pair, item)
+    assert pair.table_keys(found.record, found.identity) == [("USER#b", "BY#a")]
+    assert found.attributes == {"Type": "Followed", "user_id": "a", "friend_id": "b", "since": "2024-02-03"}
+    assert {"seen_on", "rank"}.isdisjoint(found.texts)
+
+
 # --- Reading ------------------------------------------------------------------------------------------
 
 
