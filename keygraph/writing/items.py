@@ -15,7 +15,7 @@ from keygraph.dynamo.items import Item, Value
 from keygraph.errors import BadUserInput, FieldName, InputPath, KeygraphError, Refusal, WriteRefused
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.keys.types import encode
+from keygraph.keys.types import decode, encode
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 
@@ -118,7 +118,11 @@ class ItemMaker:
     def encoded(self, name: str, value: Any, where: InputPath, refusals: Refusals) -> Value:
         """The value of a field as it is stored; None where it cannot be."""
         try:
-            return encode(self.record.fields[name].type, value)
+            type_ = self.record.fields[name].type
+            stored = encode(type_, value)
+            # What a format cannot read again would be an item that cannot be read.
+            decode(type_, stored)
+            return stored
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             refusals.add((*where, FieldName(name)), FieldName(name), f" cannot be stored: it is {error}.")
             return None

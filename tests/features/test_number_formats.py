@@ -30,6 +30,7 @@ from keygraph import (
     stored,
 )
 from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, Equals, Query
 from keygraph.tables.interchange import Interchange
 from keygraph.tables.verify import Verification
 from keygraph_resolvers import check
@@ -418,6 +419,26 @@ async def test_verify(log: World) -> None:
         ("Event", "seconds: secondsSK does not match at"),
         ("Event", "short: shortSK does not match {at:short}"),
     ]
+
+
+async def test_writes(log: World) -> None:
+    """An item would be written under other keys than it is looked for, or with an id that cannot be read again."""
+    [old] = [each for each in ITEMS if each["SK"] == "EVENT#3"]
+    await log.tracer.store.send(BatchWrite(deletes=(("SHOP#1", "EVENT#3"),)))
+    at = milliseconds(3000)
+    mutation = f"""mutation {{ putEvent(input: {{shopId: "1", eventId: "3", at: "{at}", number: 30, sent: "{at}", again: "{at}",
+      left: 30, expires: "{at}"}}) {{ event {{ at sent again left expires }} }} }}"""
+    written = {"at": at, "sent": at, "again": at, "left": 30, "expires": at}
+    assert (await log.ask(mutation))["putEvent"]["event"] == written
+    page = await log.tracer.store.send(Query("SHOP#1", None, Equals("EVENT#3")))
+    assert {name: page.items[0][name] for name in old} == old
+    order = f'mutation {{ putOrder(input: {{shopId: "1", orderId: "{ULIDS[0]}"}}) {{ order {{ placed }} }} }}'
+    assert (await log.ask(order))["putOrder"] == {"order": {"placed": "2016-07-30T23:54:10.259000Z"}}
+    for wrong in (
+        'putOrder(input: {shopId: "1", orderId: "abc"}) { order { orderId } }',
+        f'putReceipt(input: {{shopId: "1", receiptId: "{KSUIDS[0]}", follows: "abc"}}) {{ receipt {{ receiptId }} }}',
+    ):
+        assert await log.codes(f"mutation {{ {wrong} }}") == ["BAD_USER_INPUT"]
 
 
 def test_lines() -> None:

@@ -151,6 +151,22 @@ async def test_to(sensors: World) -> None:
     assert await sensors.ask(query, to=[ids["x"]]) == {"sensor": {"alarms": {"edges": []}}}
 
 
+async def test_writes(sensors: World) -> None:
+    """An item would be written to a shard that no list reads."""
+    days = [f"2024-02-{day:02d}" for day in range(1, 10)]
+    for day in days:
+        given = f'sensorId: "y", day: "{day}", value: 1, rank: 1'
+        await sensors.ask(f"mutation {{ putReading(input: {{{given}}}) {{ reading {{ day }} }} }}")
+    await sensors.ask(
+        'mutation { updateSensor(input: {sensorId: "y", place: "attic"}) { sensor { place } } }'
+    )
+    query = '{ sensor(sensorId: "y") { place readings(day: {from: "2024-02-01"}) { nodes { day } } } }'
+    nodes = [{"day": day} for day in days]
+    assert await sensors.ask(query) == {"sensor": {"place": "attic", "readings": {"nodes": nodes}}}
+    query = '{ days(day: {from: "2024-02-01"}) { nodes { day } } values(rank: {to: 1}) { totalCount } }'
+    assert await sensors.ask(query) == {"days": {"nodes": nodes}, "values": {"totalCount": 9}}
+
+
 async def test_verify(sensors: World) -> None:
     """An item in a shard that no list reads would not be named."""
     await sensors.put(

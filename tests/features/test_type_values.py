@@ -133,6 +133,21 @@ async def test_an_index_without_one_of_them(cases: World) -> None:
     }
 
 
+async def test_writes(cases: World) -> None:
+    """An item would be written as one of another type, or put in the place of one."""
+    note = 'mutation { putNote(input: {caseId: "1", number: 7, text: "z"}) { note { text } } }'
+    assert await cases.ask(note) == {"putNote": {"note": {"text": "z"}}}
+    pinned = 'mutation { putPinned(input: {caseId: "1", number: 8}) { pinned { number } } }'
+    assert await cases.ask(pinned) == {"putPinned": {"pinned": {"number": 8}}}
+    query = '{ case(caseId: "1") { notes { nodes { number } } pinned { nodes { number } } } }'
+    assert await cases.ask(query) == {
+        "case": {
+            "notes": {"nodes": [{"number": number} for number in (1, 4, 7)]},
+            "pinned": {"nodes": [{"number": 2}, {"number": 8}]},
+        }
+    }
+
+
 async def test_verify(cases: World) -> None:
     """Whoever looks for what no type accepts would not be told what it says."""
     verification = Verification(graph, cases.tracer.store)
