@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tests.resolvers.judge.items import Identity, Row
-from tests.resolvers.judge.plain import End, Listing, Slot, Type, camel
+from tests.resolvers.judge.plain import End, Listing, Path, Slot, Type, camel
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class EndAt:
 class Compared:
     """One comparison of `where`."""
 
-    name: str
+    path: Path
+    """A field, or an end and a key field of its node."""
     operator: str
     value: Any
 
@@ -92,11 +93,13 @@ class Writer:
         names: Mapping[tuple[Listing, Slot], str],
         cursors: Mapping[tuple[Listing, Row], str],
         ids: Mapping[tuple[Type, tuple[Any, ...]], str],
+        compared: Mapping[tuple[Type, Path], str],
     ) -> None:
-        """`names` are those of arguments; cursors and ids are what the product gave."""
+        """`names` are those of arguments, `compared` those in `where`; cursors and ids are what the product gave."""
         self.names = names
         self.cursors = cursors
         self.ids = ids
+        self.compared = compared
 
     def selection(self, selection: Selection) -> str:
         return "{ " + " ".join(self._selected(key, each) for key, each in selection.items()) + " }"
@@ -165,13 +168,13 @@ class Writer:
 
     def _where(self, type_: Type, where: Where) -> str:
         if isinstance(where, Compared):
-            kind = type_.fields[where.name].kind
+            kind = type_.kind_of(where.path)
             if where.operator == "exists":
                 value = "true" if where.value else "false"
             elif where.operator in ("in", "between"):
                 value = f"[{', '.join(map(kind.literal, where.value))}]"
             else:
                 value = kind.literal(where.value)
-            return f"{{ {camel(where.name)}: {{ {where.operator}: {value} }} }}"
+            return f"{{ {self.compared[type_, where.path]}: {{ {where.operator}: {value} }} }}"
         inner = [self._where(type_, each) for each in where.inner]
         return f"{{ {where.word}: {inner[0] if where.word == 'not' else '[' + ', '.join(inner) + ']'} }}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.resolvers.judge.items import GONE, Identity, Row, made_rows
 from tests.resolvers.judge.making import made_model
 from tests.resolvers.judge.operations import Maker
 from tests.resolvers.judge.plain import Listing, Slot, Type, camel
+from tests.resolvers.judge.plain import Path as Named
 from tests.resolvers.judge.ruling import BROKEN, CursorOf, Either, IdOf, Judge, OneOf, Unknown
 from tests.resolvers.judge.source import source
 from tests.resolvers.worlds import SECRET
@@ -46,6 +47,7 @@ class Court:
         self.names: dict[tuple[Listing, Slot], str] = {}
         self.known_cursors: dict[tuple[Listing, Row], str] = {}
         self.known_ids: dict[tuple[Type, tuple[Any, ...]], str] = {}
+        self.compared_names: dict[tuple[Type, Named], str] = {}
         self.asked = 0
         lists = [(schema.query_type, each) for each in self.model.roots]
         lists += [(schema.get_type(type_.name), each) for type_ in self.model.types for each in type_.lists]
@@ -66,16 +68,8 @@ class Court:
         return arguments
 
     def _argument_name(self, listing: Listing, slot: Slot) -> str | None:
-        """The argument of a part of a key: called as the field, or as the end and its node's key field."""
-        *ends, name = slot.path
-        wanted = {name}
-        for end_name in ends:
-            node = listing.type.ends[end_name].node
-            wanted = {f"{end_name}_{name}", f"{end_name}_{name.removeprefix(node.query.lower() + '_')}"}
-            wanted.add(listing.type.ends[end_name].attributes[name])
-        plain = {each.replace("_", "").lower() for each in wanted}
-        found = [name for name in self._arguments(listing) if name not in _ANYWHERE and name.lower() in plain]
-        return found[0] if len(found) == 1 else None
+        names = [name for name in self._arguments(listing) if name not in _ANYWHERE]
+        return _name_among(names, listing.type, slot.path)
 
     def operators(self, listing: Listing, slot: Slot) -> Sequence[str]:
         name = self.names.get((listing, slot))
@@ -84,13 +78,23 @@ class Court:
         type_ = get_named_type(self._arguments(listing)[name].type)
         return [*type_.fields] if isinstance(type_, GraphQLInputObjectType) else ["eq"]
 
-    def compared(self, listing: Listing) -> dict[str, Sequence[str]]:
+    def compared(self, listing: Listing) -> dict[Named, Sequence[str]]:
         where = get_named_type(self._arguments(listing)["where"].type)
-        return {
-            name: [*get_named_type(where.fields[camel(name)].type).fields]
-            for name in listing.type.fields
-            if camel(name) in where.fields
-        }
+        type_ = listing.type
+        paths: list[Named] = [(name,) for name in type_.fields]
+        paths += [
+            (end.name, key)
+            for end in type_.ends.values()
+            for key in end.attributes
+            if key in end.node.certain
+        ]
+        found = {}
+        for path in paths:
+            name = _name_among(where.fields, type_, path)
+            if name is not None:
+                self.compared_names[type_, path] = name
+                found[path] = [*get_named_type(where.fields[name].type).fields]
+        return found
 
     def takes(self, listing: Listing, argument: str) -> bool:
         return argument in self._arguments(listing)
@@ -138,7 +142,9 @@ class Court:
         self.known_cursors, self.known_ids = comparison.cursors, comparison.given_ids
 
     async def execute(self, operation: dict[str, Selected]) -> tuple[str, dict[str, Any]]:
-        text = Writer(self.names, self.known_cursors, self.known_ids).selection(operation)
+        text = Writer(self.names, self.known_cursors, self.known_ids, self.compared_names).selection(
+            operation
+        )
         self.asked += 1
         return text, await self.service.execute(text)
 
@@ -319,6 +325,19 @@ class Comparison:
 def _named(node: Type) -> dict[str, Selected]:
     """What tells a node apart from others."""
     return {name: Leaf(name) for name in (*node.identity, "id")}
+
+
+def _name_among(names: Iterable[str], type_: Type, path: Named) -> str | None:
+    """What a field is called, or a key field of the node at an end: after both, or as its attribute."""
+    *ends, field = path
+    wanted = {field}
+    for end_name in ends:
+        end = type_.ends[end_name]
+        wanted = {f"{end_name}_{field}", f"{end_name}_{field.removeprefix(end.node.query + '_')}"}
+        wanted.add(end.attributes[field])
+    plain = {each.replace("_", "").lower() for each in wanted}
+    found = [name for name in names if name.lower() in plain]
+    return found[0] if len(found) == 1 else None
 
 
 def _is_below(path: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

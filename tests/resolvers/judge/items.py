@@ -96,7 +96,7 @@ def _row(
         attributes = ("PK", "SK") if name is None else model.indexes[name].attributes
         if name is not None and model.indexes[name].is_plain:
             continue
-        shard = str(random.randrange(pair.shards)) if pair.shards else ""
+        shard = random.choice(pair.shards) if pair.shards else ""
         texts = [type_.text(values, pair.partition, shard), type_.text(values, pair.sort or ())]
         if None in texts:
             if name is None:

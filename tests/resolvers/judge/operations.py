@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tests.resolvers.judge.asked import ByKey, Compared, EndAt, Joined, Leaf, ListAt, Said, Selected, Where
 from tests.resolvers.judge.items import GONE, Identity, Row
-from tests.resolvers.judge.plain import Listing, Model, Slot, Type
+from tests.resolvers.judge.plain import Listing, Model, Path, Slot, Type
 from tests.resolvers.judge.values import Kind
 
 DEEPEST = 3
@@ -22,8 +22,8 @@ class Offered(Protocol):
     def operators(self, listing: Listing, slot: Slot) -> Sequence[str]:
         """What may be said of a part of the sort key; nothing where there is no such argument."""
 
-    def compared(self, listing: Listing) -> Mapping[str, Sequence[str]]:
-        """The operators of `where` by field."""
+    def compared(self, listing: Listing) -> Mapping[Path, Sequence[str]]:
+        """The operators of `where` by what they compare."""
 
     def takes(self, listing: Listing, argument: str) -> bool:
         """Whether it has the argument."""
@@ -224,10 +224,10 @@ class Maker:
         offered = self.offered.compared(listing)
         if not offered:
             return None
-        name = self.random.choice([*offered])
-        operator, pool = self.random.choice(offered[name]), listing.type.fields[name].kind.pool
+        path = self.random.choice([*offered])
+        operator, pool = self.random.choice(offered[path]), listing.type.kind_of(path).pool
         value: Any = self.random.choice(pool)
-        kind = listing.type.fields[name].kind
+        kind = listing.type.kind_of(path)
         match operator:
             case "exists":
                 value = self.chance(2)
@@ -239,4 +239,4 @@ class Maker:
                 value = value[: 1 + self.random.randrange(2)]
             case "eq" | "ne" if self.chance(5):
                 value = None
-        return Compared(name, operator, value)
+        return Compared(path, operator, value)

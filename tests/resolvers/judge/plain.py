@@ -94,7 +94,7 @@ class KeyPair:
 
     partition: Template
     sort: Template | None
-    shards: int = 0
+    shards: tuple[str, ...] = ()
     """The partition template begins with text; the shard is written behind it."""
 
 
@@ -122,6 +122,8 @@ class Type:
     identity: tuple[str, ...] = ()
     """The key fields of a node."""
     is_virtual: bool = False
+    is_gathered: bool = False
+    """Whether it is read together with its lists."""
     lists: list[Listing] = field(default_factory=list)
 
     def __repr__(self) -> str:

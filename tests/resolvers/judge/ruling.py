@@ -191,7 +191,8 @@ class Judge:
             inner = [self.holds(each, row) for each in where.inner]
             return {"and": all(inner), "or": any(inner), "not": not inner[0]}[where.word]
         assert row.type is not None
-        order, value, wanted = row.type.fields[where.name].kind.order, row.values[where.name], where.value
+        order, wanted = row.type.kind_of(where.path).order, where.value
+        value = row.type.value(row.values, where.path)
         value = None if value is GONE else value
         if where.operator == "exists":
             return (value is not None) == wanted

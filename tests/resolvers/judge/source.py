@@ -57,9 +57,11 @@ def _class(model: Model, type_: Type) -> str:
             if roots
             else ["lists=False"]
         )
-        shards = [f"shards={pair.shards}"] if pair.shards else []
+        shards = [f"shards={_shards(pair)}"] if pair.shards else []
         templates = [] if index.is_plain else _templates(pair)
         keys.append(f"{name}({', '.join([*templates, *lists, *shards])})")
+    if type_.is_gathered:
+        keys.append("gather=True")
     if type_.is_virtual:
         keys.append("item=False")
     elif model.type_attribute is None:
@@ -86,6 +88,13 @@ def _class(model: Model, type_: Type) -> str:
             f"        return {body}",
         ]
     return "\n".join([*lines, "", ""])
+
+
+def _shards(pair: KeyPair) -> str:
+    if not pair.shards[0].isdigit():
+        return repr([*pair.shards])
+    first = int(pair.shards[0])
+    return f"range({first}, {first + len(pair.shards)})" if first else str(len(pair.shards))
 
 
 def _templates(pair: KeyPair) -> list[str]:
