@@ -33,6 +33,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, BatchWrite, CreateTable, DeleteTable, Request, Store
 from keygraph.dynamo.table import Key, Table
 from keygraph.engines.open import open_store
+from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.tables.interchange import Interchange
 from keygraph_resolvers import Service, build_schema
@@ -186,7 +187,7 @@ def paths_made() -> Iterator[Mock]:
 
 
 class Refusing:
-    """A store that fails to get some items. Lists show them all the same."""
+    """A store that refuses to get some items. Lists show them all the same."""
 
     def __init__(self, store: Store, refused: frozenset[Key]) -> None:
         self.store = store
@@ -198,7 +199,7 @@ class Refusing:
 
     async def send(self, request: Request[Answer], /) -> Answer:
         if isinstance(request, BatchGet) and not self.refused.isdisjoint(request.keys):
-            raise RuntimeError("refused")
+            raise BadUserInput("refused")
         return await self.store.send(request)
 
     async def close(self) -> None:

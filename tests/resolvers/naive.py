@@ -59,7 +59,7 @@ class Naive:
         secret: bytes,
         refused: Collection[Key] = (),
     ) -> None:
-        """`refused` are the keys of items that the store fails to get."""
+        """`refused` are the keys of items that the store refuses to get."""
         self.schema = schema
         self.refused = refused
         self.graph: Graph = schema.graph
@@ -249,7 +249,7 @@ class Naive:
             return thing
         for key in self.graph.table_keys(thing.record, thing.identity):
             if key in self.refused:
-                raise RuntimeError("refused")
+                raise BadUserInput("refused")
             item = self.by_key.get(key)
             record = None if item is None else self.graph.recognise(item)
             if record is not None and record in (thing.record, *thing.others):
