@@ -73,7 +73,6 @@ from keygraph_resolvers.schema.field_kinds import (
     NodeByKey,
     Nodes,
     NodesByIds,
-    OnlyOf,
     PageInfo,
     Stored,
     TotalCount,
@@ -160,7 +159,7 @@ class _Walk:
                     for text in given["ids"]:
                         record, identity = read_global_id(self._graph, text)
                         self._node((record,), identity, node, must_exist=True)
-                case ListOf(path) | OnlyOf(path):
+                case ListOf(path):
                     self._list(path, None, node, definition)
 
     def _node(
@@ -226,7 +225,7 @@ class _Walk:
         record = found.record
         for node, definition, kind in self._document.fields(found.type, selected):
             match kind:
-                case ListOf(path) | OnlyOf(path):
+                case ListOf(path):
                     self._list(path, found.identity, node, definition)
                 case NodeAt(end) if end.name in record.key_fields:
                     self._end(end, record.end_readers[end.name](found.identity), node)

@@ -17,13 +17,14 @@ from types import ModuleType
 
 from keygraph.draft.kinds import Kinds
 from keygraph.draft.lists import add_lists, name_root_lists
-from keygraph.draft.parts import DraftField, DraftType, Placeholder
+from keygraph.draft.parts import DraftField, DraftType
 from keygraph.draft.text import Draft, model_text, quoted
 from keygraph.draft.types import Drafter
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.errors import CorruptItem, Mistake, ModelError
 from keygraph.graph import Graph
+from keygraph.keys.template import Reference
 
 _EXAMPLES = 10
 _TRIES = 200
@@ -55,7 +56,7 @@ def _unknown(table: Table) -> DraftType:
     parts = []
     for key, name in zip(table.keys, ("item_id", "sort_key"), strict=False):
         type_.fields[name] = DraftField(_ANNOTATIONS[key.type])
-        parts.append((Placeholder((name,)),))
+        parts.append((Reference((name,)),))
     type_.partition = parts[0]
     type_.sort = parts[-1] if len(parts) > 1 else ()
     return type_

@@ -11,9 +11,10 @@ from decimal import Decimal
 
 from keygraph.draft.keys import SLASHED_DATE
 from keygraph.draft.names import field_name, is_id, type_name, without_id
-from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Placeholder, Texts
+from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Texts
 from keygraph.dynamo.items import Item, Value, number_text
 from keygraph.dynamo.table import KeyAttribute
+from keygraph.keys.template import Reference
 from keygraph.keys.types import INT_MAX, INT_MIN, ISO_DATE, Moment
 from keygraph.names import snake
 
@@ -188,7 +189,7 @@ def field_for(
     format_: str = "",
     *,
     identifies: bool = False,
-) -> Placeholder:
+) -> Reference:
     """The placeholder of a new field for part of a key: that of the attribute with the same value, else this one."""
     given = [text for text in texts if text is not None]
     made: DraftField | None = None

@@ -10,23 +10,11 @@ from keygraph.draft.kinds import ItemKind
 from keygraph.draft.names import Names
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index
+from keygraph.keys.template import SHARD, Reference
 from keygraph.names import end_names, snake
 
-
-@dataclass(frozen=True)
-class Placeholder:
-    """A placeholder of a template."""
-
-    path: tuple[str, ...]
-    format: str = ""
-
-    def __str__(self) -> str:
-        spec = f":{self.format}" if self.format else ""
-        return "{" + ".".join(self.path) + spec + "}"
-
-
-SHARD_PLACEHOLDER = Placeholder(("shard",))
-TemplatePart: TypeAlias = "str | Placeholder"
+SHARD_PLACEHOLDER = Reference(SHARD)
+TemplatePart: TypeAlias = "str | Reference"
 Texts: TypeAlias = "tuple[str | None, ...]"
 """The value of a field, as text, in each item of a type."""
 
@@ -121,7 +109,7 @@ class DraftType:
         return [
             part.path[0]
             for part in self.partition
-            if isinstance(part, Placeholder) and part != SHARD_PLACEHOLDER
+            if isinstance(part, Reference) and part != SHARD_PLACEHOLDER
         ]
 
     def names_at(self, end: str) -> Mapping[str, str]:
@@ -131,16 +119,16 @@ class DraftType:
     @property
     def is_known_by_partition(self) -> bool:
         """Of a node: whether its partition key identifies it, so that it can be an end."""
-        inside = {part.path for part in self.partition if isinstance(part, Placeholder)}
+        inside = {part.path for part in self.partition if isinstance(part, Reference)}
         return (
             bool(inside)
             and self.shards is None
-            and all(part.path in inside for part in self.sort if isinstance(part, Placeholder))
+            and all(part.path in inside for part in self.sort if isinstance(part, Reference))
         )
 
-    def placeholder(self, path: tuple[str, ...]) -> Placeholder:
+    def placeholder(self, path: tuple[str, ...]) -> Reference:
         """The placeholder of a field, in its format."""
-        return Placeholder(path, self.formats.get(path, ""))
+        return Reference(path, self.formats.get(path, ""))
 
     def stands_at(self, signature: Sequence[str | None], at: int = 0) -> bool:
         """Of a node that can be an end: whether its whole partition key stands there, before a word or the end."""

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from keygraph.draft.names import Names, variable_name
-from keygraph.draft.parts import DraftEnd, DraftField, DraftList, DraftType, Placeholder, TemplatePart
+from keygraph.draft.parts import DraftEnd, DraftField, DraftList, DraftType, TemplatePart
 from keygraph.dynamo.table import Index, KeyAttribute, Table
+from keygraph.keys.template import Reference
 from keygraph.names import CASES, cased
 
 _LINE = 88
@@ -199,7 +200,7 @@ _SLASHED_DATE = [
 
 
 def _template(parts: Iterable[TemplatePart]) -> str:
-    shown = (str(p) if isinstance(p, Placeholder) else p.replace("{", "{{").replace("}", "}}") for p in parts)
+    shown = (str(p) if isinstance(p, Reference) else p.replace("{", "{{").replace("}", "}}") for p in parts)
     return quoted("".join(shown))
 
 
@@ -208,7 +209,7 @@ def _class(draft: Draft, type_: DraftType, variables: dict[str, str], case: str)
     members = {name: _field(name, field, case) for name, field in type_.fields.items()}
     members |= {name: _end(name, end, case) for name, end in type_.ends.items()}
     # The fields of the table's key come first, in its order.
-    in_key = [part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Placeholder)]
+    in_key = [part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Reference)]
     for name in dict.fromkeys([*in_key, *members]):
         lines += members.get(name, [])
     if not type_.fields and not type_.ends:

@@ -35,11 +35,11 @@ from keygraph.draft.parts import (
     SHARD_PLACEHOLDER,
     DraftType,
     IndexCall,
-    Placeholder,
     TemplatePart,
     Texts,
 )
 from keygraph.dynamo.table import KeyAttribute, Table
+from keygraph.keys.template import Reference
 from keygraph.names import snake, words
 
 _ENDINGS = {"date": "date", "datetime": "time"}
@@ -147,7 +147,7 @@ class Drafter:
         type_.partition = self._written(type_, kind.partition, 0, owner)
         type_.sort = self._written(type_, kind.sort, 1)
         type_.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in type_.partition else None
-        targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Placeholder)}
+        targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Reference)}
         in_key = [name for name in type_.ends if name in targets]
         if len(in_key) == 2:
             type_.kind = "edge"
@@ -209,12 +209,12 @@ class Drafter:
 
     def _placeholder(
         self, type_: DraftType, column: Column, word: str, number: int, *, is_whole: bool
-    ) -> Placeholder:
+    ) -> Reference:
         """The placeholder of one column: the id of a node with these values, else a field."""
         target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
         if target is not None:
             made = self._end(type_, target, (column,), word)
-            return Placeholder((made.path[0], target.key_paths[0]))
+            return Reference((made.path[0], target.key_paths[0]))
         attribute, format_ = same_attribute(type_, column.texts)
         key = self.table.keys[number]
         says = not says_nothing(key.name)
@@ -232,14 +232,14 @@ class Drafter:
             type_, column.texts, wanted, key, attribute, format_, identifies=type_.kind == "node"
         )
 
-    def _end(self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str) -> Placeholder:
+    def _end(self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str) -> Reference:
         """The placeholder of a whole node. Adds the end to the type."""
         columns = [part.texts for part in parts if isinstance(part, Column)]
         is_verb = len(parts) == 1 and type_name(word) != node.name
         name = add_end(type_, node, columns, word if is_verb else "")
         if not node.is_virtual and not node.ids & rows_of(parts):
             type_.ends[name].doubts.append(f"the sample has no {node.name} with these ids")
-        return Placeholder((name,))
+        return Reference((name,))
 
     def _node_at(self, type_: DraftType, parts: Sequence[Part], at: int) -> DraftType | None:
         """The node whose whole key is in a sort key from there on, added if it is missing."""
@@ -438,7 +438,7 @@ class _IndexKeys:
 
     def _placeholder(
         self, key: KeyAttribute, part: VaryingPart, column: Texts, word: str, *, is_whole: bool
-    ) -> Placeholder | None:
+    ) -> Reference | None:
         known = None if part.shard else self._known(column)
         if known is not None:
             return self._type.placeholder(known)
@@ -493,7 +493,7 @@ class _IndexKeys:
         pairs = list(zip(node.key_paths, columns, strict=True))
         for name, end in self._type.ends.items():
             if end.target is node and all(is_same((name, field), column) for field, column in pairs):
-                return (Placeholder((name,)),)
+                return (Reference((name,)),)
         if node is self._type and all(is_same((field,), column) for field, column in pairs):
             return node.partition
-        return (Placeholder((add_end(self._type, node, columns, ids_only=True),)),)
+        return (Reference((add_end(self._type, node, columns, ids_only=True),)),)

@@ -109,11 +109,11 @@ class Naive:
                 return self._far(path, thing, info)
             case field_kinds.Called(method):
                 return self._called(method, thing, info, given)
-            case field_kinds.ListOf(path):
-                return self.lists.list_of(path, thing, given)
-            case field_kinds.OnlyOf(path):
+            case field_kinds.ListOf(path) if path.is_one:
                 page = self.lists.list_of(path, thing, given).page
                 return page[0] if page and path.far_end else page[0].thing if page else None
+            case field_kinds.ListOf(path):
+                return self.lists.list_of(path, thing, given)
             case field_kinds.Edges():
                 return source.page
             case field_kinds.Nodes():

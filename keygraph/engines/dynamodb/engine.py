@@ -41,7 +41,7 @@ from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Posi
 from keygraph.engines.dynamodb.errors import code_of, failure_of
 from keygraph.engines.dynamodb.requests import Renderer, Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
-from keygraph.engines.dynamodb.sending import Sender
+from keygraph.engines.dynamodb.sending import Sender, Sending
 from keygraph.engines.dynamodb.settings import open_transport
 from keygraph.engines.dynamodb.transport import Body, Transport, TransportName
 from keygraph.errors import TableMissing, TimedOut
@@ -102,7 +102,7 @@ class DynamoDBStore:
         if answer is None:
             return cast(Answer, await self._managed(request))
         calls = self._render(request)
-        async with self._sender.sending() as sending:
+        async with Sending(self._sender) as sending:
             answers = await sending.all(calls)
         return cast(Answer, answer(request, answers, sending.cost))
 

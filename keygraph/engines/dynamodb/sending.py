@@ -34,18 +34,14 @@ class Sender:
     def __post_init__(self) -> None:
         self.late = f"DynamoDB at {self.endpoint} did not answer within {self.deadline:g} seconds"
 
-    def sending(self) -> Sending:
-        """A context in which all calls of one answer share the deadline. Raises Throttled or TimedOut past it."""
-        return Sending(self)
-
     async def call(self, wire: Wire) -> Body:
         """The answer of a single call."""
-        async with self.sending() as sending:
+        async with Sending(self) as sending:
             return await sending.call(wire)
 
 
 class Sending(Attempts):
-    """The calls of one answer; `cost` counts every attempt."""
+    """The calls of one answer, which share the deadline; `cost` counts every attempt."""
 
     def __init__(self, sender: Sender) -> None:
         super().__init__(sender.deadline, sender.backoff, sender.late)

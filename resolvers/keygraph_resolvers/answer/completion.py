@@ -325,21 +325,8 @@ Take: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 """Gives the sources of a field's values, of objects and of their items."""
 
 
-class FieldColumn(NamedTuple):
-    """How one field of objects is written."""
-
-    step: PathStep
-    take: Take
-    complete: Complete
-
-
-class FieldColumns(NamedTuple):
-    """How objects of one selection are written."""
-
-    keys: tuple[str, ...]
-    columns: tuple[FieldColumn, ...]
-    has_items: bool
-    """Whether any of the fields is read from the objects' items."""
+WriteRows: TypeAlias = Callable[[Completion, Sequence[Any], PathOf], list[Any]]
+"""Gives what is written for objects of one selection."""
 
 
 def write_data(run: Completion, selection: Selection, root: Object) -> dict[str, Any] | None:
@@ -352,20 +339,35 @@ def rows(selection: Selection, run: Completion, objects: Sequence[Any], path_of:
     """What was selected of objects; FAILED for those of which a field is null that may not be."""
     if not objects:
         return []
-    found = run.columns.get(selection)
-    if found is None:
-        found = run.columns[selection] = _columns(selection)
-    keys, columns, has_items = found
-    if not keys:
-        return [{} for _ in objects]
-    items = [each.item for each in objects] if has_items else ()
-    made = [
-        complete(run, take(objects, items), below_field(path_of, step)) for step, take, complete in columns
+    write = run.columns.get(selection)
+    if write is None:
+        write = run.columns[selection] = _row_writer(selection)
+    return write(run, objects, path_of)
+
+
+def _row_writer(selection: Selection) -> WriteRows:
+    """What writes the fields, in the order of the answer."""
+    keys = tuple(field.key for field in selection.fields)
+    columns = [
+        (PathStep(field.key, order, field.is_nullable), *_column(selection, field))
+        for order, field in enumerate(selection.fields)
     ]
-    written = [dict(zip(keys, row, strict=True)) for row in zip(*made, strict=True)]
-    if run.reports:
-        return [FAILED if any(each is FAILED for each in row.values()) else row for row in written]
-    return written
+    has_items = any(take is _items for _, take, _ in columns)
+
+    def write(run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
+        if not keys:
+            return [{} for _ in objects]
+        items = [each.item for each in objects] if has_items else ()
+        made = [
+            complete(run, take(objects, items), below_field(path_of, step))
+            for step, take, complete in columns
+        ]
+        written: list[Any] = [dict(zip(keys, row, strict=True)) for row in zip(*made, strict=True)]
+        if run.reports:
+            return [FAILED if any(each is FAILED for each in row.values()) else row for row in written]
+        return written
+
+    return write
 
 
 def _rows_by_type(
@@ -381,19 +383,6 @@ def _rows_by_type(
         for number, row in zip(numbers, own, strict=True):
             written[number] = row
     return written
-
-
-def _columns(selection: Selection) -> FieldColumns:
-    """How the fields are written, in the order of the answer."""
-    made = [_column(selection, field) for field in selection.fields]
-    return FieldColumns(
-        tuple(field.key for field in selection.fields),
-        tuple(
-            FieldColumn(PathStep(field.key, order, field.is_nullable), *each)
-            for order, (field, each) in enumerate(zip(selection.fields, made, strict=True))
-        ),
-        any(take is _items for take, _ in made),
-    )
 
 
 def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:

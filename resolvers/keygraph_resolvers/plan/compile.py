@@ -47,7 +47,6 @@ from keygraph_resolvers.schema.field_kinds import (
     FarNode,
     ListOf,
     NodeAt,
-    OnlyOf,
     Writes,
     WrittenRecord,
 )
@@ -342,7 +341,7 @@ class _Steps:
 
 def _path_of(selected: SelectedField) -> AccessPath:
     """The path of a field that is a list or an only neighbour."""
-    return cast("ListOf | OnlyOf", selected.kind).path
+    return cast(ListOf, selected.kind).path
 
 
 def _lacks(path: AccessPath, items: Sequence[frozenset[str]]) -> bool:

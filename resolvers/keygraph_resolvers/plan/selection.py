@@ -36,7 +36,6 @@ from keygraph_resolvers.schema.field_kinds import (
     ListOf,
     NodeAt,
     Nodes,
-    OnlyOf,
     Stored,
 )
 from keygraph_resolvers.schema.strawberry_internals import converted_arguments, strawberry_field
@@ -177,7 +176,7 @@ class Selection:
     @cached_property
     def lists(self) -> tuple[SelectedField, ...]:
         """What is read by the object's key."""
-        return self.having(ListOf, OnlyOf)
+        return self.having(ListOf)
 
     @cached_property
     def key_ends(self) -> tuple[SelectedField, ...]:

@@ -60,7 +60,7 @@ class Edge(Object):
 
     @property
     def cursor(self) -> str:
-        return cursor(self.connection.run.secret, self.connection.neighbours, self.place)
+        return self.connection.cursor(self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,11 @@ class PageEnds:
 
     @property
     def start_cursor(self) -> str | None:
-        return self._cursor(self.start)
+        return None if self.start is None else self.connection.cursor(self.start)
 
     @property
     def end_cursor(self) -> str | None:
-        return self._cursor(self.end)
-
-    def _cursor(self, place: Place | None) -> str | None:
-        if place is None:
-            return None
-        return cursor(self.connection.run.secret, self.connection.neighbours, place)
+        return None if self.end is None else self.connection.cursor(self.end)
 
 
 class ListArguments:
@@ -214,6 +209,9 @@ class Connection:
         return [EdgesTo(self.neighbours, self.owner, node) for node in self.arguments.to or ()]
 
     # --- The page ---------------------------------------------------------------------------------------
+
+    def cursor(self, place: Place) -> str:
+        return cursor(self.run.secret, self.neighbours, place)
 
     def taken(self, found: Found) -> tuple[Found, PageOf | bool]:
         """What its page has of a part that was read, which may be a longer one; and what `_behind` says of it."""

@@ -53,14 +53,7 @@ class Called(FieldKind):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(FieldKind):
-    """A connection; on a node its own, at the root one without an owner."""
-
-    path: AccessPath
-
-
-@dataclass(frozen=True, slots=True)
-class OnlyOf(FieldKind):
-    """The first neighbour on a path."""
+    """A connection, or the first neighbour on a path that leads to one; at the root one without an owner."""
 
     path: AccessPath
 

@@ -45,7 +45,6 @@ from keygraph_resolvers.schema.field_kinds import (
     NodeByKey,
     Nodes,
     NodesByIds,
-    OnlyOf,
     PageInfo,
     Stored,
     TotalCount,
@@ -257,7 +256,7 @@ class _Types:
                 argument(camel(ranged.name), nullable(self.scalar(ranged.type))) for ranged in path.ranged
             ]
             type_ = nullable(self._edge(path) if path.far_end else self.object(path.record))
-            return ServedField(camel(path.name), type_, OnlyOf(path), arguments, description)
+            return ServedField(camel(path.name), type_, ListOf(path), arguments, description)
         arguments += self._page_arguments(path)
         return ServedField(camel(path.name), self._connection(path), ListOf(path), arguments, description)
 
