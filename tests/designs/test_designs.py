@@ -1,0 +1,43 @@
+"""Ten published designs, declared by what docs/models.md says: each of their access patterns that reads is answered.
+
+A design's module has its `graph`, `ITEMS` of our own in its shapes, and what is `ASKED`: for each published access pattern
+its name, a query, and the answer in JSON; where the keys cannot answer it, the reason in words, and the query is refused.
+Five have keys without prefixes, or several meanings of one index: complaints, funds, players, relational and titles.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+from keygraph_resolvers import check
+from tests.conftest import MakeStore
+from tests.documents.served import Served
+from tests.documents.test_verified import told, verified
+
+NAMES = ("complaints", "funds", "players", "sessions", "titles")
+
+
+async def serve(design: ModuleType, make_store: MakeStore) -> Served:
+    served = Served(check(design.graph), await make_store(design.graph.table))
+    await served.load(*design.ITEMS.strip().splitlines())
+    return served
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_each_access_pattern_is_answered(name: str, make_store: MakeStore) -> None:
+    """Somebody who has this table would not get what its keys are designed for."""
+    design = import_module(f"tests.designs.{name}")
+    served = await serve(design, make_store)
+    for asked in design.ASKED.strip().split("\n\n"):
+        pattern, query, answer = asked.split("\n")
+        found = await served.service.execute(query)
+        if answer.startswith("{"):
+            assert found == {"data": json.loads(answer)}, pattern
+        else:
+            assert found["errors"], pattern
+            assert "data" not in found, pattern
+    assert told(await verified(served.graph, served.store)) == []
