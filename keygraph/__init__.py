@@ -10,7 +10,22 @@ from keygraph.graph import Graph
 from keygraph.keys.formats import Epoch, Format
 from keygraph.keys.timed_ids import KSUID, ULID
 from keygraph.keys.types import ID, JSON, Long
-from keygraph.model.declaration import Many, One, edge, field, fields, many, node, one, record, stored
+from keygraph.model.declaration import (
+    Many,
+    One,
+    created,
+    edge,
+    field,
+    fields,
+    many,
+    new_id,
+    node,
+    one,
+    record,
+    stored,
+    updated,
+    version,
+)
 
 __all__ = [
     "ID",
@@ -30,13 +45,17 @@ __all__ = [
     "One",
     "StoreError",
     "Table",
+    "created",
     "edge",
     "field",
     "fields",
     "many",
+    "new_id",
     "node",
     "one",
     "open_store",
     "record",
     "stored",
+    "updated",
+    "version",
 ]

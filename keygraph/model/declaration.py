@@ -24,6 +24,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 TypeValue: TypeAlias = str | Mapping[str, str | None] | None
 """What `type=` takes: the value of the type attribute, or the values of several attributes."""
+Kept: TypeAlias = Literal["created", "updated", "version", "id"]
+"""What the server keeps in a field: when its record was created or last written, how often it was, a new id."""
+WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "delete"]
+"""What a mutation does to a record."""
+WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "delete")
+WRITES_OF_OTHERS: tuple[WriteName, ...] = ("put", "update", "delete")
+Writes: TypeAlias = bool | Sequence[WriteName]
+"""What `writes=` takes: whether there are mutations of a type, or which."""
 RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]
 
 
@@ -47,6 +55,8 @@ class StoredAs:
     attributes: Mapping[str, str]
     format: Format | None = None
     """How its values are written, where that is not as others of its type."""
+    kept: Kept | None = None
+    """What the server keeps in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,7 @@ class Declaration:
     mirror: bool = False
     counterpart: str | None = None
     item_bytes: int | None = None
+    writes: Writes = True
     gather: bool = False
     docstring: str | None = None
     own: Mapping[str, StoredAs | ListOptions] = dataclasses.field(default_factory=dict)
@@ -111,6 +122,30 @@ def stored(*path: str, default: Any = MISSING, format: Format | str | None = Non
         # The attribute of an end's key field that is called so.
         return _Specifier(StoredAs(path, {**attributes, "format": format}), default)
     return _Specifier(StoredAs(path, attributes, format), default)
+
+
+def created(*path: str, format: Format | None = None, init: Literal[False] = False) -> Any:
+    """When the record was created: a datetime that the server sets. The path and the format are those of `stored`."""
+    return _kept("created", path, format)
+
+
+def updated(*path: str, format: Format | None = None, init: Literal[False] = False) -> Any:
+    """When the record was last written: a datetime that the server sets."""
+    return _kept("updated", path, format)
+
+
+def version(*path: str, init: Literal[False] = False) -> Any:
+    """How often the record was written: an integer that the server counts from 1, and `expectedVersion` is compared with."""
+    return _kept("version", path, None)
+
+
+def new_id(*path: str, default: Any = None) -> Any:
+    """An id that the server makes where a client gives none: a UUID of version 7, which sorts by time."""
+    return _kept("id", path, None)
+
+
+def _kept(kept: Kept, path: tuple[str, ...], format: Format | None) -> _Specifier:
+    return _Specifier(StoredAs(path, {}, format, kept), None)
 
 
 _ANY_INDEX: Any = object()
@@ -154,7 +189,9 @@ _OWN_NAME: Any = object()
 """The default of `type=`: the class's name."""
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+@dataclass_transform(
+    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, many, one)
+)
 def node(
     *keys: str | IndexKey,
     type: TypeValue = _OWN_NAME,
@@ -165,6 +202,7 @@ def node(
     mirror: Literal[False] = False,
     counterpart: None = None,
     item_bytes: int | None = None,
+    writes: Writes = True,
 ) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template where it differs, then indexes.
 
@@ -172,14 +210,19 @@ def node(
     holds no item for it, `shards` over which partitions its table key is spread (a count, a range or names), `lists` how the list of the
     table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
     node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
-    item size that the cost bound of an operation is computed with.
+    item size that the cost bound of an operation is computed with. `writes` says which mutations there are: all (True), none
+    (False), or a list such as `["create", "update"]`.
     """
     return _decorator(
-        Declaration("node", keys, type, not item, shards, lists, mirror, counterpart, item_bytes, gather)
+        Declaration(
+            "node", keys, type, not item, shards, lists, mirror, counterpart, item_bytes, writes, gather
+        )
     )
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+@dataclass_transform(
+    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, many, one)
+)
 def edge(
     *keys: str | IndexKey,
     type: TypeValue = _OWN_NAME,
@@ -188,6 +231,7 @@ def edge(
     mirror: bool = False,
     counterpart: str | None = None,
     item_bytes: int | None = None,
+    writes: Writes = True,
 ) -> Callable[[_Class], _Class]:
     """What joins two nodes, which are the two ends in its table key. The options are those of `node`, and two more.
 
@@ -195,10 +239,14 @@ def edge(
     is the other. `counterpart="Other"` names another edge type with the same two nodes, of which each edge has an item
     too; it is enough that one of the two names the other.
     """
-    return _decorator(Declaration("edge", keys, type, False, shards, lists, mirror, counterpart, item_bytes))
+    return _decorator(
+        Declaration("edge", keys, type, False, shards, lists, mirror, counterpart, item_bytes, writes)
+    )
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+@dataclass_transform(
+    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, many, one)
+)
 def record(
     *keys: str | IndexKey,
     type: TypeValue = _OWN_NAME,
@@ -207,14 +255,17 @@ def record(
     mirror: Literal[False] = False,
     counterpart: None = None,
     item_bytes: int | None = None,
+    writes: Writes = True,
 ) -> Callable[[_Class], _Class]:
     """An item that belongs to a node and is no node itself. The options are those of `node`."""
     return _decorator(
-        Declaration("record", keys, type, False, shards, lists, mirror, counterpart, item_bytes)
+        Declaration("record", keys, type, False, shards, lists, mirror, counterpart, item_bytes, writes)
     )
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(stored, many, one))
+@dataclass_transform(
+    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, many, one)
+)
 def fields(cls: _Class) -> _Class:
     """A base class whose fields are those of every type that inherits it."""
     return _declare(cls, Declaration("fields"), sys._getframe(1))
@@ -243,7 +294,8 @@ def _declare(cls: _Class, told: Declaration, frame: FrameType) -> _Class:
         if not isinstance(given, _Specifier):
             continue
         own[name] = given.meaning
-        if isinstance(given.meaning, ListOptions):
+        is_made = isinstance(given.meaning, StoredAs) and given.meaning.kept not in (None, "id")
+        if is_made or isinstance(given.meaning, ListOptions):
             setattr(cls, name, dataclasses.field(init=False, default=None, repr=False, compare=False))
         elif given.default is MISSING:
             delattr(cls, name)

@@ -11,6 +11,7 @@ from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Value
 from keygraph.errors import CorruptItem
 from keygraph.keys.types import FieldType, Kind, decoder
+from keygraph.model.declaration import Kept
 
 ValueReader: TypeAlias = Callable[[Mapping[str, Value]], Any]
 """What reads a value from an item."""
@@ -27,6 +28,8 @@ class Field:
     default: Any
     """Its value where the item has none; dataclasses.MISSING for no default."""
     description: str | None
+    kept: Kept | None = None
+    """What the server keeps in it."""
 
     @property
     def has_default(self) -> bool:

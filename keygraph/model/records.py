@@ -21,7 +21,7 @@ from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.keys.union import NodeText
-from keygraph.model.declaration import ListOptions, StoredAs
+from keygraph.model.declaration import ListOptions, StoredAs, WriteName
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import IdentityReader, Keys, Texts
 from keygraph.names import end_names, snake
@@ -52,6 +52,8 @@ class RecordType:
     """Whether a node's partition is small, so that the node is read together with its lists there."""
     item_bytes: int = DEFAULT_ITEM_BYTES
     """The size of an item, in bytes, that the cost bound of an operation is computed with."""
+    writes: tuple[WriteName, ...] = ()
+    """What mutations do to its records."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)
@@ -72,6 +74,11 @@ class RecordType:
     @property
     def table_keys(self) -> Keys:
         return self.keys[None]
+
+    @cached_property
+    def version(self) -> Field | None:
+        """The field that counts how often a record was written."""
+        return next((field for field in self.fields.values() if field.kept == "version"), None)
 
     @cached_property
     def slots(self) -> dict[str, Slot]:

@@ -18,6 +18,7 @@ from keygraph.keys.text import UnusableFormat, refuse_kind
 from keygraph.keys.types import (
     AttributeStyle,
     FieldType,
+    Kind,
     UnknownType,
     decode,
     encode,
@@ -28,6 +29,7 @@ from keygraph.keys.types import (
 )
 from keygraph.model.declaration import (
     Declaration,
+    Kept,
     ListOptions,
     Many,
     One,
@@ -40,6 +42,24 @@ from keygraph.model.fields import Field
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DeclaredList, End, Method, RecordType
 from keygraph.names import cased
+
+_KEPT_KINDS: Mapping[Kept, tuple[Kind, ...]] = {
+    "created": ("datetime",),
+    "updated": ("datetime",),
+    "version": ("int", "long"),
+    "id": ("id", "string"),
+}
+_KEPT_SHOWN: Mapping[Kept, str] = {
+    "created": "a datetime",
+    "updated": "a datetime",
+    "version": "an int or a Long",
+    "id": "an ID or a str",
+}
+
+
+def kept_name(kept: Kept) -> str:
+    """What stands on the right of a field that the server keeps."""
+    return "new_id()" if kept == "id" else f"{kept}()"
 
 
 def resolve_fields(
@@ -171,12 +191,18 @@ class _FieldsOf:
             )
         if own is not None and own.format is not None:
             type_ = self._written_as(name, type_, own.format)
-        default = self._default(name)
+        kept = None if own is None else own.kept
+        if kept is not None and type_.kind not in _KEPT_KINDS[kept]:
+            problem = f"{kept_name(kept)} keeps {_KEPT_SHOWN[kept]}, and it is of type {type_.name}."
+            self._tell("kept", name, problem, "Change its annotation.")
+        default = MISSING if kept else self._default(name)
         if not _is_default(type_, optional, default):
             problem = f"its default, {default!r}, is not of type {type_.name}."
             self._tell("default", name, problem, "Change the default or the annotation.")
         attribute = own.path if own is not None and own.path else (cased(name, self.style.case),)
-        self.record.fields[name] = Field(name, type_, optional, attribute, default, declared.description)
+        self.record.fields[name] = Field(
+            name, type_, optional, attribute, default, declared.description, kept
+        )
 
     def _written_as(self, name: str, type_: FieldType, format_: object) -> FieldType:
         problem = f"format={format_!r} is not a Format."

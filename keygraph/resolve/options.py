@@ -14,7 +14,7 @@ from keygraph.keys.formats import Format
 from keygraph.keys.pattern import read_pattern
 from keygraph.keys.shards import are_shards, shards_of
 from keygraph.keys.types import PLAIN
-from keygraph.model.declaration import Declaration, ListOptions
+from keygraph.model.declaration import WRITES_OF_NODES, WRITES_OF_OTHERS, Declaration, ListOptions
 from keygraph.names import CASES
 
 _MOST_SHARDS = 1000
@@ -61,6 +61,16 @@ _OPTIONS = {
         lambda given: given is None or (type(given) is int and given > 0),
         "a positive number of bytes",
         "Use item_bytes=2048.",
+    ),
+    "writes": _Option(
+        "writes",
+        lambda given: (
+            isinstance(given, bool)
+            or (isinstance(given, list | tuple) and {*given} <= {*WRITES_OF_NODES, *WRITES_OF_OTHERS})
+        ),
+        "a list of mutations",
+        'Use writes=False, or writes=["create", "update"]; a node has create, update, upsert and delete, others have put, '
+        "update and delete.",
     ),
     "type": _Option(
         "type-value",
@@ -143,6 +153,7 @@ def option_mistakes(name: str, declaration: Declaration) -> Iterator[Mistake]:
     yield from _wrong(name, "type", declaration.type_value)
     yield from _wrong(name, "lists", declaration.lists)
     yield from _wrong(name, "item_bytes", declaration.item_bytes)
+    yield from _wrong(name, "writes", declaration.writes)
     for field, meaning in declaration.own.items():
         where = f"{name}.{field}"
         if isinstance(meaning, ListOptions):

@@ -12,7 +12,13 @@ from types import ModuleType
 
 from keygraph.dynamo.table import Table
 from keygraph.keys.types import AttributeStyle
-from keygraph.model.declaration import Declaration, declaration_of
+from keygraph.model.declaration import (
+    WRITES_OF_NODES,
+    WRITES_OF_OTHERS,
+    Declaration,
+    WriteName,
+    declaration_of,
+)
 from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
@@ -91,7 +97,17 @@ class Resolution:
             counterpart=declaration.counterpart,
             gathers=declaration.gather,
             item_bytes=DEFAULT_ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
+            writes=_writes(declaration),
         )
         for mistake in option_mistakes(name, declaration):
             self.mistakes.found.append(mistake)
             self.mistakes.break_silently(self.types[name])
+
+
+def _writes(declaration: Declaration) -> tuple[WriteName, ...]:
+    """What can be done to records of the type: nothing to those that have no items."""
+    own: tuple[WriteName, ...] = WRITES_OF_NODES if declaration.kind == "node" else WRITES_OF_OTHERS
+    if declaration.is_virtual or declaration.writes is False:
+        return ()
+    chosen = own if declaration.writes is True else declaration.writes
+    return tuple(name for name in own if name in chosen)

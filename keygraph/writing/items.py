@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from uuid_utils import uuid7
+
 from keygraph.dynamo.conditions import Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.errors import BadUserInput, FieldName, InputPath, KeygraphError, Refusal, WriteRefused
@@ -31,8 +33,11 @@ class Refusals:
         self.found.append(Refusal(code, parts, path, details))
 
     def take(self, path: InputPath, error: KeygraphError) -> None:
-        """What an error says, at that place."""
+        """What an error says, at that place, or at the field there that it names."""
         parts = error.parts if isinstance(error, BadUserInput) else (str(error),)
+        named = [part for part in parts if isinstance(part, FieldName)]
+        if named and not isinstance(path[-1] if path else None, FieldName):
+            path = (*path, named[0])
         self.add(path, *parts, code=error.code)
 
     def stop(self) -> None:
@@ -231,6 +236,16 @@ class ItemMaker:
             else:
                 found.add(name)
         return found
+
+
+def with_ids(record: RecordType, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a new record, with an id for each field that gets one and has none."""
+    made = {
+        field.name: str(uuid7())
+        for field in record.fields.values()
+        if field.kept == "id" and values.get(field.name) is None
+    }
+    return {**values, **made}
 
 
 def text_of_end(end: End, identity: Texts, slot: Slot) -> str | None:

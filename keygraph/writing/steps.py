@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias, cast
 
@@ -28,7 +29,6 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, KeygraphError, Refusal
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
-from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.writing.items import ItemMaker, Refusals
@@ -69,14 +69,21 @@ class StepMaker:
         record = request.record
         keys = self._keys_of_ends(request)
         if isinstance(request, Create | Put | Upsert):
-            is_spread = bool(record.table_keys.shards) or isinstance(request, Upsert)
-            identity = self._identity(request) if is_spread else None
+            is_read = (
+                bool(record.table_keys.shards) or isinstance(request, Upsert) or self._is_replaced(request)
+            )
+            identity = self._identity(request) if is_read else None
             return keys if identity is None else keys + self._graph.table_keys(record, identity)
         is_partner = record.name in self._graph.correspondences
         is_known = isinstance(request, Delete) or not self.maker(record).keys_that_follow(_named(request))
         if record.table_keys.shards or is_partner or not is_known:
             keys += self._graph.table_keys(record, request.identity)
         return keys
+
+    def _is_replaced(self, request: Create | Put) -> bool:
+        """Whether what is kept of a record outlives its replacement."""
+        kept = {field.kept for field in request.record.fields.values()}
+        return isinstance(request, Put) and not kept.isdisjoint({"created", "version"})
 
     def _keys_of_ends(self, request: WriteRequest) -> list[Key]:
         """The keys of nodes that may stand in one of several places."""
@@ -92,7 +99,8 @@ class StepMaker:
         """The identity that the values give; None where they give none, which is told when the steps are made."""
         refusals = Refusals()
         maker = self.maker(request.record)
-        item = maker.attributes(request.values, request.where, refusals)
+        values = {**request.values, **self._kept(request.record, is_new=True)}
+        item = maker.attributes(values, request.where, refusals)
         refusals.found.clear()
         _, identity = maker.with_keys(item, request.where, refusals)
         return None if refusals.found else identity
@@ -147,20 +155,29 @@ class StepMaker:
         record, where = request.record, request.where
         mine = Refusals()
         maker = self.maker(record)
-        values = {**request.values, **self._kept(record, is_new=True)}
+        known = self._identity(request) if isinstance(request, Put) and self._is_replaced(request) else None
+        there = None if known is None else self._found(record, known, stored, where, mine)
+        values = {**request.values, **self._kept(record, is_new=True, before=there)}
         item, identity = maker.with_keys(maker.attributes(values, where, mine), where, mine)
         refusals.found += mine.found
         if mine.found:
             return [], Done(record, identity, None)
-        there = self._found(record, identity, stored, where, refusals)
+        if known is None:
+            there = self._found(record, identity, stored, where, refusals)
         exists = Refusal("ALREADY_EXISTS", (f"There is already a {record.name} with this key.",), where)
-        condition = Not(self._there) if isinstance(request, Create) else None
+        condition: Condition | None = Not(self._there) if isinstance(request, Create) else None
+        refusal: Callable[[Item | None], Refusal | None] = lambda _: exists  # noqa: E731  # one of two
         if there is not None and condition:
             refusals.found.append(exists)
         elif there is not None:
             # It stays in the shard where somebody put it.
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
-        steps = [Step(actions.Put(item, condition), lambda _: exists)]
+        if known is not None:
+            paths = [
+                field.attribute for field in record.fields.values() if field.kept in ("created", "version")
+            ]
+            condition, refusal = And(tuple(_unchanged(path, there or {}) for path in paths)), _again
+        steps = [Step(actions.Put(item, condition), refusal)]
         partner = self._partner(record, item, where, refusals)
         steps += [Step(actions.Put(partner), _again)] if partner else []
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
@@ -251,7 +268,7 @@ class StepMaker:
         for name, value in request.taken.items():
             members: Any = maker.encoded(name, value, where, refusals)
             changes += [RemoveMembers(maker.paths([name])[0], members)] if members else []
-        version = self._version(record)
+        version = record.version
         return [*changes, *([AddNumber(version.attribute, Decimal(1))] if version else [])]
 
     def _partner_changed(
@@ -315,7 +332,7 @@ class StepMaker:
 
     def _refused(self, request: Change | Delete, is_relied: bool) -> Callable[[Item | None], Refusal | None]:
         """What is told where the record is not as it must be."""
-        version, wanted = self._version(request.record), request.version
+        version, wanted = request.record.version, request.version
 
         def refusal(item: Item | None) -> Refusal | None:
             if item is None or self._graph.recognise(item) is not request.record:
@@ -363,15 +380,24 @@ class StepMaker:
 
     # --- What the server keeps ----------------------------------------------------------------------------
 
-    def _kept(self, record: RecordType, *, is_new: bool = False) -> dict[str, Any]:
-        """The values of the fields that every write keeps."""
-        return {}
-
-    def _version(self, record: RecordType) -> Field | None:
-        return None
+    def _kept(
+        self, record: RecordType, *, is_new: bool = False, before: Item | None = None
+    ) -> dict[str, Any]:
+        """The values of the fields that every write keeps; of a whole record, which may be in the place of another one."""
+        now = datetime.now(UTC)
+        values: dict[str | None, Any] = {"updated": now}
+        if is_new:
+            values |= {"created": now, "version": 1}
+        fields = [field for field in record.fields.values() if field.kept in values]
+        kept = {field.name: values[field.kept] for field in fields}
+        for field in fields if before is not None else ():
+            value = None if field.kept == "updated" else record.reader(field)(before or {})
+            if value is not None:
+                kept[field.name] = value + 1 if field.kept == "version" else value
+        return kept
 
     def _version_condition(self, request: Change | Delete) -> list[Condition]:
-        version = self._version(request.record)
+        version = request.record.version
         if version is None or request.version is None:
             return []
         return [Eq(version.attribute, encode(version.type, request.version))]

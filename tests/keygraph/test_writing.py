@@ -6,16 +6,32 @@ import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, edge, field, node, record
+from keygraph import (
+    ID,
+    Epoch,
+    Graph,
+    Index,
+    Many,
+    Table,
+    created,
+    edge,
+    field,
+    new_id,
+    node,
+    record,
+    updated,
+    version,
+)
 from keygraph.dynamo.actions import Put as PutItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Query, Store, Write
 from keygraph.errors import WriteRefused
 from keygraph.model.record_keys import Texts
+from keygraph.writing.items import with_ids
 from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteAnswer, WriteRequest
 from keygraph.writing.writer import Writer
 from tests.conftest import ENGINES, MakeStore
@@ -294,3 +310,68 @@ async def test_writers_at_the_same_time_leave_keys_that_agree(people: People) ->
     ann = await people.item(*ANN_KEY)
     assert ann is not None
     assert ann["gp"] == f"TOWN#{ann['town']}#{ann['mood']}"
+
+
+# --- What the server keeps ------------------------------------------------------------------------------
+
+
+@node("NOTE#{note_id}")
+class Note:
+    note_id: ID = new_id()
+    text: str
+    made: datetime = created("madeAt")
+    changed: datetime = updated("changedAt", format=Epoch("ms"))
+    version: int = version()
+
+
+@record("NOTE#{note.note_id}", "TAG#{name}")
+class NoteTag:
+    note: Note
+    name: str
+    weight: int = 0
+    made: datetime = created()
+    times: int = version()
+
+
+notes = Graph(Table("Notes", partition_key="pk", sort_key="sk"), Note, NoteTag).check()
+note, note_tag = notes.types.values()
+
+
+async def test_what_the_server_keeps(make_store: MakeStore) -> None:
+    """Clients would have to count versions, and could write each other's times."""
+    store = await make_store(notes.table)
+    writer = Writer(notes, store)
+
+    async def stored(*requests: WriteRequest) -> Item:
+        answer = await writer.write(requests)
+        done = answer.done[0]
+        [item] = (await store.send(BatchGet(tuple(notes.table_keys(done.record, done.identity))))).items
+        assert item is not None
+        return item
+
+    made = with_ids(note, {"text": "a"})
+    other = with_ids(note, {"text": "b"})
+    assert made["note_id"] < other["note_id"]
+    first = await stored(Create(note, made))
+    second = await stored(Change(note, (made["note_id"],), {"text": "c"}, version=1))
+    assert (first["version"], second["version"], second["madeAt"]) == (
+        Decimal(1),
+        Decimal(2),
+        first["madeAt"],
+    )
+    assert isinstance(first["changedAt"], Decimal)
+    assert cast(Decimal, second["changedAt"]) >= first["changedAt"]
+    for late in (
+        Change(note, (made["note_id"],), {"text": "d"}, version=1),
+        Delete(note, (made["note_id"],), 1),
+    ):
+        with pytest.raises(WriteRefused) as refused:
+            await writer.write([late])
+        [refusal] = refused.value.refusals
+        assert (refusal.code, refusal.details) == ("CONFLICT", {"currentVersion": 2})
+        assert refusal.message == "This Note has changed: its version is 2."
+    tag = {"note": (made["note_id"],), "name": "x"}
+    before = await stored(Put(note_tag, tag))
+    after = await stored(Put(note_tag, {**tag, "weight": 3}))
+    assert (after["made"], after["times"], after["weight"]) == (before["made"], Decimal(2), Decimal(3))
+    await writer.write([Delete(note, (made["note_id"],), 2)])

@@ -245,8 +245,14 @@ class _Steps:
 
     def write(self, selected: SelectedField) -> WriteStep:
         """The step of a mutation."""
-        record = cast(Writes, selected.kind).record
-        shown = [(each, cast(Step, self.get(each.only))) for each in selected.only.having(WrittenRecord)]
+        kind = cast(Writes, selected.kind)
+        record = kind.record
+        # Of a whole record that is written nothing has to be read.
+        is_known = kind.action in ("create", "put")
+        shown: list[tuple[SelectedField, Step]] = [
+            (each, self._items[each.only] if is_known else self.get(each.only))
+            for each in selected.only.having(WrittenRecord)
+        ]
         ends = [(each, self._end(record, each)) for each in selected.only.having(NodeAt)]
         return WriteStep(selected, [*shown, *ends])
 

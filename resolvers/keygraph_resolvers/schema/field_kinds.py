@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
+from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, Method, RecordType
-
-Action: TypeAlias = Literal["create", "put", "update", "upsert", "delete"]
-"""What a mutation does to a record."""
 
 
 class FieldKind:
@@ -114,7 +111,7 @@ class NodesByIds(FieldKind):
 class Writes(FieldKind):
     """A mutation of the graph's own: one write of one record type."""
 
-    action: Action
+    action: WriteName
     record: RecordType
 
 

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
+from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel, pascal
-from keygraph_resolvers.schema.field_kinds import Action
 
 MUTATION_ID = "clientMutationId"
-_OF_NODES: tuple[Action, ...] = ("create", "update", "upsert", "delete")
-_OF_OTHERS: tuple[Action, ...] = ("put", "update", "delete")
-_DESCRIPTIONS: Mapping[Action, str] = {
+EXPECTED_VERSION = "expectedVersion"
+_DESCRIPTIONS: Mapping[WriteName, str] = {
     "create": "Creates a {}. Fails with `ALREADY_EXISTS` if there is one with this key.",
     "put": "Writes a {}, in place of one with the same key.",
     "update": "Changes the fields that are given; null removes a value. Fails with `NOT_FOUND` if there is no such {}.",
@@ -28,23 +27,16 @@ _DESCRIPTIONS: Mapping[Action, str] = {
 }
 
 
-def actions_of(record: RecordType) -> tuple[Action, ...]:
-    """What can be done to records of a type; nothing to those that have no items."""
-    if record.is_virtual:
-        return ()
-    return _OF_NODES if record.is_node else _OF_OTHERS
-
-
-def mutation_name(action: Action, record: RecordType) -> str:
+def mutation_name(action: WriteName, record: RecordType) -> str:
     """`createUser`."""
     return f"{action}{record.name}"
 
 
-def mutation_description(action: Action, record: RecordType) -> str:
+def mutation_description(action: WriteName, record: RecordType) -> str:
     return _DESCRIPTIONS[action].format(record.name)
 
 
-def payload_name(action: Action, record: RecordType) -> str:
+def payload_name(action: WriteName, record: RecordType) -> str:
     """The type of what a mutation answers."""
     return f"{pascal(action)}{record.name}Payload"
 
@@ -61,7 +53,9 @@ class Given:
 
     @property
     def is_optional(self) -> bool:
-        return self.of.optional or (isinstance(self.of, Field) and self.of.has_default)
+        return self.of.optional or (
+            isinstance(self.of, Field) and (self.of.has_default or self.of.kept == "id")
+        )
 
 
 def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
@@ -69,7 +63,8 @@ def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
     found: list[Given] = []
     for name in record.order:
         if name in record.fields:
-            found.append(Given(camel(name), record.fields[name]))
+            if record.fields[name].kept in (None, "id"):
+                found.append(Given(camel(name), record.fields[name]))
         elif name in record.ends and name != without:
             end = record.ends[name]
             only = [record.leaf_name((name, *slot.path)) for slot in end.identity]
@@ -105,7 +100,7 @@ def nested_name(record: RecordType, end: str) -> str:
 # --- Names of types -------------------------------------------------------------------------------------
 
 
-def input_name(action: Action, record: RecordType) -> str:
+def input_name(action: WriteName, record: RecordType) -> str:
     """The type of what a mutation takes."""
     return f"{pascal(action)}{record.name}Input"
 
@@ -148,11 +143,11 @@ def mutation_types(graph: Graph) -> Iterator[tuple[str, str]]:
     """The names of the types that mutations need, and what each is."""
     nested: dict[tuple[str, str], None] = {}
     for record in graph.types.values():
-        for action in actions_of(record):
+        for action in record.writes:
             name = mutation_name(action, record)
             yield input_name(action, record), f"the input of {name}"
             yield payload_name(action, record), f"the payload of {name}"
-        for word in PARTS if actions_of(record) else ():
+        for word in PARTS if record.writes else ():
             if part_fields(record, word):
                 yield part_name(record, word), f"the part {word} of update{record.name}"
         nested |= {(path.record.name, path.end or ""): None for path in nested_lists(graph, record)}

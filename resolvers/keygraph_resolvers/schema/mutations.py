@@ -12,11 +12,12 @@ from keygraph.errors import BadUserInput, FieldName, InputPath
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
+from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
-from keygraph.writing.items import Refusals
+from keygraph.writing.items import Refusals, with_ids
 from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
 from keygraph_resolvers.schema.definitions import (
     OutputType,
@@ -26,10 +27,10 @@ from keygraph_resolvers.schema.definitions import (
     list_of,
     nullable,
 )
-from keygraph_resolvers.schema.field_kinds import Action
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import key_value
 from keygraph_resolvers.schema.mutation_names import (
+    EXPECTED_VERSION,
     MUTATION_ID,
     PARTS,
     Given,
@@ -54,7 +55,7 @@ class MutationInputs:
         self._scalar = scalar
         self._made: dict[str, type] = {}
 
-    def input(self, action: Action, record: RecordType) -> type:
+    def input(self, action: WriteName, record: RecordType) -> type:
         """The input of a mutation."""
         name = input_name(action, record)
         if name in self._made:
@@ -76,6 +77,11 @@ class MutationInputs:
             fields += self._nested_fields(record)
         if action == "update":
             fields += self._part_fields(record)
+        if action in ("update", "delete") and record.version is not None:
+            described = "The version that it must have, else the mutation fails with `CONFLICT`."
+            fields.append(
+                input_field(EXPECTED_VERSION, nullable(self._scalar(record.version.type)), described)
+            )
         fields.append(input_field(MUTATION_ID, nullable(str), "Returned as it is in the payload."))
         add_fields(made, fields)
         return made
@@ -174,7 +180,7 @@ class MutationInputs:
 
 
 def write_requests(
-    graph: Graph, action: Action, record: RecordType, given: Mapping[str, Any]
+    graph: Graph, action: WriteName, record: RecordType, given: Mapping[str, Any]
 ) -> list[WriteRequest]:
     """What an input asks for; the first is of the record itself. Raises WriteRefused with all that is wrong."""
     meaning = _Meaning(graph)
@@ -191,9 +197,11 @@ class _Meaning:
         self.refusals = Refusals()
 
     def requests(
-        self, action: Action, record: RecordType, given: Mapping[str, Any], where: InputPath
+        self, action: WriteName, record: RecordType, given: Mapping[str, Any], where: InputPath
     ) -> list[WriteRequest]:
         values = self._values(record, given, where)
+        if action in ("create", "put", "upsert"):
+            values = with_ids(record, values)
         match action:
             case "create":
                 return [Create(record, values, where), *self._nested(record, values, given, where)]
@@ -202,8 +210,9 @@ class _Meaning:
             case "upsert":
                 return [Upsert(record, values, where)]
         identity = self._identity(record, values, where)
+        version = given.get(EXPECTED_VERSION)
         if action == "delete":
-            return [Delete(record, identity, where=where)]
+            return [Delete(record, identity, version, where)]
         key = key_names(record)
         added, taken = (
             {
@@ -217,7 +226,7 @@ class _Meaning:
         changed = {name: value for name, value in values.items() if name not in key}
         for name in sorted({*changed} & {*added, *taken} | {*added} & {*taken}):
             self.refusals.add((*where, FieldName(name)), FieldName(name), " is changed twice.")
-        return [Change(record, identity, changed, added, taken, where=where)]
+        return [Change(record, identity, changed, added, taken, version, where)]
 
     def _nested(
         self, record: RecordType, values: Mapping[str, Any], given: Mapping[str, Any], where: InputPath
@@ -228,7 +237,7 @@ class _Meaning:
             for number, each in enumerate(given.get(name) or ()):
                 at = (*where, FieldName(path.name), number)
                 owner = self._identity(record, values, where)
-                own = {**self._values(path.record, each, at, without=end), end: owner}
+                own = with_ids(path.record, {**self._values(path.record, each, at, without=end), end: owner})
                 found.append((Create if path.record.is_node else Put)(path.record, own, at))
                 if path.record.is_node:
                     found += self._nested(path.record, own, each, at)

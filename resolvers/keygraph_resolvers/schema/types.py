@@ -14,6 +14,7 @@ from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
 from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_optional
+from keygraph.model.declaration import WriteName
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
@@ -32,7 +33,6 @@ from keygraph_resolvers.schema.definitions import (
     object_type,
 )
 from keygraph_resolvers.schema.field_kinds import (
-    Action,
     Attribute,
     Called,
     Cursor,
@@ -54,7 +54,6 @@ from keygraph_resolvers.schema.field_kinds import (
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
 from keygraph_resolvers.schema.mutation_names import (
     MUTATION_ID,
-    actions_of,
     mutation_description,
     mutation_name,
     payload_name,
@@ -371,10 +370,10 @@ class _Types:
                 mutation_description(action, record),
             )
             for record in self._graph.types.values()
-            for action in actions_of(record)
+            for action in record.writes
         ]
 
-    def _payload(self, action: Action, record: RecordType) -> type:
+    def _payload(self, action: WriteName, record: RecordType) -> type:
         made = object_type(payload_name(action, record))
         fields: list[StrawberryField] = []
         if action != "delete":

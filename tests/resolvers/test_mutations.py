@@ -1,0 +1,280 @@
+"""Mutations over GraphQL: what they take, what they write, what they answer, and what goes wrong."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, edge, new_id, node, record, version
+from keygraph_resolvers import Service, build_schema
+from tests.conftest import ENGINES, MakeStore
+
+by_author = Index("by-author", "gp", "gs")
+
+
+class Genre(Enum):
+    NOVEL = "novel"
+    POEM = "poem"
+
+
+@node("AUTHOR#{name}")
+class Author:
+    name: ID
+    born: int | None = None
+    prizes: set[str] | None = None
+
+    books: Many[Book]
+
+
+@node("BOOK#{book_id}", by_author("{author}", "BOOK#{title}"))
+class Book:
+    book_id: ID = new_id()
+    title: str
+    """As it stands on the cover."""
+    author: Author
+    genre: Genre = Genre.NOVEL
+    copies: int = 0
+    revision: int = version()
+
+    chapters: Many[Chapter]
+    loans: Many[Loan]
+
+
+@record("{book}", "CHAPTER#{number:03d}")
+class Chapter:
+    book: Book
+    number: int
+    heading: str
+
+
+@node("SHELF#{room}#{shelf}", item=False)
+class Shelf:
+    room: ID
+    shelf: ID
+
+
+@edge("{book}", "ON#{shelf.room}#{shelf.shelf}", writes=["put", "delete"])
+class Loan:
+    book: Book
+    shelf: Shelf
+    place: int
+
+
+graph = Graph(
+    Table("Library", partition_key="pk", sort_key="sk", indexes=[by_author]),
+    Author,
+    Book,
+    Chapter,
+    Shelf,
+    Loan,
+    type_attribute="kind",
+).check()
+schema = build_schema(graph)
+SDL = schema.as_str()
+
+
+def part(kind: str, name: str) -> list[str]:
+    """The fields of a type in the schema, without descriptions."""
+    body = SDL.split(f"\n{kind} {name} {{\n")[1].split("\n}")[0]
+    plain = re.sub(r'""".*?"""', "", body, flags=re.DOTALL)
+    return [line.strip() for line in plain.splitlines() if line.strip()]
+
+
+def test_there_are_mutations_of_what_can_be_written() -> None:
+    """A client could write what the model does not want written, or not write what it does."""
+    assert [line.partition("(")[0] for line in part("type", "Mutation")] == [
+        "createAuthor", "updateAuthor", "upsertAuthor", "deleteAuthor",
+        "createBook", "updateBook", "upsertBook", "deleteBook",
+        "putChapter", "updateChapter", "deleteChapter",
+        "putLoan", "deleteLoan",
+    ]  # fmt: skip
+
+
+def test_inputs_are_derived_from_fields() -> None:
+    """A client would have to know how the table is written."""
+    assert part("input", "CreateBookInput") == [
+        "bookId: ID",
+        "title: String!",
+        "authorName: ID!",
+        "genre: Genre",
+        "copies: Int",
+        "chapters: [ChapterOfBookInput!]",
+        "loans: [LoanOfBookInput!]",
+        "clientMutationId: String",
+    ]
+    assert part("input", "UpdateBookInput") == [
+        "bookId: ID!",
+        "title: String",
+        "authorName: ID",
+        "genre: Genre",
+        "copies: Int",
+        "add: BookAddInput",
+        "expectedVersion: Int",
+        "clientMutationId: String",
+    ]
+    assert part("input", "DeleteChapterInput") == ["bookId: ID!", "number: Int!", "clientMutationId: String"]
+    assert part("input", "PutLoanInput") == [
+        "bookId: ID!",
+        "shelf: ShelfKey!",
+        "place: Int!",
+        "clientMutationId: String",
+    ]
+    assert part("input", "AuthorRemoveInput") == ["prizes: [String!]"]
+    assert part("type", "DeleteLoanPayload") == ["book: Book", "shelf: Shelf", "clientMutationId: String"]
+
+
+class Library:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def data(self, document: str, **variables: Any) -> Any:
+        answer = await self._service.execute(document, variables)
+        assert "errors" not in answer, answer["errors"]
+        return answer["data"]
+
+    async def errors(self, document: str, **variables: Any) -> list[Any]:
+        """Each error's code, message and place in the input."""
+        answer = await self._service.execute(document, variables)
+        return [
+            (each["extensions"]["code"], each["message"], each["extensions"].get("path"))
+            for each in answer["errors"]
+        ]
+
+    async def cost(self, document: str) -> Any:
+        return (await self._service.execute(document, with_cost=True))["extensions"]["cost"]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def library(make_store: MakeStore) -> Library:
+    """One author with one book."""
+    library = Library(Service(schema, await make_store(graph.table), secret=b"secret" * 8))
+    await library.data('mutation { createAuthor(input: {name: "Ann", prizes: ["A"]}) { author { name } } }')
+    await library.data(
+        """mutation { createBook(input: {bookId: "1", title: "One", authorName: "Ann", chapters: [
+          {number: 1, heading: "In"}, {number: 2, heading: "Out"}]}) { book { bookId } } }"""
+    )
+    return library
+
+
+async def test_a_payload_goes_on_to_any_depth(library: Library) -> None:
+    """A client would have to ask again for what it has just written."""
+    created = await library.data(
+        """mutation { createBook(input: {title: "Two", authorName: "Ann", genre: POEM, clientMutationId: "m",
+            chapters: [{number: 7, heading: "All"}], loans: [{shelf: {room: "R", shelf: "S"}, place: 3}]}) {
+          clientMutationId
+          book { title genre revision author { name born books { nodes { title } } }
+            chapters { nodes { number heading book { title } } } loans { edges { place node { room shelf } } } } } }"""
+    )
+    author = {"name": "Ann", "born": None, "books": {"nodes": [{"title": "One"}, {"title": "Two"}]}}
+    assert created["createBook"] == {
+        "clientMutationId": "m",
+        "book": {
+            "title": "Two",
+            "genre": "POEM",
+            "revision": 1,
+            "author": author,
+            "chapters": {"nodes": [{"number": 7, "heading": "All", "book": {"title": "Two"}}]},
+            "loans": {"edges": [{"place": 3, "node": {"room": "R", "shelf": "S"}}]},
+        },
+    }
+
+
+async def test_updates(library: Library) -> None:
+    """A change would not be seen, or would take what nobody asked it to."""
+    changed = await library.data(
+        """mutation {
+          a: updateBook(input: {bookId: "1", title: "Uno", add: {copies: 2}}) { book { title copies revision genre } }
+          b: updateBook(input: {bookId: "1", add: {copies: -1}, expectedVersion: 2}) { book { title copies revision } }
+          c: updateAuthor(input: {name: "Ann", born: 1970, add: {prizes: ["B", "C"]}}) { author { born prizes } }
+          d: updateAuthor(input: {name: "Ann", born: null, remove: {prizes: ["A", "C"]}}) { author { born prizes
+             books { nodes { title } } } }
+          e: updateChapter(input: {bookId: "1", number: 2, heading: "Off"}) { chapter { heading number book { title } } }
+        }"""
+    )
+    assert changed["a"]["book"] == {"title": "Uno", "copies": 2, "revision": 2, "genre": "NOVEL"}
+    assert changed["b"]["book"] == {"title": "Uno", "copies": 1, "revision": 3}
+    assert changed["c"]["author"] == {"born": 1970, "prizes": ["A", "B", "C"]}
+    assert changed["d"]["author"] == {"born": None, "prizes": ["B"], "books": {"nodes": [{"title": "Uno"}]}}
+    assert changed["e"]["chapter"] == {"heading": "Off", "number": 2, "book": {"title": "Uno"}}
+    stale = 'mutation { updateBook(input: {bookId: "1", title: "X", expectedVersion: 1}) { book { title } } }'
+    assert await library.errors(stale) == [
+        ("CONFLICT", "This Book has changed: its version is 3.", ["input"]),
+    ]
+
+
+async def test_what_is_wrong_is_told_with_its_place(library: Library) -> None:
+    """A form could not show the error beside its field."""
+    assert await library.errors(
+        """mutation { createBook(input: {bookId: "1", title: "X", authorName: "Nobody", chapters: [
+             {number: 1, heading: "A"}, {number: 1, heading: "B"}]}) { book { bookId } } }"""
+    ) == [("BAD_USER_INPUT", "Two parts of the write are of the same item.", ["input"])]
+    assert await library.errors(
+        """mutation { createBook(input: {bookId: "1", title: "X", authorName: "Nobody", chapters: [
+             {number: 1, heading: "A"}]}) { book { bookId } } }"""
+    ) == [
+        ("ALREADY_EXISTS", "There is already a Book with this key.", ["input"]),
+        ("NOT_FOUND", "authorName: there is no Author with this key.", ["input", "authorName"]),
+    ]
+    assert await library.errors(
+        'mutation { createBook(input: {bookId: "", title: "X", authorName: "Ann"}) { book { bookId } } }'
+    ) == [("BAD_USER_INPUT", "bookId of Book: it is empty", ["input", "bookId"])]
+    assert await library.errors('mutation { deleteBook(input: {bookId: "9"}) { deletedId } }') == [
+        ("NOT_FOUND", "There is no Book with this key.", ["input"])
+    ]
+    assert await library.errors(
+        'mutation { putChapter(input: {bookId: "9", number: 1, heading: "A"}) { chapter { number } } }'
+    ) == [("NOT_FOUND", "bookId: there is no Book with this key.", ["input", "bookId"])]
+
+
+async def test_one_mutation_after_the_other(library: Library) -> None:
+    """The second would not see the first, or a failed one would take the others with it."""
+    answer = await library._service.execute(
+        """mutation {
+          a: createAuthor(input: {name: "Bob"}) { author { name } }
+          b: createAuthor(input: {name: "Bob"}) { author { name } }
+          c: createBook(input: {bookId: "2", title: "Two", authorName: "Bob"}) { book { author { name books { nodes { bookId } } } } }
+          d: deleteBook(input: {bookId: "2"}) { deletedId }
+          e: upsertAuthor(input: {name: "Bob", born: 1}) { author { born books { nodes { bookId } } } }
+        }"""
+    )
+    assert [error["path"] for error in answer["errors"]] == [["b"]]
+    data = answer["data"]
+    assert data["b"] is None
+    assert data["c"]["book"]["author"] == {"name": "Bob", "books": {"nodes": [{"bookId": "2"}]}}
+    assert data["e"]["author"] == {"born": 1, "books": {"nodes": []}}
+    assert (await library.data("query ($id: ID!) { node(id: $id) { id } }", id=data["d"]["deletedId"]))[
+        "node"
+    ] is None
+
+
+async def test_what_mutations_cost(library: Library) -> None:
+    """What was written would be read again, or the report would not show it."""
+    cost = await library.cost(
+        """mutation { createBook(input: {bookId: "3", title: "T", authorName: "Ann", chapters: [{number: 1, heading: "H"}]}) {
+          book { bookId title revision } } }"""
+    )
+    assert [(each["operation"], each["roundTrip"]) for each in cost["requests"]] == [
+        ("TransactWriteItems", 1)
+    ]
+    assert (cost["bound"]["requests"], cost["bound"]["roundTrips"]) == (1, 1)
+    cost = await library.cost(
+        """mutation { a: updateBook(input: {bookId: "3", title: "U"}) { book { title } }
+          b: updateBook(input: {bookId: "3", copies: 1}) { book { title } } }"""
+    )
+    assert [(each["operation"], each["roundTrip"]) for each in cost["requests"]] == [
+        ("GetItem", 1),
+        ("TransactWriteItems", 2),
+        ("GetItem", 3),
+        ("TransactWriteItems", 4),
+        ("GetItem", 5),
+    ]
+    assert cost["actual"]["readUnits"] <= cost["bound"]["readUnits"]
+    assert (cost["bound"]["requests"], cost["bound"]["roundTrips"]) == (5, 5)
