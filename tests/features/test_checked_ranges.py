@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from keygraph import ID, Format, Graph, Index, Many, Table, field, node, record
+from keygraph import ID, Format, Graph, Index, Many, Table, edge, field, many, node, record
 from keygraph.dynamo.items import Item, number
+from keygraph_resolvers.schema.global_ids import global_id
 from keygraph_resolvers.schema.types import build_schema
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world
@@ -24,6 +26,7 @@ class Shop:
     orders: Many[Order]
     sizes: Many[Size]
     visits: Many[Visit]
+    stays: Many[Stay] = many(index=by_month)
 
 
 @record(
@@ -58,12 +61,26 @@ class Visit:
     left: datetime | None
 
 
+@node("GUEST#{guest_id}")
+class Guest:
+    guest_id: ID
+
+
+@edge("{shop}", "{guest}", by_month("STAYS#{shop.shop_id}", "{since:%Y-%m}", lists=False))
+class Stay:
+    shop: Shop
+    guest: Guest
+    since: datetime
+
+
 graph = Graph(
     Table("Shops", partition_key="PK", sort_key="SK", indexes=[by_state, by_month, keys_only]),
     Shop,
     Order,
     Size,
     Visit,
+    Guest,
+    Stay,
     formats={"hundreds": Format(lambda size: f"{size // 100:03d}", ordered=True)},
 )
 
@@ -161,6 +178,26 @@ async def test_a_range_of_what_a_key_says_in_part(shops: World, range_: str, wan
 async def test_a_range_of_a_format_that_loses_something(shops: World, range_: str, wanted: list[int]) -> None:
     """A format that says that it is ordered would have no ranges, or those of its texts."""
     assert await found(shops, f"sizes(size: {{{range_}}})", "size") == wanted
+
+
+@pytest.mark.parametrize(
+    ("range_", "wanted"),
+    [('to: "2024-01-05T00:00:00Z"', ["ada"]), ('from: "2024-01-05T00:00:00Z"', ["bob"])],
+)
+async def test_a_range_of_the_edges_to_named_nodes(shops: World, range_: str, wanted: list[str]) -> None:
+    """No edge would be in the range as long as nobody selects the field that it is of."""
+    for day, guest in enumerate(["ada", "bob", "eve"]):
+        await shops.put(
+            {
+                "PK": "SHOP#1",
+                "SK": f"GUEST#{guest}",
+                "MonthPK": "STAYS#1",
+                "MonthSK": "2024-01",
+                "since": f"2024-01-{10 * day + 1:02d}T00:00:00Z",
+            }
+        )
+    ids = json.dumps([global_id(graph.types["Guest"], (guest,)) for guest in ("ada", "bob")])
+    assert await found(shops, f"stays(to: {ids}, since: {{{range_}}})", "guestId") == wanted
 
 
 def test_what_an_index_does_not_hold_cannot_be_checked() -> None:

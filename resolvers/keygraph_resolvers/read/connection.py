@@ -164,7 +164,7 @@ class ListArguments:
     def is_key_lookup(self) -> bool:
         """Whether what it reads are items by their keys, whoever its owner is."""
         if self.to is not None:
-            return self.path.finds_by_node and self.where is None
+            return self.path.finds_by_node and self.where is None and not self._form.checked
         if self.where is not None or self.has_cursor or not self.size:
             return False
         return self.any_shown.whole_keys is not None

@@ -152,20 +152,15 @@ class Court:
         """Pages through a whole list, and keeps the order in which it is shown."""
         judge, instance = self.judge, self.judge.instance(listing, owner, said)
         members = judge.members(listing, owner, said)
+        # Where keys are equal, the engine goes by the table's. That says which of two rows it is that look alike.
+        members.sort(key=lambda row: (judge.sort_key(listing, row), *_table_key(row)))
         is_there = (
             listing.owner is None
             or listing.owner.is_virtual
             or (listing.owner, listing.owner.canonical(owner or ())) in judge.nodes
         )
         if not is_there or listing.is_one:
-            # Nobody can page through it. Where keys are equal, the engine goes by the table's.
-            members.sort(
-                key=lambda row: (
-                    judge.sort_key(listing, row),
-                    row.item["PK"].encode(),
-                    row.item["SK"].encode(),
-                )
-            )
+            # Nobody can page through it.
             judge.orders[instance] = members
             return
         shown: list[Row] = []
@@ -338,6 +333,10 @@ def _name_among(names: Iterable[str], type_: Type, path: Named) -> str | None:
     plain = {each.replace("_", "").lower() for each in wanted}
     found = [name for name in names if name.lower() in plain]
     return found[0] if len(found) == 1 else None
+
+
+def _table_key(row: Row) -> tuple[bytes, bytes]:
+    return row.item["PK"].encode(), row.item["SK"].encode()
 
 
 def _is_below(path: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
