@@ -87,7 +87,7 @@ def nested_lists(graph: Graph, record: RecordType) -> Iterator[AccessPath]:
         end = path.end if path else None
         if path is None or end is None or path.record.is_virtual or (path.record.name, end) in seen:
             continue
-        if record.is_node and not path.record.ends[end].text:
+        if record.is_node and not path.record.ends[end].text and given_fields(path.record, without=end):
             seen.add((path.record.name, end))
             yield path
 

@@ -376,10 +376,10 @@ class _Types:
     def _payload(self, action: WriteName, record: RecordType) -> type:
         made = object_type(payload_name(action, record))
         fields: list[StrawberryField] = []
-        if action != "delete":
+        if action != "delete" and record.order:
             shown = nullable(self.object(record))
             fields.append(ServedField(field_name(record), shown, WrittenRecord(record)))
-        elif record.is_node:
+        elif action == "delete" and record.is_node:
             described = "The id that the node had."
             fields.append(
                 ServedField("deletedId", cast(type, strawberry.ID), GlobalId(), description=described)
