@@ -13,7 +13,7 @@ PUBLIC = {
     "keygraph": {
         # What a model is declared with.
         *("Graph", "Table", "Index", "node", "edge", "record", "fields"),
-        *("Many", "One", "many", "one", "stored", "field", "ID", "JSON", "Long"),
+        *("Many", "One", "many", "one", "stored", "field", "ref", "ID", "JSON", "Long"),
         *("Format", "Epoch", "ULID", "KSUID"),
         *("created", "updated", "version", "new_id"),
         # What somebody needs who opens the table beside the server.

@@ -1,4 +1,4 @@
-"""The words in which a graph is declared: `node`, `edge`, `record`, `fields`, `stored`, `many`, `one`, `field`.
+"""The words in which a graph is declared: `node`, `edge`, `record`, `fields`, `stored`, `many`, `one`, `field`, `ref`.
 
 They write down what was said and decide nothing: a decorated class is a keyword-only dataclass that carries its
 `Declaration`, and a graph makes record types of the declarations that it lists.
@@ -180,6 +180,23 @@ def field(*, needs: Sequence[str] | None = None) -> Callable[[Function], Functio
         return function
 
     return mark
+
+
+def ref(node: type[T], **key: Any) -> T:
+    """The node of a type with these key fields, for a method or a root field that returns one: `ref(User, user_id="7")`.
+
+    An end in the key is a node too: `ref(Post, author=ref(User, user_id="7"), post_id="1")`. The object has no other
+    fields; the server reads what is asked for. Raises TypeError where the class is no node, or has no such field.
+    """
+    declaration = declaration_of(node)
+    if declaration is None or declaration.kind != "node":
+        raise TypeError(f"{getattr(node, '__name__', node)} is not a node")
+    known = {each.name for each in dataclasses.fields(cast(Any, node)) if each.init}
+    for name in key.keys() - known:
+        raise TypeError(f"{node.__name__} has no field {name}")
+    made = object.__new__(node)
+    vars(made).update(key)
+    return made
 
 
 # --- Decorators ---------------------------------------------------------------------------------------

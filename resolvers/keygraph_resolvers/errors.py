@@ -40,7 +40,7 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
     elif error.path is not None and not (error.extensions or {}).get("code") and not _is_of_argument(error):
         # A resolver has answered what its field cannot be: that is no client's fault.
         return {**internal_error(cause or error), **_where(error)}
-    extensions = {**(error.extensions or {}), "code": code or BadUserInput.code}
+    extensions = {"code": BadUserInput.code, **(error.extensions or {}), **({"code": code} if code else {})}
     return {**shown, **_where(error), "extensions": extensions}
 
 

@@ -1,10 +1,25 @@
-"""Calling the model's methods that are fields, and going on from the nodes that they give."""
+"""Calling what somebody wrote, methods of the model and fields of the root, and going on from the nodes that it gives."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, cast
+
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    FieldNode,
+    GraphQLField,
+    GraphQLObjectType,
+    GraphQLScalarType,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionSetNode,
+    execute,
+)
+from graphql.execution.values import get_argument_values
 
 from keygraph.model.records import RecordType
 from keygraph_resolvers.plan.explained import Explained, View, Where
@@ -12,36 +27,39 @@ from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.read.objects import Object, object_of_instance
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.field_kinds import Called
+from keygraph_resolvers.schema.field_kinds import Called, OwnNode
 
 
-class Call(Step):
-    """Calls a method on each object. What it reads by itself is not foreseen."""
+class _Call(Step):
+    """Calls something for each object. What it reads by itself is not foreseen."""
 
     def __init__(
-        self, selected: SelectedField, record: RecordType, called: Called, nodes: Step | None
+        self, selected: SelectedField, what: str, records: Sequence[RecordType], nodes: Step | None
     ) -> None:
-        """`nodes` goes on from the nodes that it gives; None where it gives other values."""
+        """`what` is called gives nodes of these types, from which `nodes` goes on; None where it gives other values."""
         self.name = selected.key
         self._selected = selected
-        self._record = record
-        self._method = called.method
-        self._parameters = called.parameters
+        self._key = f"what {what} gives"
+        self._records = records
         self._nodes = nodes
         if nodes is not None:
             self.later = nodes.later
 
+    def _caller(self, run: Run) -> Callable[[Object], Any]:
+        """What calls it for an object. Raises what says that the arguments cannot be used."""
+        raise NotImplementedError
+
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        method, names, below = self._method, self._parameters, self.below(place)
+        below = self.below(place)
         try:
-            values = {names[name]: value for name, value in self._selected.arguments(run).items()}
+            call = self._caller(run)
         except Exception as error:
             for each in objects:
                 each.found[self._selected] = error
             return
         for each in objects:
             try:
-                answer = method.function(each.instance(method), **values)
+                answer = call(each)
                 if inspect.isawaitable(answer):
                     run.scheduler.spawn(self._awaited(run, each, answer, round_trip, below))
                 else:
@@ -58,18 +76,82 @@ class Call(Step):
             owner.found[self._selected] = error
 
     def _came(self, run: Run, owner: Object, answer: Any, round_trip: int, place: str) -> None:
-        """Keeps what the method gave; a node of the model is looked up."""
+        """Keeps what was given; a node of the model is looked up."""
         if self._nodes is not None and answer is not None:
-            answer = object_of_instance(run.graph, self._method.nodes, answer)
+            answer = object_of_instance(run.graph, self._records, answer)
             self._nodes.start(run, [answer], round_trip, place)
         owner.found[self._selected] = answer
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        # Nobody knows when a method gives its node: it is in a batch of its own.
+        # Nobody knows when a node is given: it is in a batch of its own.
         return StepCost(), [] if self._nodes is None else [(self._nodes, starts)]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         if self._nodes is not None:
-            key = f"what the method {self._record.name}.{self._selected.name} gives"
             place = self.below(where.place)
-            yield from self._nodes.explained(view, Where(place, key, where.round_trip, where.is_many))
+            yield from self._nodes.explained(view, Where(place, self._key, where.round_trip, where.is_many))
+
+
+class CallMethod(_Call):
+    """Calls a method of the model on each object."""
+
+    def __init__(
+        self, selected: SelectedField, record: RecordType, called: Called, nodes: Step | None
+    ) -> None:
+        super().__init__(selected, f"the method {record.name}.{selected.name}", called.method.nodes, nodes)
+        self._called = called
+
+    def _caller(self, run: Run) -> Callable[[Object], Any]:
+        method, names = self._called.method, self._called.parameters
+        values = {names[name]: value for name, value in self._selected.arguments(run).items()}
+        return lambda each: method.function(each.instance(method), **values)
+
+
+class CallOwn(_Call):
+    """Calls the resolver of a field that somebody added to the root, and that gives a node of the model.
+
+    graphql-core calls it, in a schema in which the node is a value without fields, so that Strawberry's extensions and
+    permissions hold, and `info` is what every resolver gets.
+    """
+
+    def __init__(self, selected: SelectedField, nodes: Step) -> None:
+        super().__init__(
+            selected, f"the resolver of {selected.name}", cast(OwnNode, selected.kind).records, nodes
+        )
+        definition = cast(GraphQLField, selected.definition)
+        resolve = cast(Callable[..., Any], definition.resolve)
+        # The arguments are the root value: those of the field are of types that this schema does not have.
+        alone = GraphQLField(_VALUE, resolve=lambda values, info: resolve(None, info, **values))
+        self._schema = GraphQLSchema(GraphQLObjectType(selected.owner.name, {selected.name: alone}))
+        node = selected.nodes[0]
+        field = FieldNode(name=node.name, alias=node.alias, arguments=node.arguments, directives=())
+        operation = OperationDefinitionNode(
+            operation=OperationType.QUERY,
+            variable_definitions=(),
+            directives=(),
+            selection_set=SelectionSetNode(selections=(field,)),
+        )
+        self._document = DocumentNode(definitions=(operation,))
+
+    def _caller(self, run: Run) -> Callable[[Object], Any]:
+        definition, [node, *_] = cast(GraphQLField, self._selected.definition), self._selected.nodes
+        values = get_argument_values(definition, node, run.variables)
+
+        def call(root: Object) -> Any:
+            answer = execute(self._schema, self._document, values, run)
+            return self._told(answer) if isinstance(answer, ExecutionResult) else self._later(answer)
+
+        return call
+
+    async def _later(self, answer: Awaitable[ExecutionResult]) -> Any:
+        return self._told(await answer)
+
+    def _told(self, answer: ExecutionResult) -> Any:
+        """What the resolver gave. Raises what it raised."""
+        for error in answer.errors or ():
+            raise error.original_error or error
+        return (answer.data or {}).get(self._selected.key)
+
+
+_VALUE = GraphQLScalarType("Value", serialize=lambda value: value)
+"""Whatever a resolver gives, as it is."""

@@ -32,7 +32,7 @@ from graphql import (
 from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
-from keygraph_resolvers.plan.call import Call
+from keygraph_resolvers.plan.call import CallMethod, CallOwn
 from keygraph_resolvers.plan.get import EndStep, Get, Items, Named, NodesStep
 from keygraph_resolvers.plan.lists import ListStep, PageStep
 from keygraph_resolvers.plan.plan import Plan
@@ -41,12 +41,13 @@ from keygraph_resolvers.plan.step import Step
 from keygraph_resolvers.plan.write import WriteStep
 from keygraph_resolvers.read.objects import Object, check_key, end_reader
 from keygraph_resolvers.schema import field_kinds
-from keygraph_resolvers.schema.definitions import ServedField
+from keygraph_resolvers.schema.definitions import kind_of
 from keygraph_resolvers.schema.field_kinds import (
     Called,
     FarNode,
     ListOf,
     NodeAt,
+    OwnNode,
     Writes,
     WrittenRecord,
 )
@@ -75,9 +76,10 @@ def compile_plan(
     by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
     writes = [steps.write(each) for each in root.having(Writes)]
-    by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *writes)}
+    own = [steps.own(each) for each in root.having(OwnNode)]
+    by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *own, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
-    start = Items(root, lists, named, ())
+    start = Items(root, lists, [*named, *own], ())
     return Plan(operation, graph, root, selections.made, start, roots, steps.lists, steps.gathers)
 
 
@@ -173,8 +175,7 @@ class _Selections:
         definition = None if name == "__typename" else self._schema.get_field(owner, name)
         if definition is None:
             return SelectedField(key, nodes, owner, None, None, {})
-        served = strawberry_field(definition)
-        kind = served.kind if isinstance(served, ServedField) else None
+        kind = kind_of(strawberry_field(definition))
         named = get_named_type(definition.type)
         below: dict[str, Selection] = {}
         if kind is not None and is_composite_type(named):
@@ -189,9 +190,9 @@ class _Selections:
         if record is not None:
             return record
         for definition in type_.fields.values():
-            served = strawberry_field(definition)
-            if isinstance(served, ServedField) and isinstance(served.kind, FarNode):
-                return served.kind.path.record
+            kind = kind_of(strawberry_field(definition))
+            if isinstance(kind, FarNode):
+                return kind.path.record
         return None
 
 
@@ -243,6 +244,11 @@ class _Steps:
         gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
         return Named(selected, gets)
 
+    def own(self, selected: SelectedField) -> CallOwn:
+        """The step of a field that somebody added to the root, and that gives a node."""
+        gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
+        return CallOwn(selected, NodesStep(gets, is_type_unknown=selected.is_type_unknown))
+
     def write(self, selected: SelectedField) -> WriteStep:
         """The step of a mutation."""
         kind = cast(Writes, selected.kind)
@@ -289,9 +295,9 @@ class _Steps:
 
         return read_checked
 
-    def _call(self, record: RecordType, selected: SelectedField) -> Call:
+    def _call(self, record: RecordType, selected: SelectedField) -> CallMethod:
         called = cast(Called, selected.kind)
-        return Call(selected, record, called, self._nodes(selected) if called.method.nodes else None)
+        return CallMethod(selected, record, called, self._nodes(selected) if called.method.nodes else None)
 
     def list(self, selected: SelectedField) -> ListStep:
         """The step of a list, or of an only neighbour."""

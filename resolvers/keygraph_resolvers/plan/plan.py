@@ -28,6 +28,7 @@ from keygraph_resolvers.schema.field_kinds import (
     NodeById,
     NodeByKey,
     NodesByIds,
+    OwnNode,
     WrittenRecord,
 )
 
@@ -115,7 +116,7 @@ class Plan:
             each
             for selection in self.selections
             for each in selection.having(
-                NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds, WrittenRecord
+                NodeAt, FarNode, Called, NodeByKey, NodeById, NodesByIds, OwnNode, WrittenRecord
             )
             if not isinstance(each.kind, FarNode) or each.kind.path.far_end is not None
         )

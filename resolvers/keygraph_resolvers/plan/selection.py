@@ -36,6 +36,7 @@ from keygraph_resolvers.schema.field_kinds import (
     ListOf,
     NodeAt,
     Nodes,
+    OwnNode,
     Stored,
 )
 from keygraph_resolvers.schema.strawberry_internals import converted_arguments, strawberry_field
@@ -143,6 +144,8 @@ class SelectedField:
                 return path.record.ends[path.far_end].is_ambiguous
             case Called(method):
                 return len(method.nodes) > 1
+            case OwnNode(records):
+                return len(records) > 1
             case Nodes():
                 return len(self.below) > 1
         return False

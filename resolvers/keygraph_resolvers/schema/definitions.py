@@ -7,8 +7,10 @@ fields later, so that types may refer to each other in any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import MISSING
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from strawberry.annotation import StrawberryAnnotation
@@ -60,6 +62,26 @@ class ServedField(StrawberryField):
         )
         self.kind = kind
         self.arguments = list(arguments)
+
+
+_KIND = "keygraph"
+"""Where the metadata of somebody's own field says what answers it."""
+
+
+def own_field(field: StrawberryField, type_: OutputType, kind: FieldKind) -> StrawberryField:
+    """Somebody's own field with another type, and what goes on from what its resolver gives."""
+    made = copy(field)
+    made.type_annotation = StrawberryAnnotation(type_)
+    made.metadata = MappingProxyType({**(field.metadata or {}), _KIND: kind})
+    return made
+
+
+def kind_of(field: StrawberryField | None) -> FieldKind | None:
+    """What answers a field; None where the graph does not."""
+    if field is None or isinstance(field, ServedField):
+        return None if field is None else field.kind
+    kind: FieldKind | None = field.metadata.get(_KIND)
+    return kind
 
 
 def given_arguments(converted: Mapping[str, Any]) -> dict[str, Any]:

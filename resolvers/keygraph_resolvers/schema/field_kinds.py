@@ -104,6 +104,14 @@ class NodesByIds(FieldKind):
     """Nodes by their global ids, at the root."""
 
 
+@dataclass(frozen=True, slots=True)
+class OwnNode(FieldKind):
+    """A node that a field gives which somebody added to the root."""
+
+    records: tuple[RecordType, ...]
+    """The types that it can be of."""
+
+
 # --- Mutations ------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from strawberry.types.base import StrawberryOptional
 from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
-from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_optional
+from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_optional, union_parts
 from keygraph.model.declaration import WriteName
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
@@ -31,6 +31,7 @@ from keygraph_resolvers.schema.definitions import (
     list_of,
     nullable,
     object_type,
+    own_field,
 )
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
@@ -45,6 +46,7 @@ from keygraph_resolvers.schema.field_kinds import (
     NodeByKey,
     Nodes,
     NodesByIds,
+    OwnNode,
     PageInfo,
     Stored,
     TotalCount,
@@ -82,7 +84,7 @@ def build_schema(graph: Graph, query: type | None = None, mutation: type | None 
     root = object_type("Query", "Everything that can be read.")
     add_fields(root, types.root_fields())
     if query is not None:
-        add_fields(root, definition_of(query).fields)
+        add_fields(root, [types.own_field(field) for field in definition_of(query).fields])
     written = types.mutation_fields()
     if mutation is not None:
         written += definition_of(mutation).fields
@@ -186,7 +188,7 @@ class _Types:
         """The type of a node that is of one of these types: the object type, or a union."""
         if len(members) == 1:
             return self.object(members[0])
-        ordered = self._graph.unions[frozenset(members)]
+        ordered = self._graph.unions.get(frozenset(members)) or sorted(members, key=lambda each: each.name)
         name = union_name(ordered)
         if name not in self._unions:
             self._unions[name] = UnionType(name, [self.object(each) for each in ordered], _type_of_source)
@@ -332,6 +334,17 @@ class _Types:
         fields += [self.list_field(path) for path in self._graph.root_lists]
         fields += [self.list_field(path) for path in self._graph.finders]
         return fields
+
+    def own_field(self, field: StrawberryField) -> StrawberryField:
+        """A field that somebody added to the root: one whose resolver returns a node of the model goes on to it."""
+        annotation = field.type_annotation and field.type_annotation.evaluate()
+        by_class: dict[Any, RecordType] = {record.cls: record for record in self._graph.nodes}
+        records = [by_class.get(part) for part in union_parts(is_optional(annotation)[0])]
+        members = tuple(record for record in records if record is not None)
+        if not members or len(members) < len(records):
+            return field
+        # Whether a node exists is known only when it is read.
+        return own_field(field, nullable(self.node(members)), OwnNode(members))
 
     def _by_key_field(self, record: RecordType) -> StrawberryField:
         names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}

@@ -1,0 +1,173 @@
+"""Nodes that somebody's own code names by their keys: methods of the model, and fields that are added to the root."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import strawberry
+from strawberry.permission import BasePermission
+
+from keygraph import ID, Graph, Many, Table, field, node, record, ref
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite
+from keygraph_resolvers import Service, build_schema
+from tests.conftest import MakeStore
+from tests.tracing import TracingStore
+
+
+@node("USER#{user_id}")
+class User:
+    user_id: ID
+    name: str
+    best: str | None
+    posts: Many[Post]
+
+    @field(needs=("best",))
+    def best_post(self) -> Post | None:
+        """What the user likes best of their own."""
+        return ref(Post, author=ref(User, user_id="ada"), post_id=self.best) if self.best else None
+
+
+@node("{author}", "POST#{post_id}")
+class Post:
+    author: User
+    post_id: ID
+    title: str
+    likes: Many[Like]
+
+
+@record("{post.author}", "LIKE#{post.post_id}#{day}")
+class Like:
+    post: Post
+    day: str
+
+
+class IsAllowed(BasePermission):
+    message = "not for you"
+    error_extensions = {"code": "FORBIDDEN"}  # noqa: RUF012  # Strawberry's own way
+
+    def has_permission(self, source: Any, info: strawberry.Info, **given: Any) -> bool:
+        return given.get("key") != "secret"
+
+
+@strawberry.type
+class Query:
+    @strawberry.field(description="Who came first.")
+    def first_user(self) -> User:
+        return ref(User, user_id="ada")
+
+    @strawberry.field(permission_classes=[IsAllowed])
+    async def found(self, info: strawberry.Info, key: str | None, times: int = 1) -> User | Post | None:
+        assert info.field_name == "found"
+        if key == "broken":
+            raise RuntimeError("a secret of ours")
+        if key is None:
+            return None
+        return (
+            ref(Post, author=ref(User, user_id="ada"), post_id=key) if times > 1 else ref(User, user_id=key)
+        )
+
+    @strawberry.field
+    def half(self) -> Post | None:
+        return ref(Post, post_id="1")
+
+    @strawberry.field
+    def number(self) -> int:
+        return 7
+
+
+ITEMS: list[Item] = [
+    {"PK": "USER#ada", "SK": "USER#ada", "name": "Ada", "best": "2"},
+    {"PK": "USER#ada", "SK": "POST#1", "title": "One"},
+    {"PK": "USER#ada", "SK": "POST#2", "title": "Two"},
+    {"PK": "USER#ada", "SK": "LIKE#2#mon"},
+]
+TABLE = Table("Blog", partition_key="PK", sort_key="SK")
+SCHEMA = build_schema(Graph(TABLE, User, Post, Like).check(), query=Query)
+
+
+@pytest.fixture
+async def blog(make_store: MakeStore) -> Service:
+    store = await make_store(TABLE)
+    await store.send(BatchWrite(puts=tuple(ITEMS)))
+    return Service(SCHEMA, TracingStore(store), secret=b"secret of the tests")
+
+
+async def data(service: Service, document: str, **variables: Any) -> Any:
+    answer = await service.execute(document, variables)
+    assert "errors" not in answer, answer["errors"]
+    return answer["data"]
+
+
+def test_the_fields_are_those_of_the_graph() -> None:
+    """A field of somebody's own could give no more of a node than its key."""
+    schema = SCHEMA.as_str()
+    assert '  """Who came first."""\n  firstUser: User\n' in schema
+    assert "  found(key: String, times: Int! = 1): PostOrUser\n" in schema
+
+
+async def test_a_field_of_the_root_goes_on_to_the_node(blog: Service) -> None:
+    """A person would have to be made up, with a name and all, to say who it is."""
+    asked = "{ number firstUser { name posts(first: 1) { nodes { title } } bestPost { title author { name } likes { nodes { day } } } } }"
+    assert await data(blog, asked) == {
+        "number": 7,
+        "firstUser": {
+            "name": "Ada",
+            "posts": {"nodes": [{"title": "One"}]},
+            "bestPost": {"title": "Two", "author": {"name": "Ada"}, "likes": {"nodes": [{"day": "mon"}]}},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "times", "found"),
+    [
+        ("ada", 1, {"__typename": "User", "name": "Ada"}),
+        ("2", 2, {"__typename": "Post", "title": "Two"}),
+        ("nobody", 1, None),
+        (None, 1, None),
+    ],
+)
+async def test_a_resolver_has_its_arguments(blog: Service, key: str | None, times: int, found: Any) -> None:
+    """Another node would be read, one of another type, or one that does not exist."""
+    asked = """query ($key: String, $times: Int!, $yes: Boolean = true) {
+      other: found(key: $key, times: $times) @include(if: $yes) {
+        __typename ... on User { name } ... on Post { title } } }"""
+    assert await data(blog, asked, key=key, times=times) == {"other": found}
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        ('{ found(key: "secret") { __typename } number }', "FORBIDDEN", "not for you"),
+        ('{ found(key: "broken") { __typename } number }', "INTERNAL", None),
+        ("{ found: half { title } number }", "INTERNAL", None),
+    ],
+)
+async def test_a_resolver_that_fails(blog: Service, asked: str, code: str, message: str | None) -> None:
+    """What is not permitted would be shown, or what is ours be told."""
+    answer = await blog.execute(asked)
+    assert answer["data"] == {"found": None, "number": 7}
+    [error] = answer["errors"]
+    assert error["path"] == ["found"]
+    assert message is None or error["message"] == message
+    assert error["extensions"]["code"] == code
+    assert "ours" not in str(error)
+
+
+async def test_its_node_is_in_the_plan(blog: Service) -> None:
+    """What hangs on the node would be missing in what an operation costs and reads."""
+    asked = "{ firstUser { name posts(first: 3) { nodes { title } } } }"
+    answer = await blog.execute(asked, with_cost=True)
+    assert answer["extensions"]["cost"]["bound"]["requests"] == 2
+    shown = str(blog.explain(asked))
+    assert "what the resolver of firstUser gives" in shown
+
+
+def test_a_key_that_is_misspelt() -> None:
+    """The node would be looked for where it is not."""
+    with pytest.raises(TypeError, match="User has no field user"):
+        ref(User, user="ada")
+    with pytest.raises(TypeError, match="Like is not a node"):
+        ref(Like, day="mon")
