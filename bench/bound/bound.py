@@ -348,7 +348,7 @@ class _Walk:
             ranges = dict.fromkeys(each for texts in ends for each in _ranges_between(path, texts))
             self._requests.edges_between(neighbours, ranges, arrived)
             return
-        identities = [tuple(texts[slot.name] for slot in path.record.identity) for texts in ends]
+        identities = [tuple(texts[slot.name] or "" for slot in path.record.identity) for texts in ends]
         keys = list(
             dict.fromkeys(key for each in identities for key in self._graph.table_keys(path.record, each))
         )
@@ -383,7 +383,7 @@ class _Walk:
 
 
 def _ranges_between(
-    path: AccessPath, texts: Mapping[str, str]
+    path: AccessPath, texts: Mapping[str, str | None]
 ) -> Iterator[tuple[str | None, KeyValue, Span]]:
     """Where the edges between two nodes stand: an index, a partition of it, and a span there."""
     keys = path.keys_of_both_ends

@@ -24,6 +24,8 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "union-end": _members_without_item,
         "type-not-projected": _types_not_projected,
         "virtual-field": _fields_without_item,
+        "not-in-key": _fields_in_no_key,
+        "optional-part": _fields_never_absent,
         "key-size": _keys_too_long,
         "mirror-list": _lists_twice,
         "gather": _gathers_nothing,
@@ -167,6 +169,34 @@ def _fields_without_item(model: RecordTypes) -> _Wrong:
                     f"{record.name}.{name}",
                     "no item holds it, and it is not in the key.",
                     "Add it to the key template, or remove it.",
+                )
+
+
+def _fields_in_no_key(model: RecordTypes) -> _Wrong:
+    for record in model.types.values():
+        held = {slot.path[0] for keys in record.keys.values() for slot in keys.slots if not slot.lossy}
+        names = [field.name for field in record.fields.values() if field.in_key]
+        for name in (*names, *(end.name for end in record.ends.values() if end.in_key)):
+            if name not in held:
+                yield (
+                    f"{record.name}.{name}",
+                    "in_key=True, and no key can be read back to it.",
+                    "Add it to a key template, or remove in_key=True.",
+                )
+
+
+def _fields_never_absent(model: RecordTypes) -> _Wrong:
+    """Fields that a template says may be absent, and their annotations that they may not."""
+    for record in model.types.values():
+        names = {
+            slot.path[0] for keys in record.keys.values() for slot in keys.slots if slot.name in keys.optional
+        }
+        for field in record.fields.values():
+            if field.name in names and not (field.optional or field.has_default):
+                yield (
+                    f"{record.name}.{field.name}",
+                    f"{{{field.name}?}} says that it may be absent, and its annotation that it is not.",
+                    f"Annotate it with | None, or write {{{field.name}}}.",
                 )
 
 

@@ -251,6 +251,8 @@ def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Ca
 def _field(name: str, field: DraftField, case: str) -> list[str]:
     is_usual = field.attribute is None or field.attribute == cased(name, case)
     stored = [] if is_usual else [quoted(field.attribute or "")]
+    if field.attribute is None and field.optional:
+        stored.append("in_key=True")
     return [*_doubts(field.doubts), *_member(f"{name}: {field}", "stored", stored)]
 
 
@@ -262,6 +264,8 @@ def _end(name: str, end: DraftEnd, case: str) -> list[str]:
         stored = [quoted(attribute) for attribute in end.attributes.values()]
     else:
         stored = [f"{path}={quoted(attribute)}" for path, attribute in end.attributes.items()]
+    if end.optional and not end.attributes:
+        stored.append("in_key=True")
     return [*_doubts(end.doubts), *_member(f"{name}: {annotation}", "stored", stored)]
 
 

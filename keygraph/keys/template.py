@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import dropwhile, pairwise
 from string import Formatter
 from typing import TypeAlias
 
@@ -148,6 +149,15 @@ def _slots(tokens: Iterable[Token]) -> Iterator[Slot]:
             yield from _slots(token.tokens)
 
 
+def _flat(tokens: Iterable[Token]) -> Iterator[str | Slot]:
+    """The tokens with optional parts written out."""
+    for token in tokens:
+        if isinstance(token, Maybe):
+            yield from _flat(token.tokens)
+        else:
+            yield token
+
+
 def is_certain(optional: Maybe, tokens: tuple[Token, ...]) -> bool:
     """Whether an optional part is always there, since each of its slots stands outside of it too."""
     outside = {token.name for token in tokens if isinstance(token, Slot)}
@@ -228,6 +238,41 @@ class Template:
     def says_any_text(self) -> bool:
         """Whether its only slot takes any text, and every text in it can be read back."""
         return self._around is not None and self.slots[0].text.takes_any_text
+
+    @cached_property
+    def open_ended(self) -> frozenset[str]:
+        """The slots of which a key that begins with one text and what follows it may hold a longer text.
+
+        So it is where the text can contain what separates it from the rest.
+        """
+        return frozenset(
+            token.name
+            for token, following in pairwise(_flat(self.tokens))
+            if isinstance(token, Slot) and isinstance(following, str) and token.text.can_hold(following[0])
+        )
+
+    @cached_property
+    def uncertain(self) -> frozenset[str]:
+        """The slots whose text may be read from a key otherwise than it was written: a text and a later one can contain
+        what separates them."""
+        flat = tuple(_flat(self.tokens))
+        found: set[str] = set()
+        for number, (token, following) in enumerate(pairwise(flat)):
+            if not (isinstance(token, Slot) and isinstance(following, str)):
+                continue
+            later = [each for each in flat[number + 1 :] if isinstance(each, Slot)]
+            if token.text.can_hold(following[0]) and any(each.text.can_hold(following[0]) for each in later):
+                found |= {each.name for each in (token, *later)}
+        return frozenset(found)
+
+    def is_cut(self, slot: Slot, text: str) -> bool:
+        """Whether a key that has the text there is read back with another one, whatever stands behind it."""
+        if slot.name not in self.uncertain:
+            return False
+        samples = {each.name: each.text.shortest[0] for each in self.slots}
+        rest = Template(tuple(dropwhile(lambda token: token != slot, _flat(self.tokens))))
+        found = rest.parse(rest.render({**samples, slot.name: text}) or "")
+        return found is not None and found.get(slot.name) != text
 
     def mismatch(self, key: str) -> tuple[int, str]:
         """How many tokens fit a key that is none of this template's, and what is wrong with the next one."""

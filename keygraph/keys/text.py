@@ -117,6 +117,10 @@ class KeyText(ABC):
         self.pattern, self.char_steps = form.source, form.char_steps
         self.is_exact, self.has_own_end = form.is_exact, form.has_own_end
 
+    def can_hold(self, char: str) -> bool:
+        """Whether the character may stand in its texts."""
+        return any(char in chars for steps in self.char_steps for chars, _, _ in steps)
+
     @property
     def shortest(self) -> list[str]:
         """The shortest text of each way in which texts are written."""

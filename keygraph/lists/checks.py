@@ -36,6 +36,8 @@ def checked_names(path: AccessPath, narrowed: Sequence[tuple[str, Narrowing]]) -
 
 
 def _check(record: RecordType, slot: Slot, narrowing: Narrowing) -> Check:
+    if narrowing.is_absent:
+        return lambda item, texts: slot.name not in texts
     if not slot.lossy:
         text, value_of = slot.name, slot.text.value
 

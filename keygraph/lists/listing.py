@@ -47,6 +47,7 @@ class NeighbourList:
         "graph",
         "has_sort_key",
         "index_name",
+        "is_checked",
         "is_filtered",
         "is_searched",
         "narrowed",
@@ -78,7 +79,7 @@ class NeighbourList:
         self.index_name = form.index_name
         self.has_sort_key = form.has_sort_key
         self.filter, self.condition, self.is_searched = form.filter, form.condition, form.is_searched
-        self.narrowed = form.narrowed
+        self.narrowed, self.is_checked = form.narrowed, form.is_checked
         self.partitions = partitions
         self.prefix = prefix
         self.span = span
@@ -114,7 +115,7 @@ class NeighbourList:
         The store is asked where items say their type and siblings say another one, or where every key that can stand
         there is one of the list's. In an index of other keys than the table's any item may have one that is.
         """
-        if self.condition is not None or self.path.reads_others or self.narrowed:
+        if self.condition is not None or self.is_checked:
             return None
         reading = self.reading
         if self.graph.type_condition(self.path) is None:
@@ -136,7 +137,7 @@ class NeighbourList:
     def _is_fitting(self, item: Item) -> bool:
         """Whether an item of the list's type is in the list, as far as the range does not say so."""
         path = self.path
-        if (self.narrowed or path.reads_others) and not self._fixes(item):
+        if self.is_checked and not self._fixes(item):
             return False
         return self.condition is None or holds(self.condition, path.record.completed(item))
 
@@ -144,7 +145,7 @@ class NeighbourList:
         """Those of the items, which were read in the list's range, that are in the list."""
         identify = self.graph.identifier(self.path.record, self.path.keys)
         found = [Located(item, identity) for item in items if (identity := identify(item)) is not None]
-        if self.narrowed or self.path.reads_others or self.condition is not None:
+        if self.is_checked or self.condition is not None:
             return [located for located in found if self._is_fitting(located.item)]
         return found
 
@@ -183,8 +184,9 @@ class NeighbourList:
 
     def _fixes(self, item: Item) -> bool:
         """Whether the item holds what the list fixes, which its range alone does not say."""
-        texts = self.path.keys.parse(item)
-        if texts is None or any(texts.get(name, text) != text for name, text in self.values):
+        texts = self.path.texts_of_item(item)
+        names = self.path.slot_names
+        if texts is None or any(texts.get(name) != text for name, text in self.values if name in names):
             return False
         if self.path.untold and self.path.owner_of(item) != self._owner:
             return False
@@ -266,6 +268,8 @@ class ListForm:
         checked = checked_names(path, self.narrowed)
         self.checked = (checked and attributes_of(graph, path.record, checked)) or frozenset()
         """The attributes of an item that are looked at for that, besides the keys that are read."""
+        self.is_checked = bool(self.narrowed) or path.reads_others or path.is_uncertain
+        """Whether the texts that it fixes are looked for in each item: its range alone does not say them."""
         self.said = said(path, self._ranged)
         """The texts of the sort key's slots that a reader has said, by slot."""
         self.told = (path, self.filter, self.condition, self.narrowed, self.said)

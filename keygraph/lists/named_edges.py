@@ -36,7 +36,7 @@ def edge_keys(
     """The keys of the edges from the owner to these nodes, where the two ends make the whole table key."""
     record = neighbours.path.record
     texts = [neighbours.path.edge_texts(owner, node) for node in nodes]
-    identities = [tuple(each[slot.name] for slot in record.identity) for each in texts]
+    identities = [tuple(each[slot.name] or "" for slot in record.identity) for each in texts]
     return list(
         dict.fromkeys(key for each in identities for key in neighbours.graph.table_keys(record, each))
     )
@@ -70,7 +70,7 @@ def _leads_to(path: AccessPath, item: Item, nodes: Collection[tuple[str, ...]]) 
         return True  # whoever goes on to the node tells it
 
 
-def _requests_between(path: AccessPath, texts: Mapping[str, str]) -> list[Query]:
+def _requests_between(path: AccessPath, texts: Mapping[str, str | None]) -> list[Query]:
     """The Query, one for each shard, that finds the edges between two nodes."""
     keys = path.keys_of_both_ends
     if keys is None:

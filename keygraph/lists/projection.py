@@ -24,7 +24,7 @@ def attributes_of(
     """
     if names is None:
         return None
-    attributes = {key.name for key in record.table_keys.attributes}
+    attributes = {*(key.name for key in record.table_keys.attributes), *record.attributes_of_identity}
     attributes.update(model.type_values.attributes)
     for name in names:
         if name in record.key_fields:
@@ -34,8 +34,9 @@ def attributes_of(
         )
         for keys in record.keys.values():
             if any(
-                slot.path[0] == name or any(record.is_same(slot.path, path) for path in inside)
+                record.is_same(slot.path, path) and record.reads_from(keys, path)
                 for slot in keys.slots
+                for path in inside
             ):
                 attributes.update(key.name for key in keys.attributes)
         if name in record.fields:
@@ -62,6 +63,8 @@ def list_projection(
         # What is decided here may stand in any key of the item.
         wanted |= {inner[0] for inner in paths_of(condition)}
         wanted |= {key.name for keys in path.record.keys.values() for key in keys.attributes}
+    # A list that is narrower may be answered from this one.
+    wanted |= path.attributes_of_uncertain | path.record.attributes_of_identity
     return _paths(name for name in wanted if model.table.has(path.keys.index_name, name))
 
 

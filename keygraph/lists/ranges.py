@@ -16,7 +16,7 @@ from keygraph.dynamo.order import EXTENSIBLE_BYTES, LAST, last_below
 from keygraph.dynamo.store import Above, AtLeast, AtMost, Below, Equals, Prefix, Range, Within
 from keygraph.dynamo.table import KeyValue
 from keygraph.errors import BadUserInput, FieldName
-from keygraph.keys.template import Maybe, Slot, Token
+from keygraph.keys.template import Maybe, Slot, Template, Token
 from keygraph.model.paths import AccessPath, Argument
 
 
@@ -51,6 +51,8 @@ class Narrowing:
     """Another text that the value of `eq` may have: a time with its offset."""
     values: ValueRange | None = None
     """The values from `low` to `high`, where texts between two others need not be those of values between theirs."""
+    is_absent: bool = False
+    """Whether an optional part of the key is not there."""
 
     def contains(self, text: str) -> bool:
         """Whether a text is one that is wanted, as far as texts tell it."""
@@ -168,13 +170,23 @@ def sort_span(
         if isinstance(token, str):
             exact += token
             continue
-        if not isinstance(token, Slot):
-            break
+        if isinstance(token, Maybe):
+            absent = [slot.name for slot in Template(token.tokens).slots if slot.name in given]
+            if not absent:
+                break
+            for name in absent:
+                given.pop(name)
+            continue
         text = texts.get(token.name)
         narrowing = Narrowing(eq=text) if text is not None else given.pop(token.name, None)
         if narrowing is None:
             break
         _refuse_unusable(arguments.get(token.name), narrowing)
+        if narrowing.eq is not None and _is_cut(path, token, narrowing.eq):
+            raise BadUserInput(
+                FieldName(path.record.leaf_name(token.path)),
+                ": no key can hold this value, because it contains what separates it from the next part of the key",
+            )
         if narrowing.eq is None or narrowing.or_eq is not None:
             if narrowing.eq is None:
                 _refuse_later(given, arguments, token.name)
@@ -187,13 +199,13 @@ def sort_span(
     return _checked(beginning_with(exact))
 
 
-def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, str], ...]:
-    """The texts that a reader has said of the sort key's slots, by slot."""
+def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, str | None], ...]:
+    """The texts that a reader has said of the sort key's slots, by slot; None for an optional one that is absent."""
     return tuple(
         (argument.slot.name, narrowing.eq)
         for argument in path.ranged
         if (narrowing := ranged.get(argument.name)) is not None
-        and narrowing.eq is not None
+        and (narrowing.eq is not None or narrowing.is_absent)
         and narrowing.or_eq is None
     )
 
@@ -201,8 +213,8 @@ def said(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, 
 def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[str, Narrowing], ...]:
     """What is said of values, by slot, where the order of the keys does not decide it.
 
-    1.5 sorts before 1 where `_` follows; `a_b` that is said of a text is a key of `a` too; of padded numbers 10000
-    stands between 0999 and 1001; and a text that loses a part of the value may be that of several.
+    1.5 sorts before 1 where `_` follows; a key of `a_b` begins as those of `a`; an absent part is said by what follows; of
+    padded numbers 10000 stands between 0999 and 1001; and a text that loses a part of the value may be that of several.
     """
     found = []
     tokens, is_exact = path.rest.tokens, True
@@ -215,16 +227,27 @@ def undecided(path: AccessPath, ranged: Mapping[str, Narrowing]) -> tuple[tuple[
             is_exact = is_exact and narrowing.or_eq is None
             found.append((argument.slot.name, narrowing))
             continue
-        if (argument.slot,) == tokens[-1:]:
-            continue
         following = next((after for token, after in pairwise(tokens) if token == argument.slot), None)
-        text = narrowing.eq or narrowing.prefix or ""
-        is_ambiguous = isinstance(following, str) and (
-            following[0] in text or argument.slot.text.is_continued_by(following)
-        )
-        if is_ambiguous or narrowing.low is not None or narrowing.high is not None:
+        is_ambiguous = narrowing.is_absent
+        if not argument.slot.lossy:
+            is_ambiguous |= argument.slot.name in path.uncertain
+        if isinstance(following, str):
+            is_open = argument.slot.lossy and argument.is_told and argument.slot.text.can_hold(following[0])
+            is_ambiguous |= is_open or argument.slot.text.is_continued_by(following)
+        has_bound = narrowing.low is not None or narrowing.high is not None
+        if is_ambiguous or (has_bound and (argument.slot,) != tokens[-1:]):
             found.append((argument.slot.name, narrowing))
     return tuple(found)
+
+
+def _is_cut(path: AccessPath, slot: Slot, text: str) -> bool:
+    """Whether keys would be read back with another text there."""
+    return (
+        slot.name in path.uncertain
+        and not slot.lossy
+        and path.keys.sort is not None
+        and path.keys.sort.is_cut(slot, text)
+    )
 
 
 def _value_span(
@@ -248,10 +271,12 @@ def _value_span(
 
 
 def _flat(tokens: tuple[Token, ...], given: Mapping[str, Narrowing]) -> tuple[Token, ...]:
-    """The tokens with an optional part written out where an argument speaks of it."""
+    """The tokens with an optional part written out where an argument says that it is there."""
     flat: list[Token] = []
     for token in tokens:
-        if isinstance(token, Maybe) and any(isinstance(t, Slot) and t.name in given for t in token.tokens):
+        names = [slot.name for slot in Template(token.tokens).slots] if isinstance(token, Maybe) else ()
+        told = [given[name] for name in names if name in given]
+        if isinstance(token, Maybe) and told and not any(narrowing.is_absent for narrowing in told):
             flat.extend(token.tokens)
         else:
             flat.append(token)

@@ -57,6 +57,8 @@ class StoredAs:
     """How its values are written, where that is not as others of its type."""
     kept: Kept | None = None
     """What the server keeps in it."""
+    in_key: bool = False
+    """Whether no attribute holds it, but a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +111,26 @@ def needs_of(function: object) -> tuple[str, ...] | Literal[False] | None:
 # --- On the right of a field --------------------------------------------------------------------------
 
 
-def stored(*path: str, default: Any = MISSING, format: Format | str | None = None, **attributes: str) -> Any:
+def stored(
+    *path: str,
+    default: Any = MISSING,
+    format: Format | str | None = None,
+    in_key: bool = False,
+    **attributes: str,
+) -> Any:
     """The attribute that holds the field: `stored("agentID")`, a path into a map `stored("data", "version")`.
 
     `format=Epoch("ms")` says how its values are written there, and in keys where its placeholder has no format.
 
     For an end of several key fields, one attribute each: `stored(owner="RepoOwner", name="RepoName")`. An end that is
     of one of several types whose keys differ (`User | Organization`) is one attribute, which holds that node's whole
-    partition key.
+    partition key. `in_key=True` says of an optional field that it stands in a key of an index and is no attribute: else it is
+    null where its attribute is absent, whatever the index's keys say.
     """
     if isinstance(format, str):
         # The attribute of an end's key field that is called so.
-        return _Specifier(StoredAs(path, {**attributes, "format": format}), default)
-    return _Specifier(StoredAs(path, attributes, format), default)
+        return _Specifier(StoredAs(path, {**attributes, "format": format}, in_key=in_key), default)
+    return _Specifier(StoredAs(path, attributes, format, in_key=in_key), default)
 
 
 def created(*path: str, format: Format | None = None, init: Literal[False] = False) -> Any:

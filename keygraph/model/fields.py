@@ -30,6 +30,8 @@ class Field:
     description: str | None
     kept: Kept | None = None
     """What the server keeps in it."""
+    in_key: bool = False
+    """Whether no attribute holds it, but a key."""
 
     @property
     def has_default(self) -> bool:

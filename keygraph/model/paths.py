@@ -22,7 +22,7 @@ from keygraph.keys.types import FieldType
 from keygraph.keys.union import taking
 from keygraph.model.declaration import ListOptions
 from keygraph.model.record_keys import Keys
-from keygraph.model.records import RecordType
+from keygraph.model.records import RecordType, TextReader
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Argument:
     """In snake case."""
     slot: Slot
     optional: bool
+    """Whether the part of the key may be absent: null asks for that."""
     is_told: bool = True
     """Whether the items that are read tell its value, where its text in the key does not."""
 
@@ -153,14 +154,18 @@ class AccessPath:
     def required(self) -> tuple[Argument, ...]:
         """What a reader must say: the slots of the partition that the owner does not tell.
 
-        An argument is optional where all its slots are.
+        Without one that is optional, its part of the key is absent.
         """
-        certain = {token.name for token in self.keys.partition.tokens if isinstance(token, Slot)}
         return tuple(
-            self._argument(slot, optional=slot.name not in certain)
+            self._argument(slot)
             for slot in self.keys.partition.slots
             if slot.name not in self.known and not slot.is_shard
         )
+
+    @cached_property
+    def slot_names(self) -> frozenset[str]:
+        """The names of all slots of its keys."""
+        return frozenset(slot.name for slot in self.keys.slots)
 
     @cached_property
     def _split(self) -> tuple[Template, Template]:
@@ -207,10 +212,59 @@ class AccessPath:
             return ()
         told = {argument.slot.name for argument in self.required}
         return tuple(
-            self._argument(slot, optional=True)
+            self._argument(slot)
             for slot in self.rest.slots
             if slot.name not in self.known and slot.name not in told and not slot.is_shard
         )
+
+    @cached_property
+    def uncertain(self) -> Mapping[str, TextReader | None]:
+        """The slots of which the range of a key does not say that an item has a text there, by name, with what reads it
+        from the item's attribute.
+
+        A value may contain the text that separates it from what follows: a key of `a` and `b#c` begins as those of `a#b`.
+        """
+        keys, record = self.keys, self.record
+        partition = keys.partition
+        found = set(partition.uncertain)
+        if keys.sort is not None:
+            found |= keys.sort.open_ended | keys.sort.uncertain
+            found -= partition.slot_names - partition.uncertain
+        readers: dict[str, TextReader | None] = {}
+        for template in keys.templates:
+            is_read_back = True
+            for slot in template.slots:
+                read = record.text_reader(slot)
+                is_read_back = is_read_back and not slot.lossy
+                # What stands behind a text that is rendered, and may have the separator in it, is in no place of its own.
+                if slot.name in found and (read is not None or is_read_back):
+                    readers[slot.name] = read
+        return readers
+
+    @cached_property
+    def is_uncertain(self) -> bool:
+        """Whether that holds for what every list of the path fixes."""
+        fixed = self.known.keys() | {argument.slot.name for argument in self.required}
+        return not fixed.isdisjoint(self.uncertain)
+
+    def texts_of_item(self, item: Item) -> dict[str, str] | None:
+        """The texts of an item's keys here, as its attributes say them where they are uncertain; None where it has none
+        of these keys."""
+        texts = self.keys.parse(item)
+        if texts is not None:
+            for name, read in self.uncertain.items():
+                own = read(item) if read is not None else None
+                if own is not None:
+                    texts[name] = own
+        return texts
+
+    @cached_property
+    def attributes_of_uncertain(self) -> frozenset[str]:
+        """The attributes that say the texts that are uncertain."""
+        attributes = [
+            self.record.attribute_of(slot.path) for slot in self.keys.slots if self.uncertain.get(slot.name)
+        ]
+        return frozenset(attribute[0] for attribute in attributes if attribute is not None)
 
     def of_owner(self, template: Template) -> Template:
         """The template with the owner's own key where its end could be a node of another type too."""
@@ -221,18 +275,19 @@ class AccessPath:
         [own] = (variant for variant in end.text.variants if self.owner.name in variant.members)
         return taking(template, slot, own)
 
-    def _argument(self, slot: Slot, *, optional: bool) -> Argument:
+    def _argument(self, slot: Slot) -> Argument:
         is_told = slot.lossy and self.told.issuperset(self.record.needs_of(slot))
-        return Argument(self.record.leaf_name(slot.path), slot, optional, is_told)
+        return Argument(self.record.leaf_name(slot.path), slot, slot.name in self.keys.optional, is_told)
 
-    def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str]:
-        """The texts that the owner's identity gives to the slots of this path's type."""
+    def texts_of_owner(self, identity: tuple[str, ...]) -> dict[str, str | None]:
+        """The texts that the owner's identity gives to the slots of this path's type; None for an optional one that is
+        absent."""
         if self.owner is None or self.end is None:
             return {}
         own = self.record.ends[self.end].identity_of(self.owner, identity)
         texts = identity if own is identity else (*identity, *own)
         return {
-            name: texts[place] if wanted is None else source.rewritten(texts[place], wanted)
+            name: (texts[place] or None) if wanted is None else _rewritten(source, texts[place], wanted)
             for name, place, source, wanted in self._sources_of_texts
         }
 
@@ -305,15 +360,20 @@ class AccessPath:
 
     def _keys_tell(self, *path: str) -> bool:
         """Whether the keys that the items read here have tell what a placeholder names."""
-        return any(self.record.is_same(path, each) for each in self._paths_in_keys)
+        return any(
+            self.record.is_same(path, slot.path) and self.record.reads_from(keys, path)
+            for keys in self._keys_of_position
+            for slot in keys.slots
+            if not slot.lossy
+        )
 
     @cached_property
-    def _paths_in_keys(self) -> frozenset[FieldPath]:
+    def _keys_of_position(self) -> list[Keys]:
+        """The keys that say where an item stands in what is read."""
         position = {*self.position}
-        near = [
+        return [
             keys for keys in self.record.keys.values() if {key.name for key in keys.attributes} <= position
         ]
-        return frozenset(slot.path for keys in near for slot in keys.slots if not slot.lossy)
 
     @property
     def tells_all(self) -> bool:
@@ -351,8 +411,9 @@ class AccessPath:
                 return keys
         return None
 
-    def edge_texts(self, near: tuple[str, ...], far: tuple[str, ...]) -> dict[str, str]:
-        """The texts, by slot, that the owner and a node at the far end give to the keys of the edges between them.
+    def edge_texts(self, near: tuple[str, ...], far: tuple[str, ...]) -> dict[str, str | None]:
+        """The texts, by slot, that the owner and a node at the far end give to the keys of the edges between them; None
+        for an optional one that is absent.
 
         `near` is the owner's identity, `far` that of the far end.
         """
@@ -363,12 +424,17 @@ class AccessPath:
             if end is not None:
                 slots = self.record.ends[end].identity
                 given |= {(end, *slot.path): (slot, text) for slot, text in zip(slots, identity, strict=True)}
-        texts = {}
+        texts: dict[str, str | None] = {}
         for slot in self.record.slots.values():
             if slot.path in given:
                 source, text = given[slot.path]
-                texts[slot.name] = source.rewritten(text, slot)
+                texts[slot.name] = _rewritten(source, text, slot)
         return texts
+
+
+def _rewritten(source: Slot, text: str, wanted: Slot) -> str | None:
+    """The text of one slot as another one of the same field writes it; None for an optional one that is absent."""
+    return source.rewritten(text, wanted) if text else None
 
 
 def candidates(name: str, owner: RecordType, record: RecordType, options: ListOptions) -> list[AccessPath]:

@@ -70,6 +70,12 @@ class Keys:
         """Every slot of the two templates once."""
         return tuple({slot.name: slot for template in self.templates for slot in template.slots}.values())
 
+    @cached_property
+    def optional(self) -> frozenset[str]:
+        """The names of the slots that may be absent: they stand in optional parts alone."""
+        certain = {token.name for each in self.templates for token in each.tokens if isinstance(token, Slot)}
+        return frozenset(slot.name for slot in self.slots) - certain
+
     def rendered(self, texts: Mapping[str, str | None]) -> Key:
         """The key's values with those texts, by slot name."""
         pairs = ((attribute, template.render(texts)) for attribute, template in self.parts)

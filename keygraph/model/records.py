@@ -26,8 +26,9 @@ from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_read
 from keygraph.model.record_keys import IdentityReader, Keys, Texts
 from keygraph.names import end_names, snake
 
-_TextReader: TypeAlias = Callable[[Mapping[str, Value]], str | None]
-"""What reads a text from an item's keys."""
+TextReader: TypeAlias = Callable[[Mapping[str, Value]], str | None]
+"""What reads the text of a slot from an item."""
+
 DEFAULT_ITEM_BYTES = 1024
 """The size that an item is taken to have, in bytes, where its type declares no `item_bytes`."""
 
@@ -160,6 +161,10 @@ class RecordType:
     @cached_property
     def read_identity(self) -> IdentityReader:
         """What reads the texts that identify an item; None where its table key is none of this type's."""
+        return self._read_own_identity if any(self._own_texts) else self._read_key
+
+    @cached_property
+    def _read_key(self) -> IdentityReader:
         return self.table_keys.reader(self._identity_names)
 
     @cached_property
@@ -203,6 +208,55 @@ class RecordType:
             )
         return found
 
+    # --- Texts that a key does not tell alone ---------------------------------------------------------
+
+    def text_reader(self, slot: Slot) -> TextReader | None:
+        """What reads the text of a slot from the attribute of its field, None where an item has none that fits.
+
+        None where no attribute but a key holds it.
+        """
+        attribute = self.attribute_of(slot.path)
+        names = {key.name for keys in self.keys.values() for key in keys.attributes}
+        if attribute is None or attribute[0] in names or slot.computed:
+            return None
+
+        def read(item: Mapping[str, Value]) -> str | None:
+            value = cast(Value, at_path(item, attribute))
+            try:
+                return None if value is None else slot.text.render(decode(slot.text.type, value))
+            except (ValueError, TypeError, OverflowError):
+                return None
+
+        return read
+
+    @cached_property
+    def attributes_of_identity(self) -> frozenset[str]:
+        """The attributes that say what of the identity the table's key may be read as in several ways."""
+        attributes = [
+            self.attribute_of(slot.path)
+            for slot, read in zip(self.identity, self._own_texts, strict=True)
+            if read
+        ]
+        return frozenset(attribute[0] for attribute in attributes if attribute is not None)
+
+    @cached_property
+    def _own_texts(self) -> list[TextReader | None]:
+        uncertain = {name for template in self.table_keys.templates for name in template.uncertain}
+        return [self.text_reader(slot) if slot.name in uncertain else None for slot in self.identity]
+
+    def _read_own_identity(self, item: Mapping[str, Value]) -> Texts | None:
+        """The identity in the table's key, as the attributes say it where they make the same key."""
+        texts = self._read_key(item)
+        if texts is None:
+            return None
+        own = tuple(
+            [(read and read(item)) or text for read, text in zip(self._own_texts, texts, strict=True)]
+        )
+        if own == texts:
+            return texts
+        rendered = {**(self.table_keys.parse(item) or {}), **self.texts(own)}
+        return own if self.table_keys.rendered(rendered) == self.table.key_of(item) else texts
+
     # --- Fields of items ------------------------------------------------------------------------------
 
     def reader(self, field: Field) -> ValueReader:
@@ -240,9 +294,20 @@ class RecordType:
             for slot in keys.slots:
                 if not slot.lossy and not slot.is_shard:
                     same = [path for path in stored if path != slot.path and self.is_same(slot.path, path)]
-                    for path in (slot.path, *same):
+                    for path in filter(partial(self.reads_from, keys), (slot.path, *same)):
                         found.setdefault(path, []).append((keys.reader((slot.name,)), slot.text.value))
         return {path: _first_value_reader(readers) for path, readers in found.items()}
+
+    def reads_from(self, keys: Keys, path: FieldPath) -> bool:
+        """Whether what a placeholder names is read from these keys where an item has no attribute for it.
+
+        An optional field with an attribute of its own has no value then, whatever is left in the key of an index.
+        """
+        declared = self.fields.get(path[0]) or self.ends.get(path[0])
+        if keys.index is None or declared is None or not declared.optional or declared.in_key:
+            return True
+        names = {(key.name,) for each in self.keys.values() for key in each.attributes}
+        return self.attribute_of(path) in names
 
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:
@@ -256,22 +321,23 @@ class RecordType:
     def end_identity(self, item: Mapping[str, Value], end: End) -> Texts | None:
         """The identity of the node at that end, from the item's keys or attributes; None for none.
 
-        The table's key is believed first, then attributes, then the indexes' keys.
+        The table's key is believed first, then attributes, then the indexes' keys. A part that is optional in the node's
+        key may be absent.
         """
-        texts = []
+        texts: list[str] = []
         for slot, own, read_key in self._slots_of_ends[end.name]:
             text = (read_key and read_key(item)) or self._end_attribute(item, end, slot)
             if not text:
                 read_value = self._key_readers.get(own.path)
                 value = read_value(item) if read_value else None
-                if value is None:
+                if value is None and slot.name not in end.optional_parts:
                     return None
-                text = own.text.render(value)
+                text = "" if value is None else own.text.render(value)
             texts.append(text)
-        return tuple(texts)
+        return tuple(texts) if any(texts) else None
 
     @cached_property
-    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, _TextReader | None]]]:
+    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, TextReader | None]]]:
         """For each end the slots of its identity, as the node's type and as this one sees them, and what reads those
         that the table's key tells."""
         return {
@@ -281,7 +347,7 @@ class RecordType:
             for end in self.ends.values()
         }
 
-    def _text_reader(self, wanted: Slot) -> _TextReader | None:
+    def _text_reader(self, wanted: Slot) -> TextReader | None:
         """What reads a slot's text from the table's key; None where that does not tell it."""
         source = self.source(wanted, self.identity)
         if source is None:
@@ -399,6 +465,11 @@ class End:
     """Where the node's key was declared to stand in the item."""
 
     @property
+    def in_key(self) -> bool:
+        """Whether no attribute holds it, but a key."""
+        return self.stored is not None and self.stored.in_key
+
+    @property
     def type_name(self) -> str:
         """The types in words, for messages."""
         return " or ".join(member.name for member in self.members)
@@ -434,6 +505,11 @@ class End:
     def identity(self) -> tuple[Slot, ...]:
         """The slots of the end's identity, as the node's type sees them; the node itself is at the empty path."""
         return self.members[0].identity if self.text is None else (Slot((), self.text),)
+
+    @cached_property
+    def optional_parts(self) -> frozenset[str]:
+        """The slots of the identity that may be absent."""
+        return self.members[0].table_keys.optional if self.text is None else frozenset()
 
     def identity_of(self, record: RecordType, identity: tuple[str, ...]) -> tuple[str, ...]:
         """The end's identity where a node of a member type stands there."""

@@ -201,7 +201,14 @@ class _FieldsOf:
             self._tell("default", name, problem, "Change the default or the annotation.")
         attribute = own.path if own is not None and own.path else (cased(name, self.style.case),)
         self.record.fields[name] = Field(
-            name, type_, optional, attribute, default, declared.description, kept
+            name,
+            type_,
+            optional,
+            attribute,
+            default,
+            declared.description,
+            kept,
+            own is not None and own.in_key,
         )
 
     def _written_as(self, name: str, type_: FieldType, format_: object) -> FieldType:

@@ -19,6 +19,9 @@ from keygraph.keys.types import decode
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 
+_LEFTOVERS = frozenset(["undefined", "null", "None", "NaN"])
+"""What programs write into a key for a value that is not there."""
+
 
 class ItemKeys:
     """The keys that items of a type must have."""
@@ -43,6 +46,19 @@ class ItemKeys:
             if source.path == slot.path and not slot.computed
         ]
         """The slots of the table's key with those of other keys that stand for the same value."""
+        optional = {name for keys in record.keys.values() for name in keys.optional}
+        self.optional_ends = {
+            end.name
+            for end in record.ends.values()
+            if all(slot.under(end.name).name in optional for slot in end.identity)
+        }
+        """The ends that a template says may be absent: `{manager?}`."""
+        self._uncertain = [
+            (key, template)
+            for keys in record.keys.values()
+            for key, template in keys.parts
+            if template.uncertain and not any(slot.lossy for slot in template.slots)
+        ]
 
     def problems(self, item: Item) -> Iterator[str]:
         """What is wrong with the keys of an item of the type, in texts without its values."""
@@ -133,13 +149,43 @@ class ItemKeys:
             text_there = texts.get(slot.name) if slot.is_shard and keys.shards else None
             if text_there and all(shard.get(slot.name) != text_there for shard in keys.shard_texts):
                 return f"{key.name} has a shard outside {shown_shards(keys.shards)}"
-        expected = template.render(
-            {**texts, **{name: said[name] for name in template.slot_names & said.keys()}}
-        )
-        if expected == text:
+        names, is_rendered = self._differing(template, text, texts, said)
+        if not is_rendered:
+            return f"{key.name} does not match {names}"
+        if names and not any(slot.lossy for slot in template.slots):
+            return _misread(key, names)
+        for slot in template.slots:
+            if slot.name not in said and texts.get(slot.name) in _LEFTOVERS and slot.text.type.is_text:
+                return f"{key.name} has {texts[slot.name]} for {self._record.leaf_name(slot.path)}: is it a leftover?"
+        return None
+
+    def misread(self, item: Item) -> str | None:
+        """Why a key of the item would be read back with other values than its attributes have; None where none would."""
+        if not self._uncertain:
             return None
+        said, _ = self._said(item)
+        for key, template in self._uncertain:
+            text = key.text(item.get(key.name)) or ""
+            texts = template.parse(text)
+            if texts is not None:
+                names, is_rendered = self._differing(template, text, texts, said)
+                if names and is_rendered:
+                    return _misread(key, names)
+        return None
+
+    def _differing(
+        self, template: Template, text: str, texts: Mapping[str, str], said: Mapping[str, str]
+    ) -> tuple[str, bool]:
+        """The fields whose attributes say other texts than a key is read as, and whether they make the same key."""
+        own = {name: said[name] for name in template.slot_names & said.keys()}
         wrong = [
-            slot for slot in template.slots if slot.name in said and texts.get(slot.name) != said[slot.name]
+            slot
+            for slot in template.slots
+            if own.get(slot.name, texts.get(slot.name)) != texts.get(slot.name)
         ]
         names = dict.fromkeys(self._record.leaf_name(slot.path) for slot in wrong)
-        return f"{key.name} does not match {' and '.join(names)}"
+        return " and ".join(names), template.render({**texts, **own}) == text
+
+
+def _misread(key: KeyAttribute, names: str) -> str:
+    return f"{key.name} is read back with another {names}: a value contains the text between them"

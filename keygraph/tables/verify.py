@@ -180,7 +180,7 @@ class Window:
                 # If the keys of several types are alike, a node of any of them will do.
                 (node, *_), own = end.nodes(identity)
                 self._nodes.setdefault((node.name, own), []).append((item, record, end.name))
-            elif not end.optional:
+            elif not end.optional and end.name not in self._keys[record.name].optional_ends:
                 self._add("unfit", record, f"{record.name}.{end.name} is missing in an item", item)
         try:
             counterpart = self._counterpart(record, item)

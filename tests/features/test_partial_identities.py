@@ -135,8 +135,9 @@ async def test_the_far_end_is_known(trees: World, asked: str, wanted: Any) -> No
 
 
 async def test_what_the_key_tells_is_not_asked_for(trees: World) -> None:
-    """Each page would carry an attribute of which the key tells the value."""
-    await trees.ask(f"{{ {ADA} {{ children {{ nodes {{ name }} }} }} }}")
+    """Each page would carry an attribute of which the key tells the value, as no value holds the separator."""
+    told = world(check(Graph(TABLE, Person, Parenthood, Visit, **FORMS, separator="#")), trees.tracer)
+    await told.ask(f"{{ {ADA} {{ children {{ nodes {{ name }} }} }} }}")
     [query] = [request for request in trees.tracer.requests if isinstance(request, Query)]
     assert query.projection == (("PK",), ("SK",), ("Type",))
 

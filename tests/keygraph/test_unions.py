@@ -84,7 +84,7 @@ def test_a_union_has_one_name() -> None:
 class Card:
     card_id: ID
     holder: User | Organization
-    issuer: Organization | User | None
+    issuer: Organization | User | None = stored(in_key=True)
     lender: User | Organization | None = stored("Lender")
     day: date
 
@@ -296,7 +296,7 @@ def test_a_union_inside_the_key_of_a_node() -> None:
     class Wear:
         badge: Badge
         day: date
-        seen: User | Badge | None
+        seen: User | Badge | None = stored(in_key=True)
 
     graph = Graph(TABLE, User, Organization, Badge, Wear, type_attribute="Type").check()
     badge, wear = graph.types["Badge"], graph.types["Wear"]

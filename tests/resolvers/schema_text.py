@@ -43,4 +43,4 @@ def part(name: str, sdl: str = SDL) -> str:
 
 def fields(name: str) -> list[str]:
     """The lines of a type that name its fields."""
-    return re.findall(r"^  (\w.*)$", part(name), re.MULTILINE)
+    return re.findall(r"^  (\w.*)$", re.sub(r'"{3}(?s:.*?)"{3}', "", part(name)), re.MULTILINE)

@@ -107,6 +107,10 @@ async def test_comparisons(lent: World, where: dict[str, Any], wanted: list[str]
         ({"pages": {"ge": 10}, "medium": {"eq": "AUDIO"}}, ["bob"]),
         ({"and": [{"pages": {"ge": 10}}, {"pages": {"lt": 20}}]}, ["ann"]),
         ({"and": []}, list(LOANS)),
+        ({"or": []}, list(LOANS)),
+        ({"or": [{}]}, list(LOANS)),
+        ({"or": [{}, {"pages": {"eq": 9}}]}, ["cyd"]),
+        ({"not": {}}, list(LOANS)),
         ({"or": [{"pages": {"eq": 9}}, {"medium": {"eq": "AUDIO"}}]}, ["bob", "cyd", "dan"]),
         ({"not": {"medium": {"eq": "AUDIO"}}}, ["ann", "cyd", "eve"]),
         ({"not": {"not": {"medium": {"eq": "AUDIO"}}}}, ["bob", "dan"]),
@@ -159,6 +163,7 @@ async def test_from_the_table(lent: World) -> None:
         {"note": {"eq": "\ud800"}},
         {"pages": {"eq": 2**31}},
         {"medium": {"eq": "paper"}},
+        {"pages": {"exists": None}},
         {"nothing": {"eq": 1}},
     ],
 )

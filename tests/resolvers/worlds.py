@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import keygraph_examples
-from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record
+from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Request, Store
 from keygraph.engines.dynamodb.requests import render
@@ -135,8 +135,8 @@ class Loan:
 
     member: Member
     book: Book
-    day: date | None
-    branch: str | None
+    day: date | None = stored(in_key=True)
+    branch: str | None = stored(in_key=True)
     pages: int | None
     note: str | None
     rating: Decimal | None

@@ -178,6 +178,33 @@ def test_a_refused_item_stops_the_load_with_nothing_lost() -> None:
     assert items_in(FILE) == [user(number) for number in (1, 2, 3, 4)]
 
 
+def test_a_value_that_no_key_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The item would be in the table, and found by other values than its own."""
+    Path("shops_for_load.py").write_text(
+        """
+from __future__ import annotations
+from keygraph import ID, Graph, Table, record
+
+@record("{state}#{city}", "SHOP#{shop_id}")
+class Shop:
+    shop_id: ID
+    state: str
+    city: str
+
+graph = Graph(Table("Shops", partition_key="PK", sort_key="SK"), Shop)
+"""
+    )
+    monkeypatch.setenv("KEYGRAPH_MODEL", "shops_for_load:graph")
+    make_table(FILE, table=Table("Shops", partition_key="PK", sort_key="SK"))
+    good = {"PK": "DU#Dubai", "SK": "SHOP#1", "state": "DU", "city": "Dubai"}
+    bad = {"PK": "DU#1#Dubai", "SK": "SHOP#1", "state": "DU#1", "city": "Dubai"}
+    result = run("load", write_lines("shops.jsonl", [good, bad]), "--store", FILE)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        "keygraph: shops.jsonl:2: PK is read back with another state and city: a value contains the text between them"
+    )
+
+
 def test_refused_items_can_be_passed_over() -> None:
     """One bad line in a million would keep all others out; or nobody would know which it was."""
     make_table(FILE)

@@ -19,6 +19,7 @@ from keygraph_resolvers.plan.gather import Gather
 from keygraph_resolvers.plan.lists import ListStep, keys_cost
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import AT_ONCE, Below, Priced, Starts, Step, StepCost, later, union
+from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
@@ -447,9 +448,26 @@ def keep_items(run: Run, came: Iterable[tuple[Object, Item | Exception | None]])
     for each, answer in came:
         if isinstance(answer, Exception):
             each.error = answer
-        elif answer is None or not is_of(answer, (each.record, *each.others)):
+        elif (
+            answer is None
+            or not is_of(answer, (each.record, *each.others))
+            or (each.record.attributes_of_identity and not _is_own(each, answer))
+        ):
             each.is_missing = True
         else:
             each.item = answer
             there.append(each)
     return there
+
+
+def _is_own(found: Object, item: Item) -> bool:
+    """Whether the item with the key of an object is that object's: a key may be read in several ways.
+
+    What was read in a list has the identity that its whole item says.
+    """
+    own = found.record.read_identity(item)
+    if own is None or own == found.identity:
+        return True
+    if isinstance(found, Edge):
+        found.identity = own
+    return isinstance(found, Edge)

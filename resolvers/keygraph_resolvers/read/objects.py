@@ -144,7 +144,7 @@ def _identity_of_instance(graph: Graph, record: RecordType, instance: Any) -> tu
     for slot in record.identity:
         value = instance
         for name in slot.path:
-            value = getattr(value, name)
+            value = None if value is None else getattr(value, name)
         if isinstance(slot.text, NodeText):
             members = [graph.types[name] for each in slot.text.variants for name in each.members]
             found = object_of_instance(graph, members, value)

@@ -77,6 +77,11 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
 
 _NODES = "Compares a node by global id, because its key alone does not tell its type."
 
+_JOINS = {
+    "and": "All of these. An empty list is no condition.",
+    "or": "Any of these. Empty ones do not count; an empty list is no condition.",
+    "not": "Not this. An empty object is no condition.",
+}
 _DESCRIPTIONS = {
     "between": "From the first value to the second, both included.",
     "contains": "Contains this part or member.",
@@ -105,10 +110,11 @@ class InputTypes:
             ]
             taken = {field.python_name for field in fields}
             several = nullable(list_of(made))
-            joins = [("and", several), ("or", several), ("not", nullable(made))]
-            add_fields(
-                made, [*fields, *(input_field(word, type_) for word, type_ in joins if word not in taken)]
-            )
+            types = {"and": several, "or": several, "not": nullable(made)}
+            joins = [
+                input_field(word, type_, _JOINS[word]) for word, type_ in types.items() if word not in taken
+            ]
+            add_fields(made, [*fields, *joins])
         return self._made[name]
 
     def _condition(self, compared: Filterable) -> type:
@@ -154,33 +160,42 @@ class InputTypes:
 
 
 def narrowings(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, Narrowing]:
-    """What the arguments say of the sort key, by argument name; those that are null say nothing."""
+    """What the arguments say of the sort key, by argument name.
+
+    Of an optional part null says that it is absent. Raises BadUserInput where another is to be equal to null.
+    """
     found = {}
     for argument in path.ranged:
-        said = given.get(camel(argument.name))
+        name = camel(argument.name)
+        said = given.get(name)
         if path.is_one and said is not None:
             # What an index finds is asked for by values alone.
             said = {"eq": said}
-        if not said:
+        told = {operator: value for operator, value in (said or {}).items() if value is not None}
+        if (said is None and name in given and argument.optional) or (said and said.get("eq", said) is None):
+            if told:
+                raise BadUserInput(f"{name}: use eq, or from and to, or beginsWith")
+            if not argument.optional:
+                raise BadUserInput(f"{name}.eq: null, but every key has a value there")
+            found[argument.name] = Narrowing(is_absent=True)
+        if not told:
             continue
         texts = {
             operator: _key_text(graph, path, argument.slot, value, operator)
-            for operator, value in said.items()
-            if value is not None
+            for operator, value in told.items()
         }
-        if texts:
-            lows = [texts[operator] for operator in ("from", "fromTime") if operator in texts]
-            highs = [texts[operator] for operator in ("to", "toTime") if operator in texts]
-            if argument.slot.text.is_descending:
-                lows, highs = highs, lows
-            found[argument.name] = Narrowing(
-                texts.get("eq"),
-                max(lows, default=None),
-                min(highs, default=None),
-                texts.get("beginsWith"),
-                _other_text(argument.slot, said.get("eq")),
-                _value_range(argument.slot, said),
-            )
+        lows = [texts[operator] for operator in ("from", "fromTime") if operator in texts]
+        highs = [texts[operator] for operator in ("to", "toTime") if operator in texts]
+        if argument.slot.text.is_descending:
+            lows, highs = highs, lows
+        found[argument.name] = Narrowing(
+            texts.get("eq"),
+            max(lows, default=None),
+            min(highs, default=None),
+            texts.get("beginsWith"),
+            _other_text(argument.slot, told.get("eq")),
+            _value_range(argument.slot, told),
+        )
     return found
 
 
@@ -274,7 +289,8 @@ def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) 
 def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
     if operator == "exists":
         present = And((Exists(path), Ne(path, None)))
-        return present if value in (True, None) else Not(present)
+        if value is not None:
+            return present if value else Not(present)
     if value is None:
         return _null_comparison(name, path, operator)
     element = type_.of or type_

@@ -13,6 +13,7 @@ from strawberry.types.base import StrawberryOptional
 from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
+from keygraph.keys.template import Slot
 from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_optional, union_parts
 from keygraph.model.declaration import WriteName
 from keygraph.model.docstrings import docstring, member_docstrings
@@ -63,6 +64,8 @@ from keygraph_resolvers.schema.mutation_names import (
 from keygraph_resolvers.schema.mutations import MutationInputs
 from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
+
+_ABSENT_PART = "Without it, or with null, the key without this part."
 
 
 class GraphSchema(strawberry.Schema):
@@ -247,7 +250,8 @@ class _Types:
         arguments = [
             argument(
                 camel(required.name),
-                nullable(self.scalar(required.type)) if required.optional else self.scalar(required.type),
+                self._key_scalar(required.slot, is_optional=required.optional),
+                _ABSENT_PART if required.optional else None,
             )
             for required in path.required
         ]
@@ -346,9 +350,21 @@ class _Types:
         # Whether a node exists is known only when it is read.
         return own_field(field, nullable(self.node(members)), OwnNode(members))
 
+    def _key_scalar(self, slot: Slot, *, is_optional: bool) -> OutputType:
+        type_ = self.scalar(slot.text.type)
+        return nullable(type_) if is_optional else type_
+
     def _by_key_field(self, record: RecordType) -> StrawberryField:
         names = {camel(record.leaf_name(slot.path)): slot for slot in record.identity}
-        arguments = [argument(name, self.scalar(slot.text.type)) for name, slot in names.items()]
+        optional = record.table_keys.optional
+        arguments = [
+            argument(
+                name,
+                self._key_scalar(slot, is_optional=slot.name in optional),
+                _ABSENT_PART if slot.name in optional else None,
+            )
+            for name, slot in names.items()
+        ]
         described = (
             f"The {record.name} with this key." if len(names) == 1 else f"The {record.name} with these keys."
         )
@@ -431,8 +447,20 @@ def _page_info_fields() -> list[StrawberryField]:
         return ServedField(name, type_, Attribute(attribute), description=description)
 
     return [
-        shown("hasNextPage", bool, "has_next_page", "Whether there are edges after the page."),
-        shown("hasPreviousPage", bool, "has_previous_page", "Whether there are edges before the page."),
+        shown(
+            "hasNextPage",
+            bool,
+            "has_next_page",
+            "Whether edges follow the page: with `first`, those that stand before `before`. Also true if the server "
+            "stopped looking for matching edges; `endCursor` is then where to continue.",
+        ),
+        shown(
+            "hasPreviousPage",
+            bool,
+            "has_previous_page",
+            "Whether edges precede the page: with `last`, those that stand after `after`. Also true if the server "
+            "stopped looking for matching edges; with `last`, `startCursor` is then where to continue.",
+        ),
         shown("startCursor", text, "start_cursor", "The cursor of the first edge."),
         shown(
             "endCursor",

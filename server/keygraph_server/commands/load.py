@@ -21,6 +21,7 @@ from keygraph.graph import Graph
 from keygraph.keys.types import plain
 from keygraph.tables.bulk import BATCH_ITEMS, IN_FLIGHT, write_batches
 from keygraph.tables.interchange import Interchange, LineFormat
+from keygraph.tables.item_keys import ItemKeys
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
 from keygraph_server.commands.terminal import Advance, counted, progress, unmatched
@@ -143,10 +144,12 @@ class _Reading:
     refused: int = 0
     interchange: Interchange = field(init=False)
     rules: WriteRules = field(init=False)
+    keys: dict[str, ItemKeys] = field(init=False)
 
     def __post_init__(self) -> None:
         self.interchange = Interchange(self.graph)
         self.rules = WriteRules(self.graph.table)
+        self.keys = {name: ItemKeys(record) for name, record in self.graph.types.items()}
 
     def batches(self, before: Reached) -> Generator[Batch, None, None]:
         """The batches after the position that was reached before. Raises CommandError at a refused item."""
@@ -203,8 +206,12 @@ class _Reading:
             if entry.item is None
             else _made_item(entry.item)
         )
-        if self.graph.recognise(item) is None:
+        record = self.graph.recognise(item)
+        if record is None:
             raise ValueError(unmatched(self.graph, item))
+        misread = self.keys[record.name].misread(item)
+        if misread is not None:
+            raise ValueError(misread)
         # Checked here, where the line is known. In the store, one bad item would fail the whole batch.
         self.rules.check(item)
         return item

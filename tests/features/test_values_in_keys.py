@@ -1,0 +1,332 @@
+"""Values that a key does not hold as they are: with the separator in them, absent from an optional part, left over."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
+from keygraph.dynamo.items import Item
+from keygraph.tables.verify import Verification
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+
+by_place = Index("ByPlace", "Country", "Place")
+by_email = Index("ByEmail", "EmailPK", "EmailSK")
+
+
+async def findings(world: World) -> list[str]:
+    """What verifying the table finds."""
+    verification = Verification(world.graph, world.tracer.store, segments=1)
+    await verification.run(lambda count: None)
+    return [f"{kind.type}: {kind.what}" for kind, _ in verification.report.ordered()]
+
+
+# --- The separator in a value -------------------------------------------------------------------------
+
+
+@node("STORE#{store_id}", by_place("{country}", "{state}#{city}#{postcode}", lists="stores"))
+class Shop:
+    store_id: ID
+    country: str
+    state: str
+    city: str
+    postcode: str
+
+
+@node("CITY#{name}")
+class City:
+    name: ID
+    streets: Many[Street] = many()
+
+
+@record("STREETS", "{city.name}#{street}")
+class Street:
+    city: City = stored("town")
+    street: str
+
+
+SHOPS = Graph(Table("Shops", partition_key="PK", sort_key="SK", indexes=[by_place]), Shop, City, Street)
+
+
+def shop(number: int, state: str, city: str, postcode: str) -> Item:
+    return {
+        "PK": f"STORE#{number}",
+        "SK": f"STORE#{number}",
+        "country": "UAE",
+        "state": state,
+        "city": city,
+        "postcode": postcode,
+        "Country": "UAE",
+        "Place": f"{state}#{city}#{postcode}",
+    }
+
+
+@pytest.fixture
+async def shops(make_store: MakeStore) -> World:
+    made = world(SHOPS.check(), await make_store(SHOPS.table))
+    await made.put(
+        shop(1, "DU", "Dubai", "100"),
+        shop(2, "DU", "Dubai#Marina", "200"),
+        shop(3, "DU", "Dubai Hills", "300"),
+        shop(4, "DU#X", "Dubai", "400"),
+        *(
+            {"PK": "STREETS", "SK": f"{city}#{street}", "town": city, "street": street}
+            for city, street in (("Dubai", "A"), ("Dubai#Marina", "B"), ("Dubai", "C#D"))
+        ),
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ({"state": {"eq": "DU"}, "city": {"eq": "Dubai"}}, ["1"]),
+        ({"state": {"eq": "DU"}, "city": {"eq": "Dubai"}, "postcode": {"eq": "Marina#200"}}, []),
+        ({"state": {"eq": "DU"}, "city": {"beginsWith": "Dubai#M"}}, ["2"]),
+        ({"state": {"eq": "DU"}, "city": {"beginsWith": "Dubai"}}, ["3", "1", "2"]),
+        ({"state": {"eq": "DU"}, "city": {"from": "Dubai", "to": "Dubai!"}}, ["3", "1"]),
+        ({"state": {"eq": "DU"}}, ["3", "1", "2"]),
+        ({"where": {"city": {"eq": "Dubai#Marina"}}}, ["2"]),
+    ],
+)
+async def test_what_is_found_is_checked_by_its_own_fields(
+    shops: World, said: dict[str, Any], wanted: list[str]
+) -> None:
+    """A shop in Dubai#Marina would be found in Dubai, or counted there."""
+    query = """query ($state: StringRange, $city: StringRange, $postcode: StringRange, $where: ShopWhere) {
+      stores(country: "UAE", state: $state, city: $city, postcode: $postcode, where: $where) {
+        totalCount nodes { storeId }
+      }
+    }"""
+    answer = (await shops.ask(query, **said))["stores"]
+    found = [each["storeId"] for each in answer["nodes"]]
+    assert sorted(found) == sorted(wanted)
+    assert answer["totalCount"] == len(wanted)
+
+
+async def test_a_value_that_no_key_can_hold_is_refused(shops: World) -> None:
+    """It would find nothing, without a word, though the table has it."""
+    query = '{ stores(country: "UAE", state: {eq: "DU"}, city: {eq: "Dubai#Marina"}) { nodes { storeId } } }'
+    [(code, message)] = await shops.errors(query)
+    assert (code, message.partition(":")[0]) == ("BAD_USER_INPUT", "city")
+    # The last part of a key may hold anything.
+    assert await shops.ask(
+        '{ stores(country: "UAE", state: {eq: "DU"}, city: {eq: "Dubai"}, postcode: {eq: "1#2"}) { totalCount } }'
+    ) == {"stores": {"totalCount": 0}}
+
+
+async def test_lists_of_a_node_are_checked_too(shops: World) -> None:
+    """Dubai would have the streets of Dubai#Marina."""
+    streets = await shops.ask('{ city(name: "Dubai") { streets { totalCount nodes { street } } } }')
+    assert streets == {"city": None}
+    await shops.put(
+        {"PK": "CITY#Dubai", "SK": "CITY#Dubai"}, {"PK": "CITY#Dubai#Marina", "SK": "CITY#Dubai#Marina"}
+    )
+    for name, wanted in (("Dubai", ["A", "C#D"]), ("Dubai#Marina", ["B"])):
+        answer = await shops.ask(
+            "query ($name: ID!) { city(name: $name) { streets { totalCount nodes { street } } } }", name=name
+        )
+        assert answer["city"]["streets"] == {
+            "totalCount": len(wanted),
+            "nodes": [{"street": street} for street in wanted],
+        }
+
+
+async def test_verify_names_items_whose_keys_are_read_otherwise(shops: World) -> None:
+    """Nobody would know why a shop cannot be asked for."""
+    assert await findings(shops) == [
+        "Shop: ByPlace: Place is read back with another city and postcode: a value contains the text between them",
+        "Shop: ByPlace: Place is read back with another state and city and postcode: a value contains the text between them",
+        "Street: SK is read back with another city_name and street: a value contains the text between them",
+        "Street: city points to a missing City",
+    ]
+
+
+# --- Optional parts -----------------------------------------------------------------------------------
+
+by_day = Index("ByDay", "DayPK", "DaySK")
+
+
+@node("DOC#{doc_id}", "V{version?}")
+class Document:
+    doc_id: ID
+    version: int | None
+    reviews: Many[Review] = many()
+
+
+@record(
+    "DOC#{document.doc_id}",
+    "REVIEW#V{document.version?}#{review_id}",
+    by_day("DAYS", "{desk?}#{day}", lists="on_days"),
+)
+class Review:
+    document: Document
+    review_id: ID
+    desk: str | None
+    day: date
+    other: Document | None
+
+
+@edge("{one}", "TO#{two}")
+class Link:
+    one: Desk
+    two: Desk
+
+
+@node("DESK#{name}#{room?}")
+class Desk:
+    name: ID
+    room: str | None
+    links: Many[Link] = many(at="one")
+
+
+DOCUMENTS = Graph(
+    Table("Documents", partition_key="PK", sort_key="SK", indexes=[by_day]), Document, Review, Desk, Link
+)
+
+
+def review(document: str, version: str, number: int, desk: str = "", **fields: Any) -> Item:
+    item: Item = {
+        "PK": f"DOC#{document}",
+        "SK": f"REVIEW#V{version}#{number}",
+        "day": f"2024-01-0{number}",
+        "DayPK": "DAYS",
+        "DaySK": f"{desk}#2024-01-0{number}",
+        **fields,
+    }
+    return {**item, "desk": desk} if desk else item
+
+
+@pytest.fixture
+async def documents(make_store: MakeStore) -> World:
+    made = world(DOCUMENTS.check(), await make_store(DOCUMENTS.table))
+    await made.put(
+        {"PK": "DOC#1", "SK": "V"},
+        {"PK": "DOC#1", "SK": "V2"},
+        review("1", "", 1, other_doc_id="1"),
+        review("1", "2", 2, desk="north"),
+        review("1", "2", 3),
+        review("1", "", 4, desk="#2"),
+        {"PK": "DESK#a#", "SK": "DESK#a#"},
+        {"PK": "DESK#a#7", "SK": "DESK#a#7"},
+        {"PK": "DESK#a#", "SK": "TO#DESK#a#7"},
+    )
+    return made
+
+
+async def test_a_node_is_asked_for_without_its_optional_part(documents: World) -> None:
+    """The first version of a document could not be asked for."""
+    query = """query ($version: Int) {
+      document(docId: "1", version: $version) { id version reviews { totalCount nodes { reviewId } } }
+    }"""
+    first = (await documents.ask(query))["document"]
+    assert (await documents.ask(query, version=None))["document"] == first
+    assert first["version"] is None
+    assert first["reviews"] == {"totalCount": 2, "nodes": [{"reviewId": "1"}, {"reviewId": "4"}]}
+    second = (await documents.ask(query, version=2))["document"]
+    assert second["reviews"] == {"totalCount": 2, "nodes": [{"reviewId": "2"}, {"reviewId": "3"}]}
+    again = await documents.ask(
+        "query ($id: ID!) { node(id: $id) { ... on Document { version } } }", id=first["id"]
+    )
+    assert again == {"node": {"version": None}}
+
+
+@pytest.mark.parametrize(
+    ("desk", "wanted"),
+    [
+        ("", ["1", "4", "3", "2"]),
+        ("desk: {eq: null}", ["1", "3"]),
+        ("desk: null", ["1", "3"]),
+        ('desk: {eq: null}, day: {from: "2024-01-02"}', ["3"]),
+        ('desk: {eq: "north"}', ["2"]),
+        ('desk: {eq: "north"}, day: {eq: "2024-01-01"}', []),
+        ('desk: {from: "a"}', ["2"]),
+    ],
+)
+async def test_null_asks_for_the_absent_part(documents: World, desk: str, wanted: list[str]) -> None:
+    """Reviews at no desk could not be asked for, or all would be found instead."""
+    arguments = f"({desk})" if desk else ""
+    answer = await documents.ask(f"{{ onDays{arguments} {{ totalCount nodes {{ reviewId }} }} }}")
+    assert sorted(each["reviewId"] for each in answer["onDays"]["nodes"]) == sorted(wanted)
+    assert answer["onDays"]["totalCount"] == len(wanted)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["day: {eq: null}", 'desk: {eq: null, from: "a"}', "day: {eq: null}, desk: null"]
+)
+async def test_null_is_not_ignored(documents: World, arguments: str) -> None:
+    """A condition that the client wrote would not be one."""
+    assert await documents.codes(f"{{ onDays({arguments}) {{ totalCount }} }}") == ["BAD_USER_INPUT"]
+
+
+async def test_ends_without_an_optional_part(documents: World) -> None:
+    """The node at an end would be none, though the item says it."""
+    answer = await documents.ask(
+        "{ onDays(desk: null, first: 1) { nodes { document { docId version id } other { id version } } } }"
+    )
+    [first] = answer["onDays"]["nodes"]
+    assert first["document"]["version"] is None
+    assert first["other"]["id"] == first["document"]["id"]
+    links = await documents.ask('{ desk(name: "a") { links { edges { node { room } } } } }')
+    assert links == {"desk": {"links": {"edges": [{"node": {"room": "7"}}]}}}
+    to = (await documents.ask('{ desk(name: "a", room: "7") { id } }'))["desk"]["id"]
+    named = await documents.ask(
+        'query ($to: [ID!]) { desk(name: "a") { links(to: $to) { edges { node { name } } } } }', to=[to]
+    )
+    assert named == {"desk": {"links": {"edges": [{"node": {"name": "a"}}]}}}
+
+
+async def test_verify_misses_no_end_that_is_there(documents: World) -> None:
+    """It would say that ends are missing."""
+    assert await findings(documents) == []
+
+
+# --- Leftovers in indexes -----------------------------------------------------------------------------
+
+
+@node("USER#{user_id}", by_email("MAIL#{email}", "{joined}#{nick}", finds="user_by_email"))
+class User:
+    user_id: ID
+    email: str | None
+    joined: date
+    nick: str | None = stored(in_key=True)
+
+
+USERS = Graph(
+    Table("Users", partition_key="PK", sort_key="SK", indexes=[by_email]), User, attribute_case="camel"
+)
+
+
+@pytest.fixture
+async def users(make_store: MakeStore) -> World:
+    made = world(USERS.check(), await make_store(USERS.table))
+    for name, email, index_email in (
+        ("ann", "a@x", "a@x"),
+        ("bob", None, "undefined"),
+        ("cyd", None, "old@x"),
+    ):
+        item: Item = {
+            "PK": f"USER#{name}",
+            "SK": f"USER#{name}",
+            "userId": name,
+            "EmailPK": f"MAIL#{index_email}",
+            "EmailSK": f"2024-01-01#{name}!",
+        }
+        await made.put({**item, "email": email} if email else item)
+    return made
+
+
+async def test_an_optional_field_is_null_where_it_is_absent(users: World) -> None:
+    """A user without an email address would have the address `undefined`."""
+    for name, email in (("ann", "a@x"), ("bob", None), ("cyd", None)):
+        answer = await users.ask("query ($id: ID!) { user(userId: $id) { email joined nick } }", id=name)
+        # What no attribute holds is read from the key.
+        assert answer["user"] == {"email": email, "joined": "2024-01-01", "nick": f"{name}!"}
+
+
+async def test_verify_names_leftovers(users: World) -> None:
+    """Nobody would look for the program that writes them."""
+    assert await findings(users) == ["User: ByEmail: EmailPK has undefined for email: is it a leftover?"]
