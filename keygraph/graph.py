@@ -26,11 +26,13 @@ from keygraph.resolve.rivals import Rivals
 class Graph(RecordTypes):
     """The record types that live in one table.
 
-    `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={}, separator=None)`: list the types, or in
+    `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={}, separator=None,
+    store_key_fields=True)`: list the types, or in
     `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
     written as attributes; the type attribute is that in which every item says its record type, where there is one;
     `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes;
-    the separator is a character that stands between the parts of keys, and in no text in them.
+    the separator is a character that stands between the parts of keys, and in no text in them. With
+    `store_key_fields=False` writes leave out the attributes of what an item's keys say.
     """
 
     # --- Mistakes -------------------------------------------------------------------------------------

@@ -67,4 +67,5 @@ graph = Graph(
     Bill,
     InvoiceBill,
     attribute_case="pascal",
+    store_key_fields=False,
 )

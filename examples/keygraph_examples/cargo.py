@@ -102,4 +102,5 @@ graph = Graph(
     ContainerPallet,
     PalletBox,
     attribute_case="pascal",
+    store_key_fields=False,
 )

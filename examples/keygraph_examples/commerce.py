@@ -49,7 +49,7 @@ class OrderStatus(Enum):
 class Created:
     """What says when it was made."""
 
-    created_at: datetime = stored("CreatedAt")
+    created_at: datetime = stored("CreatedAt", in_key=True)
     """When it was made."""
 
 

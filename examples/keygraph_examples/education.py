@@ -66,4 +66,5 @@ graph = Graph(
     Enrollment,
     attribute_case="pascal",
     type_attribute="EntityType",
+    store_key_fields=False,
 )

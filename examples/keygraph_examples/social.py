@@ -77,4 +77,5 @@ graph = Graph(
     Friendship,
     Like,
     Follow,
+    store_key_fields=False,
 )

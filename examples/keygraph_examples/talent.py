@@ -121,9 +121,9 @@ class Skill:
 class PersonDate:
     """Something happened to a person on a day."""
 
-    person: Person
+    person: Person = stored(in_key=True)
     day: Day = stored("Target")
-    occasion: Occasion
+    occasion: Occasion = stored(in_key=True)
     """What happened."""
     when: date = stored("Data")
     """The day itself."""
@@ -139,9 +139,9 @@ class PersonDate:
 class PersonPlace:
     """A place is something to a person."""
 
-    person: Person
+    person: Person = stored(in_key=True)
     place: Place = stored("Target")
-    bond: Bond
+    bond: Bond = stored(in_key=True)
     """What it is to them."""
     location: str = stored("Data")
     """Country, state and city: `USA|WA|Seattle`."""
@@ -157,9 +157,9 @@ class PersonPlace:
 class PersonSkill:
     """A person can do something."""
 
-    person: Person
+    person: Person = stored(in_key=True)
     skill: Skill = stored("Target")
-    level: Level
+    level: Level = stored(in_key=True)
     """How well."""
     skill_name: str = stored("Data")
 

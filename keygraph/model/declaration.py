@@ -124,8 +124,8 @@ def stored(
 
     For an end of several key fields, one attribute each: `stored(owner="RepoOwner", name="RepoName")`. An end that is
     of one of several types whose keys differ (`User | Organization`) is one attribute, which holds that node's whole
-    partition key. `in_key=True` says of an optional field that it stands in a key of an index and is no attribute: else it is
-    null where its attribute is absent, whatever the index's keys say.
+    partition key. `in_key=True` says that it stands in a key of the item and is no attribute, so that writes leave the attribute
+    out. An optional field without it is null where its attribute is absent, whatever an index's keys say.
     """
     if isinstance(format, str):
         # The attribute of an end's key field that is called so.
@@ -133,9 +133,11 @@ def stored(
     return _Specifier(StoredAs(path, attributes, format, in_key=in_key), default)
 
 
-def created(*path: str, format: Format | None = None, init: Literal[False] = False) -> Any:
-    """When the record was created: a datetime that the server sets. The path and the format are those of `stored`."""
-    return _kept("created", path, format)
+def created(
+    *path: str, format: Format | None = None, in_key: bool = False, init: Literal[False] = False
+) -> Any:
+    """When the record was created: a datetime that the server sets. The options are those of `stored`."""
+    return _kept("created", path, format, in_key)
 
 
 def updated(*path: str, format: Format | None = None, init: Literal[False] = False) -> Any:
@@ -145,16 +147,18 @@ def updated(*path: str, format: Format | None = None, init: Literal[False] = Fal
 
 def version(*path: str, init: Literal[False] = False) -> Any:
     """How often the record was written: an integer that the server counts from 1, and `expectedVersion` is compared with."""
-    return _kept("version", path, None)
+    return _kept("version", path)
 
 
 def new_id(*path: str, default: Any = None) -> Any:
     """An id that the server makes where a client gives none: a UUID of version 7, which sorts by time."""
-    return _kept("id", path, None)
+    return _kept("id", path)
 
 
-def _kept(kept: Kept, path: tuple[str, ...], format: Format | None) -> _Specifier:
-    return _Specifier(StoredAs(path, {}, format, kept), None)
+def _kept(
+    kept: Kept, path: tuple[str, ...], format: Format | None = None, in_key: bool = False
+) -> _Specifier:
+    return _Specifier(StoredAs(path, {}, format, kept, in_key), None)
 
 
 _ANY_INDEX: Any = object()

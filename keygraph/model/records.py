@@ -285,6 +285,23 @@ class RecordType:
         return None if field.name in self._read_from_keys else (field.attribute[0], expected)
 
     @cached_property
+    def keyed_names(self) -> frozenset[str]:
+        """The fields and ends that keys of an item can say, whose attributes are no keys themselves."""
+        keys = {attribute.name for each in self.keys.values() for attribute in each.attributes}
+
+        def is_said(name: str) -> bool:
+            if name in self.fields:
+                return (name,) in self._key_readers and self.fields[name].attribute[0] not in keys
+            end = self.ends[name]
+            own = [slot.under(name) for slot in end.identity]
+            return all(
+                slot.path in self._key_readers and end.attributes[slot.path[1:]][0] not in keys
+                for slot in own
+            )
+
+        return frozenset(filter(is_said, (*self.fields, *self.ends)))
+
+    @cached_property
     def _key_readers(self) -> dict[FieldPath, ValueReader]:
         """For each path that is in keys in a way that can be read back, what reads its value there; None for none."""
         found: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}

@@ -41,6 +41,7 @@ class RecordTypes:
         type_attribute: str | None = None,
         formats: Mapping[str | type, Format] | None = None,
         separator: str | None = None,
+        store_key_fields: bool = True,
     ) -> None:
         self.table = table
         self.type_attribute = type_attribute
@@ -49,6 +50,7 @@ class RecordTypes:
         self._formats = cast("dict[object, Format]", dict(formats or {}))
         self.attribute_case = attribute_case
         self.separator = separator
+        self.store_key_fields = store_key_fields
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """What reads the identity of an item that was read by these keys; None where it is not of the type."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)

@@ -55,8 +55,17 @@ class ItemMaker:
         self._key_names = frozenset(key.name for key in graph.table.key_attributes())
         names = {field.attribute[0] for field in record.fields.values()}
         names |= {path[0] for end in record.ends.values() for path in end.attributes.values()}
+        self._in_key = [name for name in record.keyed_names if self._is_in_key(name)]
         self.own_keys = self._key_names - names
         """The key attributes that are nothing but keys of this type."""
+
+    def _is_in_key(self, name: str) -> bool:
+        """Whether an attribute is left out where a key says the same."""
+        if not self._graph.store_key_fields:
+            return True
+        field, end = self.record.fields.get(name), self.record.ends.get(name)
+        stored = end.stored if end is not None else None
+        return field.in_key if field is not None else stored is not None and stored.in_key
 
     # --- Attributes -------------------------------------------------------------------------------------
 
@@ -163,7 +172,26 @@ class ItemMaker:
             self._graph.check_identity(self.record, identity)
         except BadUserInput as error:
             refusals.take(where, error)
-        return made, identity
+        return self._without_said(made) if self._in_key else made, identity
+
+    def _without_said(self, item: Item) -> Item:
+        """The item without the attributes that are left out because its keys say the same."""
+        for name in self._in_key:
+            paths = {path[0] for path in self.paths([name])}
+            without = {key: value for key, value in item.items() if key not in paths}
+            if self._said(without, name) == self._said(item, name):
+                item = without
+        return item
+
+    def _said(self, item: Item, name: str) -> object:
+        """The value of a field or an end, as it is read."""
+        end = self.record.ends.get(name)
+        try:
+            if end is not None:
+                return self.record.end_identity(item, end)
+            return self.record.reader(self.record.fields[name])(item)
+        except KeygraphError as error:
+            return error
 
     def _rendered(
         self, keys: Keys, texts: Mapping[str, str | None], where: InputPath, refusals: Refusals

@@ -233,7 +233,11 @@ class StepMaker:
         if old is not None and (following or partner):
             attributes = changed(maker.without_own_keys(old), changes)
             new, _ = maker.with_keys(attributes, where, refusals)
+            # What the keys say is not written a second time.
+            left_out = attributes.keys() - new.keys()
+            changes = [change for change in changes if change.path[0] not in left_out]
             changes += _differences({**old, **attributes}, new, maker.own_keys)
+            changes += [actions.Remove((name,)) for name in sorted(left_out & old.keys())]
             relied = maker.sources(following) | ({*names, *self._kept(record)} if partner else set())
             conditions += [_unchanged(path, old) for path in maker.paths(relied)]
             others = self._partner_changed(record, old, new, where, refusals)

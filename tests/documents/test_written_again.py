@@ -1,0 +1,52 @@
+"""The documents' items, made anew from the values of their fields: attribute by attribute the same."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from keygraph import Graph
+from keygraph.dynamo.items import Item
+from keygraph.model.records import RecordType
+from keygraph.tables.interchange import Interchange
+from keygraph.writing.items import ItemMaker, Refusals
+from tests.documents.samples import files_of
+from tests.documents.served import lines_of
+
+MODELS = ("billing", "cargo", "commerce", "education", "social", "talent")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_item_that_is_written_is_the_documents_own(name: str) -> None:
+    """Items that Keygraph writes would stand beside others that have more, fewer or other attributes."""
+    graph: Graph = importlib.import_module(f"keygraph_examples.{name}").graph
+    for line in lines_of(*files_of(name)):
+        item = Interchange(graph).read(line)
+        record = graph.recognise(item)
+        assert record is not None
+        assert _in_any_shard(record, _made(graph, record, item)) == _in_any_shard(record, item), line
+
+
+def _made(graph: Graph, record: RecordType, item: Item) -> Item:
+    """The item of the values that this one has."""
+    values = {field.name: record.reader(field)(item) for field in record.fields.values()}
+    values |= {end.name: record.end_identity(item, end) for end in record.ends.values()}
+    refusals = Refusals()
+    maker = ItemMaker(graph, record)
+    made, _ = maker.with_keys(maker.attributes(values, (), refusals), (), refusals)
+    refusals.stop()
+    return made
+
+
+def _in_any_shard(record: RecordType, item: Item) -> Item:
+    """The item in the first shard of each of its keys: the documents have chosen others."""
+    moved = dict(item)
+    for keys in record.keys.values():
+        texts = keys.parse(item)
+        if keys.shards and texts is not None:
+            for (attribute, _), value in zip(
+                keys.parts, keys.rendered({**texts, **keys.shard_texts[0]}), strict=True
+            ):
+                moved[attribute.name] = value
+    return moved
