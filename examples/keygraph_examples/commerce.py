@@ -49,7 +49,7 @@ class OrderStatus(Enum):
 class Created:
     """What says when it was made."""
 
-    created_at: datetime = stored("CreatedAt", in_key=True)
+    created_at: datetime = stored("CreatedAt")
     """When it was made."""
 
 
@@ -61,8 +61,16 @@ class Updated(Created):
     """When it last changed, if it ever did."""
 
 
+@fields
+class Listed(Updated):
+    """The same of what is listed by the time when it was made, which only the key of that list says."""
+
+    created_at: datetime = stored("CreatedAt", in_key=True)
+    """When it was made."""
+
+
 @node("USER#{user_id}", gsi1("USER", "{created_at}"))
-class User(Updated):
+class User(Listed):
     """Somebody who buys or sells."""
 
     user_id: ID
@@ -82,7 +90,7 @@ class User(Updated):
 
 
 @node("PRODUCT#{product_id}", gsi1("PRODUCT", "{created_at}"))
-class Product(Updated):
+class Product(Listed):
     """Something that is for sale."""
 
     product_id: ID
