@@ -18,7 +18,18 @@ from tests.conftest import MakeStore
 from tests.documents.served import Served
 from tests.documents.test_verified import told, verified
 
-NAMES = ("complaints", "funds", "players", "sessions", "titles")
+NAMES = (
+    "complaints",
+    "funds",
+    "library",
+    "network",
+    "payments",
+    "players",
+    "relational",
+    "sessions",
+    "tasks",
+    "titles",
+)
 
 
 async def serve(design: ModuleType, make_store: MakeStore) -> Served:
