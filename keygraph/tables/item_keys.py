@@ -12,6 +12,7 @@ from typing import cast
 
 from keygraph.dynamo.conditions import at_path
 from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.order import LAST
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.shards import shown_shards
 from keygraph.keys.template import Template
@@ -53,6 +54,7 @@ class ItemKeys:
             if all(slot.under(end.name).name in optional for slot in end.identity)
         }
         """The ends that a template says may be absent: `{manager?}`."""
+        self._texts = {key for keys in record.keys.values() for key in keys.attributes if key.type == "S"}
         self._uncertain = [
             (key, template)
             for keys in record.keys.values()
@@ -142,6 +144,8 @@ class ItemKeys:
         self, keys: Keys, key: KeyAttribute, template: Template, item: Item, said: Mapping[str, str]
     ) -> str | None:
         text = key.text(item.get(key.name)) or ""
+        if LAST in text:
+            return _beyond(key)
         texts = template.parse(text)
         if texts is None:
             return f"{key.name} does not match {template}"
@@ -160,7 +164,11 @@ class ItemKeys:
         return None
 
     def misread(self, item: Item) -> str | None:
-        """Why a key of the item would be read back with other values than its attributes have; None where none would."""
+        """Why the item would not be found by its values: a key has a text that ranges do not find, or would be read back
+        with other values than its attributes have. None where it would be found."""
+        for key in self._texts:
+            if LAST in (key.text(item.get(key.name)) or ""):
+                return _beyond(key)
         if not self._uncertain:
             return None
         said, _ = self._said(item)
@@ -185,6 +193,10 @@ class ItemKeys:
         ]
         names = dict.fromkeys(self._record.leaf_name(slot.path) for slot in wrong)
         return " and ".join(names), template.render({**texts, **own}) == text
+
+
+def _beyond(key: KeyAttribute) -> str:
+    return f"{key.name} has the character U+10FFFF, which ends ranges of keys"
 
 
 def _misread(key: KeyAttribute, names: str) -> str:

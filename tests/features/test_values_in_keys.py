@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
+from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, record, stored
 from keygraph.dynamo.items import Item
+from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.verify import Verification
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import World, world
@@ -143,6 +144,45 @@ async def test_verify_names_items_whose_keys_are_read_otherwise(shops: World) ->
         "Street: SK is read back with another city_name and street: a value contains the text between them",
         "Street: city points to a missing City",
     ]
+
+
+async def test_the_last_character_is_refused(shops: World) -> None:
+    """A key that begins with it would be missing in ranges, without a word."""
+    last = "\U0010ffff"
+    query = "query ($country: String!, $state: String!) { stores(country: $country, state: {eq: $state}) { totalCount } }"
+    assert await shops.codes("query ($id: ID!) { shop(storeId: $id) { city } }", id=last) == [
+        "BAD_USER_INPUT"
+    ]
+    assert await shops.codes(query, country=last, state="x") == ["BAD_USER_INPUT"]
+    assert await shops.codes(query, country="x", state=f"{last}{last}x") == ["BAD_USER_INPUT"]
+    await shops.put({"PK": "STREETS", "SK": f"{last}{last}#A", "town": last * 2, "street": "A"})
+    assert "Street: SK has the character U+10FFFF, which ends ranges of keys" in await findings(shops)
+
+
+# --- Methods in keys of indexes -----------------------------------------------------------------------
+
+
+@node("ORDER#{order_id}", by_place("{state_key}", "{state_key}#{order_id}", lists="orders_in"))
+class Order:
+    order_id: ID
+    state: str
+    month: str
+
+    @field(needs=("state", "month"))
+    def state_key(self) -> str:
+        return f"{self.state}#{self.month}"
+
+
+def test_the_text_of_a_method_may_hold_the_separator() -> None:
+    """An order could not be written whose key is documented so, and would be reported."""
+    graph = Graph(SHOPS.table, Order).check()
+    order = graph.types["Order"]
+    texts = {"state_key": "OPEN#05", "order_id": "7"}
+    assert graph.render(order, order.keys["ByPlace"], 1, texts) == "OPEN#05#7"
+    item: Item = {"PK": "ORDER#7", "SK": "ORDER#7", "Country": "OPEN#05", "Place": "OPEN#05#7"}
+    told = {**item, "order_id": "7", "state": "OPEN", "month": "05"}
+    assert list(ItemKeys(order).problems(told)) == []
+    assert ItemKeys(order).misread(told) is None
 
 
 # --- Optional parts -----------------------------------------------------------------------------------
