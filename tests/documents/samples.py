@@ -81,3 +81,16 @@ def _check(record: RecordType, item: Item) -> None:
             if stored is not None and own.name in texts:
                 text = slot.text.render(decode(slot.text.type, stored))
                 assert text == texts[own.name], f"{end.name} disagrees with a key in {item}"
+
+
+def in_any_shard(record: RecordType, item: Item) -> Item:
+    """The item in the first shard of each of its keys: the documents have chosen others."""
+    moved = dict(item)
+    for keys in record.keys.values():
+        texts = keys.parse(item)
+        if keys.shards and texts is not None:
+            for (attribute, _), value in zip(
+                keys.parts, keys.rendered({**texts, **keys.shard_texts[0]}), strict=True
+            ):
+                moved[attribute.name] = value
+    return moved

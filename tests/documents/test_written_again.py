@@ -11,7 +11,7 @@ from keygraph.dynamo.items import Item
 from keygraph.model.records import RecordType
 from keygraph.tables.interchange import Interchange
 from keygraph.writing.items import ItemMaker, Refusals
-from tests.documents.samples import files_of
+from tests.documents.samples import files_of, in_any_shard
 from tests.documents.served import lines_of
 
 MODELS = ("billing", "cargo", "commerce", "education", "social", "talent")
@@ -25,7 +25,7 @@ def test_an_item_that_is_written_is_the_documents_own(name: str) -> None:
         item = Interchange(graph).read(line)
         record = graph.recognise(item)
         assert record is not None
-        assert _in_any_shard(record, _made(graph, record, item)) == _in_any_shard(record, item), line
+        assert in_any_shard(record, _made(graph, record, item)) == in_any_shard(record, item), line
 
 
 def _made(graph: Graph, record: RecordType, item: Item) -> Item:
@@ -37,16 +37,3 @@ def _made(graph: Graph, record: RecordType, item: Item) -> Item:
     made, _ = maker.with_keys(maker.attributes(values, (), refusals), (), refusals)
     refusals.stop()
     return made
-
-
-def _in_any_shard(record: RecordType, item: Item) -> Item:
-    """The item in the first shard of each of its keys: the documents have chosen others."""
-    moved = dict(item)
-    for keys in record.keys.values():
-        texts = keys.parse(item)
-        if keys.shards and texts is not None:
-            for (attribute, _), value in zip(
-                keys.parts, keys.rendered({**texts, **keys.shard_texts[0]}), strict=True
-            ):
-                moved[attribute.name] = value
-    return moved
