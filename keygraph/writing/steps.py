@@ -114,16 +114,19 @@ class StepMaker:
         steps: list[Step] = []
         done: list[Done] = []
         for request in requests:
+            # What is wrong with one request says nothing of the others.
+            mine = Refusals()
             match request:
                 case Create() | Put():
-                    made, outcome = self._written(request, stored, refusals)
+                    made, outcome = self._written(request, stored, mine)
                 case Upsert():
-                    made, outcome = self._upserted(request, stored, refusals)
+                    made, outcome = self._upserted(request, stored, mine)
                 case Change():
-                    made, outcome = self._changed(request, stored, refusals)
+                    made, outcome = self._changed(request, stored, mine)
                 case _:
-                    made, outcome = self._deleted(request, stored, refusals)
-            steps += made
+                    made, outcome = self._deleted(request, stored, mine)
+            steps += [] if mine.found else made
+            refusals.found += mine.found
             done.append(outcome)
         return self._merged(steps, requests, refusals), done
 
@@ -153,14 +156,12 @@ class StepMaker:
 
     def _written(self, request: Create | Put, stored: Stored, refusals: Refusals) -> _Made:
         record, where = request.record, request.where
-        mine = Refusals()
         maker = self.maker(record)
         known = self._identity(request) if isinstance(request, Put) and self._is_replaced(request) else None
-        there = None if known is None else self._found(record, known, stored, where, mine)
+        there = None if known is None else self._found(record, known, stored, where, refusals)
         values = {**request.values, **self._kept(record, is_new=True, before=there)}
-        item, identity = maker.with_keys(maker.attributes(values, where, mine), where, mine)
-        refusals.found += mine.found
-        if mine.found:
+        item, identity = maker.with_keys(maker.attributes(values, where, refusals), where, refusals)
+        if refusals.found:
             return [], Done(record, identity, None)
         if known is None:
             there = self._found(record, identity, stored, where, refusals)
@@ -215,16 +216,14 @@ class StepMaker:
 
     def _changed(self, request: Change, stored: Stored, refusals: Refusals) -> _Made:
         record, where, done = request.record, request.where, Done(request.record, request.identity, None)
-        mine = Refusals()
         maker = self.maker(record)
         names = _named(request)
         for name in sorted(names & self._told_by_key(record)):
             problem = f" is part of the key of {record.name} and cannot be changed."
-            mine.add((*where, maker.shown(name)), maker.shown(name), problem)
-        changes = self._changes(request, mine)
-        key, old = self._place(request, stored, mine)
-        refusals.found += mine.found
-        if mine.found:
+            refusals.add((*where, maker.shown(name)), maker.shown(name), problem)
+        changes = self._changes(request, refusals)
+        key, old = self._place(request, stored, refusals)
+        if refusals.found:
             return [], done
         partner = record.name in self._graph.correspondences
         following = maker.keys_that_follow(names)

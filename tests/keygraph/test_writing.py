@@ -176,6 +176,15 @@ async def test_everything_wrong_is_told_at_once(people: People) -> None:
     ]
 
 
+async def test_what_is_wrong_with_one_part_leaves_the_others_whole(people: People) -> None:
+    """A client would be told that an item lacks a key that it was never to give."""
+    gone = Delete(friend, ("Ann", "Bob"), where=("actions", 0))
+    joined = Put(friend, {"one": ANN, "other": BOB, "since": 1}, ("actions", 1))
+    assert ("NOT_FOUND", "There is no Friend with this key.", ("actions", 0)) in await people.refused(
+        gone, joined
+    )
+
+
 async def test_ends_exist(people: People) -> None:
     """An edge would lead to nothing."""
     values = {"one": ANN, "other": ("Nobody",), "since": 1}
