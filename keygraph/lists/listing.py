@@ -270,6 +270,9 @@ class ListForm:
         """The attributes of an item that are looked at for that, besides the keys that are read."""
         self.is_checked = bool(self.narrowed) or path.reads_others or path.is_uncertain
         """Whether the texts that it fixes are looked for in each item: its range alone does not say them."""
+        slots = {slot.name: slot for slot in path.rest.slots}
+        self.leaves_out = any(not narrowing.fills(slots[name]) for name, narrowing in self.narrowed)
+        """Whether items in its range are likely not to have what is said of the sort key."""
         self.said = said(path, self._ranged)
         """The texts of the sort key's slots that a reader has said, by slot."""
         self.told = (path, self.filter, self.condition, self.narrowed, self.said)

@@ -88,6 +88,16 @@ class Narrowing:
         bounds = [each for each in (self.low, self.high) if each is not None]
         return (self.high is None or self.high.startswith("0")) and not any(map(slot.text.is_wider, bounds))
 
+    def fills(self, slot: Slot) -> bool:
+        """Whether both bounds are as wide as the padding of their numbers.
+
+        A wider number in between is left out, but nobody expects one: 14 digits where times have 13 are the year 2286.
+        """
+        bounds = (self.low or "0", self.high or "0")
+        return slot.text.width is not None and all(
+            len(each) == slot.text.width and not each.startswith(("0", "-")) for each in bounds
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
