@@ -136,6 +136,24 @@ async def test_lists_of_a_node_are_checked_too(shops: World) -> None:
         }
 
 
+async def test_the_bound_holds_where_others_are_read_too(shops: World) -> None:
+    """An operation would cost more than its bound: streets of Dubai#Marina are read, and left out."""
+    await shops.put(
+        {"PK": "CITY#Dubai", "SK": "CITY#Dubai"},
+        *(
+            {"PK": "STREETS", "SK": f"Dubai#{number:04d}", "town": "Dubai#x", "street": "A"}
+            for number in range(400)
+        ),
+    )
+    answer = await shops.service.execute(
+        '{ city(name: "Dubai") { streets(first: 2) { nodes { street } } } }', with_cost=True
+    )
+    assert answer["data"] == {"city": {"streets": {"nodes": [{"street": "A"}, {"street": "C#D"}]}}}
+    cost = answer["extensions"]["cost"]
+    for name in ("requests", "roundTrips", "items"):
+        assert cost["actual"][name] <= cost["bound"][name]
+
+
 async def test_verify_names_items_whose_keys_are_read_otherwise(shops: World) -> None:
     """Nobody would know why a shop cannot be asked for."""
     assert await findings(shops) == [

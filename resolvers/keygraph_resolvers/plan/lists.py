@@ -497,6 +497,7 @@ class ListCost:
             # Of shards, those before the cursor's skip what has its sort key.
             is_filtered
             or path.reads_others
+            or path.is_uncertain
             or neighbours.form.leaves_out
             or (begins_behind and len(path.keys.shard_texts) > 1),
             len(count_requests(neighbours)) if step.has_total else 0,

@@ -177,8 +177,7 @@ class ListArguments:
             self.where is not None
             or self.may_look_back
             or self.may_end_among_equals
-            or self.path.reads_others
-            or self.any_shown.narrowed
+            or self.any_shown.is_checked
             or len(reading.pieces) > 1
             or reading.others
         )
