@@ -86,7 +86,9 @@ def unmatched(graph: Graph, counts: AttributeCounts) -> Iterator[Unmatched]:
             continue
         declared = list(_declared(record))
         used = {*keys, *graph.type_values.attributes, *(path[0] for _, path in declared)}
-        in_keys = record.attributes_in_keys - keys
+        in_keys = record.attributes_in_keys - {
+            key.name for each in record.keys.values() for key in each.attributes
+        }
         spare = {path[0]: count for path, count in own.items() if path[0] not in used}
         for name, path in declared:
             if path in own or path[0] in in_keys:

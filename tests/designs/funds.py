@@ -49,6 +49,7 @@ class PastActivity:
     document: Document
     day: date
     amount: Decimal
+    status: str
 
 
 @node("{position_id}", item=False)

@@ -57,7 +57,7 @@ class Author:
     type="book",
 )
 class Book:
-    edition: Edition
+    edition: Edition = stored("isbn")
     book_id: ID
     book_title: str
     release_date: str
@@ -79,7 +79,7 @@ class Book:
     type="genre",
 )
 class Genre:
-    edition: Edition
+    edition: Edition = stored("isbn")
     genre: str
     subgenre: str
     book_title: str
@@ -191,4 +191,8 @@ Copies of books of a genre and a subgenre
 Books of an author and a genre
 { writer(lastName: "King", firstName: "Stephen") { genres(genre: {eq: "horror"}) { nodes { bookTitle bookId } } } }
 {"writer": {"genres": {"nodes": [{"bookTitle": "It", "bookId": "b1"}]}}}
+
+A copy is borrowed
+mutation { updateBook(input: {editionIsbn: "978-1", bookId: "b2", memberId: "m1", loanEndDate: "2024-07-01"}) { book { member { loans { nodes { bookId } } } } } }
+{"updateBook": {"book": {"member": {"loans": {"nodes": [{"bookId": "b1"}, {"bookId": "b3"}, {"bookId": "b2"}]}}}}}
 """

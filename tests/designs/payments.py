@@ -90,4 +90,20 @@ Find accounts needing reminders for a specific date
 Find accounts with payments due on a specific date
 { duePayments(nextPaymentDate: "2023-06-28") { nodes { account { accountId } paymentAmount lastPaymentDate } } }
 {"duePayments": {"nodes": [{"account": {"accountId": "456"}, "paymentAmount": "12.99", "lastPaymentDate": "2023-05-27"}, {"account": {"accountId": "123"}, "paymentAmount": "12.99", "lastPaymentDate": "2023-05-28"}]}}
+
+Create new subscription
+mutation { createPlan(input: {accountId: "456", subscriptionId: "200", sku: "777", email: "b@x.org", paymentDay: 2, paymentAmount: 3, nextReminderDate: "2023-06-25", lastReminderDate: "2023-05-25", nextPaymentDate: "2023-07-02", lastPaymentDate: "2023-06-02"}) { plan { account { subscriptions { nodes { sku } } } } } }
+{"createPlan": {"plan": {"account": {"subscriptions": {"nodes": [{"sku": "999"}, {"sku": "777"}]}}}}}
+
+Create new receipt
+mutation { putReceipt(input: {accountId: "456", processedDate: "2023-06-28", sku: "999", processedAmount: 12.99, expires: "2024-01-01T00:00:00Z"}) { receipt { account { receipts { nodes { processedDate } } } } } }
+{"putReceipt": {"receipt": {"account": {"receipts": {"nodes": [{"processedDate": "2023-06-28"}]}}}}}
+
+Update subscription
+mutation { updatePlan(input: {accountId: "456", subscriptionId: "123", sku: "999", lastPaymentDate: "2023-06-28", nextPaymentDate: "2023-07-28"}) { plan { lastPaymentDate } } }
+{"updatePlan": {"plan": {"lastPaymentDate": "2023-06-28"}}}
+
+Find accounts with payments due, after the update
+{ duePayments(nextPaymentDate: "2023-06-28") { nodes { account { accountId } } } }
+{"duePayments": {"nodes": [{"account": {"accountId": "123"}}]}}
 """

@@ -102,4 +102,12 @@ getPlayerAllItems
 getPlayerSpecificItem
 { item(playerId: "player001", itemId: "002") { itemName itemType player { nickname } } }
 {"item": {"itemName": "Armor of the Knight", "itemType": "Armor", "player": {"nickname": "John"}}}
+
+updateCharacterAttributes
+mutation { updatePlayer(input: {playerId: "player001", playerLevel: "11"}) { player { nickname playerLevel } } }
+{"updatePlayer": {"player": {"nickname": "John", "playerLevel": "11"}}}
+
+updateItemCount
+mutation { updateItem(input: {playerId: "player001", itemId: "001", itemCount: "4"}) { item { itemName itemCount } } }
+{"updateItem": {"item": {"itemName": "Health Potion", "itemCount": "4"}}}
 """

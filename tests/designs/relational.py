@@ -237,4 +237,8 @@ ASKED = """
 14. Account representatives ranked by order total in a quarter
 { representatives(quarter: "2017-Q1", direction: DESC) { nodes { total employee { details { name } } } } }
 {"representatives": {"nodes": [{"total": 48000, "employee": {"details": {"name": "Mary Jones"}}}, {"total": 25000, "employee": {"details": {"name": "John Smith"}}}]}}
+
+A new order
+mutation { putPlaced(input: {orderId: "4", buyerCustomerId: "2", status: OPEN, placed: "2017-05-01"}) { placed { buyer { orders { nodes { order { orderId } } } } } } }
+{"putPlaced": {"placed": {"buyer": {"orders": {"nodes": [{"order": {"orderId": "3"}}, {"order": {"orderId": "4"}}]}}}}}
 """

@@ -82,4 +82,12 @@ getSessionIdByCustomerId
 getSessionsByCustomerId
 { customer(customerId: "ABC") { logins { totalCount nodes { sessionId } } } }
 {"customer": {"logins": {"totalCount": 2, "nodes": [{"sessionId": "c342"}, {"sessionId": "d000"}]}}}
+
+createSession
+mutation { putLogin(input: {sessionId: "n1", customerId: "XYZ", lastLoginTime: "2023-06-01T08:00:00", accessToken: "new", sessionState: "active"}) { login { session { logins { edges { accessToken } } } } } }
+{"putLogin": {"login": {"session": {"logins": {"edges": [{"accessToken": "new"}]}}}}}
+
+expireSession
+mutation { deleteLogin(input: {sessionId: "d000", customerId: "ABC"}) { customer { logins { nodes { sessionId } } } } }
+{"deleteLogin": {"customer": {"logins": {"nodes": [{"sessionId": "c342"}]}}}}
 """

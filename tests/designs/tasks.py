@@ -145,4 +145,8 @@ Offices of a state, by city
 A task
 { task(taskName: "roof", project: "135-53", employeeId: "e3") { points employee { firstName } } }
 {"task": {"points": 21, "employee": {"firstName": "Cy"}}}
+
+A task is closed
+mutation { updateTask(input: {taskName: "paint", project: "135-53", employeeId: "e2", status: CLOSED}) { task { employee { tasks(project: {eq: "135-53"}, status: {eq: CLOSED}) { nodes { taskName } } } } } }
+{"updateTask": {"task": {"employee": {"tasks": {"nodes": [{"taskName": "paint"}]}}}}}
 """

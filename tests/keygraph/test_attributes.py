@@ -71,6 +71,22 @@ def test_nothing_is_said_of_items_that_are_as_declared() -> None:
     assert found(post(), post(likes=None)) == []
 
 
+def test_a_field_is_not_named_that_the_key_says_and_that_is_a_key_of_another_type() -> None:
+    """It would be called missing, although every answer has it: only items of the other type are in that index."""
+
+    @record("{author}", "LIKE#{day}")
+    class Like:
+        author: User
+        day: date = stored("Day")
+
+    by_editor = Index("by-editor", "editorId", "Day")
+    table = Table("Posts", partition_key="PK", sort_key="SK", indexes=[by_editor])
+    other = Graph(table, User, Post, Like, attribute_case="camel", type_attribute="kind").check()
+    counter = AttributeCounter(other)
+    counter.add(other.types["Like"], {"PK": "USER#1", "SK": "LIKE#2024-01-01", "kind": "Like"})
+    assert list(unmatched(other, counter.counts)) == []
+
+
 def test_a_field_that_one_item_has_is_not_named() -> None:
     """An optional field would be taken for a wrong one."""
     assert found(post(editorId=None), post()) == []
