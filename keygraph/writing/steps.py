@@ -26,17 +26,19 @@ from keygraph.dynamo.actions import (
 from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or, Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
-from keygraph.errors import InputPath, KeygraphError, Refusal
+from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.writing.items import ItemMaker, Refusals
+from keygraph.writing.partners import Partner, Partners
 from keygraph.writing.requests import Change, Create, Delete, Done, Put, Upsert, WriteRequest
 
 Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
 _MISSING: Any = object()
+_NOTHING: Stored = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class StepMaker:
         self._graph = graph
         self._makers: dict[str, ItemMaker] = {}
         self._there: Condition = Exists((graph.table.partition.name,))
+        self._partners = Partners(graph, self.maker)
 
     def maker(self, record: RecordType) -> ItemMaker:
         """What makes the items of a type."""
@@ -64,21 +67,29 @@ class StepMaker:
 
     # --- What has to be read ------------------------------------------------------------------------------
 
-    def needed(self, request: WriteRequest) -> list[Key]:
-        """The keys of the items that must be known before the request can be carried out."""
+    def needed(self, request: WriteRequest, stored: Stored = _NOTHING) -> list[Key]:
+        """The keys of the items that must be known before the request can be carried out.
+
+        What is stored under some of them may name further ones.
+        """
         record = request.record
         keys = self._keys_of_ends(request)
+        partner = self._partners.of(record)
         if isinstance(request, Create | Put | Upsert):
             is_read = (
-                bool(record.table_keys.shards) or isinstance(request, Upsert) or self._is_replaced(request)
+                bool(record.table_keys.shards)
+                or isinstance(request, Upsert)
+                or self._is_replaced(request)
+                or (partner is not None and partner.is_loose)
             )
-            identity = self._identity(request) if is_read else None
-            return keys if identity is None else keys + self._graph.table_keys(record, identity)
-        is_partner = record.name in self._graph.correspondences
-        is_known = isinstance(request, Delete) or not self.maker(record).keys_that_follow(_named(request))
-        if record.table_keys.shards or is_partner or not is_known:
-            keys += self._graph.table_keys(record, request.identity)
-        return keys
+            item, identity = self._new(request) if is_read else (None, None)
+        else:
+            item, identity = None, request.identity
+            is_known = isinstance(request, Delete) or not self.maker(record).keys_that_follow(_named(request))
+            is_read = bool(record.table_keys.shards) or partner is not None or not is_known
+        own = [] if identity is None or not is_read else self._graph.table_keys(record, identity)
+        there = [stored.get(key) for key in own]
+        return [*keys, *own, *self._partners.keys(record, [item, *there])]
 
     def _is_replaced(self, request: Create | Put) -> bool:
         """Whether what is kept of a record outlives its replacement."""
@@ -95,15 +106,15 @@ class StepMaker:
             for key in keys
         ]
 
-    def _identity(self, request: Create | Put | Upsert) -> Texts | None:
-        """The identity that the values give; None where they give none, which is told when the steps are made."""
+    def _new(self, request: Create | Put | Upsert) -> tuple[Item, Texts] | tuple[None, None]:
+        """The item that the values give, and its identity; None where they give none, which is told with the steps."""
         refusals = Refusals()
         maker = self.maker(request.record)
         values = {**request.values, **self._kept(request.record, is_new=True)}
         item = maker.attributes(values, request.where, refusals)
         refusals.found.clear()
-        _, identity = maker.with_keys(item, request.where, refusals)
-        return None if refusals.found else identity
+        item, identity = maker.with_keys(item, request.where, refusals)
+        return (None, None) if refusals.found else (item, identity)
 
     # --- Steps --------------------------------------------------------------------------------------------
 
@@ -157,7 +168,7 @@ class StepMaker:
     def _written(self, request: Create | Put, stored: Stored, refusals: Refusals) -> _Made:
         record, where = request.record, request.where
         maker = self.maker(record)
-        known = self._identity(request) if isinstance(request, Put) and self._is_replaced(request) else None
+        known = self._new(request)[1] if self._is_replaced(request) else None
         there = None if known is None else self._found(record, known, stored, where, refusals)
         values = {**request.values, **self._kept(record, is_new=True, before=there)}
         item, identity = maker.with_keys(maker.attributes(values, where, refusals), where, refusals)
@@ -166,40 +177,57 @@ class StepMaker:
         if known is None:
             there = self._found(record, identity, stored, where, refusals)
         exists = Refusal("ALREADY_EXISTS", (f"There is already a {record.name} with this key.",), where)
-        condition: Condition | None = Not(self._there) if isinstance(request, Create) else None
-        refusal: Callable[[Item | None], Refusal | None] = lambda _: exists  # noqa: E731  # one of two
-        if there is not None and condition:
+        conditions: list[Condition] = [Not(self._there)] if isinstance(request, Create) else []
+        if there is not None and conditions:
             refusals.found.append(exists)
         elif there is not None:
             # It stays in the shard where somebody put it.
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
         if known is not None:
-            paths = [
-                field.attribute for field in record.fields.values() if field.kept in ("created", "version")
-            ]
-            condition, refusal = And(tuple(_unchanged(path, there or {}) for path in paths)), _again
-        steps = [Step(actions.Put(item, condition), refusal)]
-        partner = self._partner(record, item, where, refusals)
-        steps += [Step(actions.Put(partner), _again)] if partner else []
+            kept = [field for field in record.fields.values() if field.kept in ("created", "version")]
+            conditions += [_unchanged(field.attribute, there or {}) for field in kept]
+        others = self._partner_put(request, item, there, stored, refusals)
+        if isinstance(request, Put) and (partner := self._partners.of(record)):
+            conditions += [_unchanged(path, there or {}) for path in maker.paths(partner.moving)]
+        refusal = (lambda _: exists) if isinstance(request, Create) else _again
+        steps = [Step(actions.Put(item, And(tuple(conditions)) if conditions else None), refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
 
-    def _partner(self, record: RecordType, item: Item, where: InputPath, refusals: Refusals) -> Item | None:
-        """The other item of an edge that is mirrored or has a counterpart; None where it has none."""
-        try:
-            other = self._graph.counterpart(record, item)
-        except (ValueError, KeygraphError) as error:
-            refusals.add(where, f"The other item of this {record.name} cannot be made: {error}.")
-            return None
-        if other is None:
-            return None
-        made, _ = self.maker(other.record).with_rendered(other.attributes, other.texts, where, refusals)
-        return made
+    def _partner_put(
+        self, request: Create | Put, item: Item, there: Item | None, stored: Stored, refusals: Refusals
+    ) -> list[Step]:
+        """What a new edge, which may be in the place of one that is there, does to its other item."""
+        record, where, partners = request.record, request.where, self._partners
+        made = partners.item(record, item, where, refusals)
+        if made is None:
+            return []
+        partner = partners.of(record)
+        if partner is None or not partner.is_loose:
+            return [Step(actions.Put(made), _again)]
+        other = partner.record
+        found = partners.there(record, item, stored)
+        back = None if found is None else partners.item(other, found, where, refusals)
+        key_of = self._graph.table.key_of
+        if found is not None:
+            made |= {key.name: found[key.name] for key in self._graph.table.keys}
+            if back is not None and key_of(back) != key_of(item):
+                told = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
+                refusals.add(where, told, code="CONFLICT")
+        conditions = tuple(
+            _unchanged(path, found or {})
+            for path in self.maker(other).paths(cast(Partner, partners.of(other)).moving)
+        )
+        steps = [Step(actions.Put(made, And(conditions) if conditions else None), _again)]
+        before = None if there is None else partners.there(record, there, stored)
+        if before is not None and key_of(before) != key_of(made):
+            steps.append(Step(actions.Delete(key_of(before)), _again))
+        return steps
 
     # --- Changes ------------------------------------------------------------------------------------------
 
     def _upserted(self, request: Upsert, stored: Stored, refusals: Refusals) -> _Made:
         record = request.record
-        identity = self._identity(request)
+        _, identity = self._new(request)
         if identity is None or not self._found(record, identity, stored, request.where, refusals):
             made, done = self._written(Create(record, request.values, request.where), stored, refusals)
         else:
@@ -225,7 +253,7 @@ class StepMaker:
         key, old = self._place(request, stored, refusals)
         if refusals.found:
             return [], done
-        partner = record.name in self._graph.correspondences
+        partner = self._partners.of(record)
         following = maker.keys_that_follow(names)
         conditions: list[Condition] = [self._is_there(record)]
         others: list[Step] = []
@@ -237,9 +265,13 @@ class StepMaker:
             changes = [change for change in changes if change.path[0] not in left_out]
             changes += _differences({**old, **attributes}, new, maker.own_keys)
             changes += [actions.Remove((name,)) for name in sorted(left_out & old.keys())]
-            relied = maker.sources(following) | ({*names, *self._kept(record)} if partner else set())
+            relied = maker.sources(following)
+            if partner is not None:
+                relied |= {*names, *self._kept(record), *partner.moving}
+                relied |= partner.shared if partner.is_loose else set()
+                relied |= {record.version.name} if record.version else set()
             conditions += [_unchanged(path, old) for path in maker.paths(relied)]
-            others = self._partner_changed(record, old, new, where, refusals)
+            others = self._partner_changed(request, old, new, stored, refusals)
         version = self._version_condition(request)
         update = actions.Update(key, tuple(changes), And((*conditions, *version)))
         steps = [Step(update, self._refused(request, bool(others or following))), *others]
@@ -275,31 +307,49 @@ class StepMaker:
         return [*changes, *([AddNumber(version.attribute, Decimal(1))] if version else [])]
 
     def _partner_changed(
-        self, record: RecordType, old: Item, new: Item, where: InputPath, refusals: Refusals
+        self, request: Change, old: Item, new: Item, stored: Stored, refusals: Refusals
     ) -> list[Step]:
         """What a change of an edge does to its other item."""
-        before = self._partner(record, old, where, refusals)
-        after = self._partner(record, new, where, refusals)
+        record, where, partners = request.record, request.where, self._partners
+        before = partners.item(record, old, where, refusals)
+        after = partners.item(record, new, where, refusals)
         if before is None or after is None:
             return []
-        key, key_after = map(self._graph.table.key_of, (before, after))
         lost = Refusal("CONFLICT", (f"The other item of this {record.name} is missing.",), where)
+        conditions: list[Condition] = [self._there]
+        partner = partners.of(record)
+        if partner is not None and partner.is_loose:
+            there = partners.there(record, old, stored)
+            if there is None:
+                refusals.found.append(lost)
+                return []
+            before, after = there, partners.changed(record, there, after, where, refusals)
+            conditions += [_unchanged(path, there) for path in self.maker(partner.record).paths(partner.own)]
+        key, key_after = map(self._graph.table.key_of, (before, after))
+        refusal = _lost_or_again(lost)
         if key != key_after:
-            return [Step(actions.Delete(key), _again), Step(actions.Put(after), _again)]
+            return [
+                Step(actions.Delete(key, And(tuple(conditions))), refusal),
+                Step(actions.Put(after), _again),
+            ]
         changes = _differences(before, after, before.keys() | after.keys())
-        return [Step(actions.Update(key, tuple(changes), self._there), lambda _: lost)] if changes else []
+        return [Step(actions.Update(key, tuple(changes), And(tuple(conditions))), refusal)] if changes else []
 
     # --- Deletes ------------------------------------------------------------------------------------------
 
     def _deleted(self, request: Delete, stored: Stored, refusals: Refusals) -> _Made:
         record, done = request.record, Done(request.record, request.identity, None)
         key, old = self._place(request, stored, refusals)
-        condition = And((self._is_there(record), *self._version_condition(request)))
-        steps = [Step(actions.Delete(key, condition), self._refused(request, is_relied=False))]
-        partner = old and self._partner(record, old, request.where, refusals)
-        if partner:
-            steps.append(Step(actions.Delete(self._graph.table.key_of(partner)), _again))
-        return steps, done
+        conditions = [self._is_there(record), *self._version_condition(request)]
+        others: list[Step] = []
+        partner = self._partners.of(record)
+        if old is not None and partner is not None:
+            conditions += [_unchanged(path, old) for path in self.maker(record).paths(partner.moving)]
+            other = self._partners.there(record, old, stored) if partner.is_loose else None
+            other = other or self._partners.item(record, old, request.where, refusals)
+            others = [Step(actions.Delete(self._graph.table.key_of(other)), _again)] if other else []
+        delete = actions.Delete(key, And(tuple(conditions)))
+        return [Step(delete, self._refused(request, is_relied=False)), *others], done
 
     # --- What is there ------------------------------------------------------------------------------------
 
@@ -412,6 +462,11 @@ _Made: TypeAlias = "tuple[list[Step], Done]"
 
 def _again(item: Item | None) -> None:
     """Somebody was faster: what was read is not what is there."""
+
+
+def _lost_or_again(lost: Refusal) -> Callable[[Item | None], Refusal | None]:
+    """What is told of an item that must be there: nothing where somebody has changed it."""
+    return lambda item: lost if item is None else None
 
 
 def _named(request: Change) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Cost, Store, Transaction
 from keygraph.dynamo.table import Key
 from keygraph.errors import Refusal, TransactionCanceled, WriteRefused
@@ -50,16 +51,21 @@ class Writer:
         told = ("Others change the same items all the time. Try again.",)
         raise WriteRefused([Refusal("CONFLICT", told, requests[0].where)])
 
-    def needed(self, requests: Sequence[WriteRequest]) -> tuple[Key, ...]:
-        """The keys of what must be known before anything is written."""
-        return tuple(dict.fromkeys(key for request in requests for key in self._steps.needed(request)))
+    def needed(self, requests: Sequence[WriteRequest], stored: Stored | None = None) -> tuple[Key, ...]:
+        """The keys of what must be known before anything is written, as far as what is known tells."""
+        keys = (key for request in requests for key in self._steps.needed(request, stored or {}))
+        return tuple(key for key in dict.fromkeys(keys) if stored is None or key not in stored)
 
     async def _read(self, requests: Sequence[WriteRequest]) -> tuple[Stored, Cost]:
+        stored: dict[Key, Item | None] = {}
+        cost = Cost()
         keys = self.needed(requests)
-        if not keys:
-            return {}, Cost()
-        batch = await self._store.send(BatchGet(keys, consistent=True))
-        return dict(zip(keys, batch.items, strict=True)), batch.cost
+        while keys:
+            batch = await self._store.send(BatchGet(keys, consistent=True))
+            stored |= zip(keys, batch.items, strict=True)
+            cost += batch.cost
+            keys = self.needed(requests, stored)
+        return stored, cost
 
 
 def _refusals(steps: Sequence[Step], canceled: TransactionCanceled) -> list[Refusal]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
@@ -309,16 +308,6 @@ async def test_two_parts_of_one_item(people: People) -> None:
     assert await people.refused(Delete(person, BOB), joined) == [
         ("NOT_FOUND", "other_name: there is no Person with this key.", ("actions", 1, "other_name"))
     ]
-
-
-async def test_writers_at_the_same_time_leave_keys_that_agree(people: People) -> None:
-    """Of two changes of one key's parts one would be lost."""
-    moods = [Change(person, ANN, {"mood": mood}) for mood in (Mood.BAD, Mood.GOOD, Mood.BAD)]
-    towns = [Change(person, ANN, {"town": town}) for town in ("Bonn", "Köln", "Essen")]
-    await asyncio.gather(*(people.write(change) for change in [*moods, *towns]))
-    ann = await people.item(*ANN_KEY)
-    assert ann is not None
-    assert ann["gp"] == f"TOWN#{ann['town']}#{ann['mood']}"
 
 
 # --- What the server keeps ------------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+"""The other item of an edge: how a mirror or a counterpart is put, changed and deleted with it.
+
+A mirror has everything alike, so that one item tells the other. A counterpart may have fields of its own, in its keys too,
+and its key may stand on a field that changes: such a pair is loose, and both items are read before one is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
+from keygraph.errors import InputPath, KeygraphError
+from keygraph.graph import Graph
+from keygraph.model.counterparts import Counterpart
+from keygraph.model.records import RecordType
+from keygraph.writing.items import ItemMaker, Refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """The other type of an edge's two."""
+
+    record: RecordType
+    moving: frozenset[str]
+    """The fields of the edge that say where the other item stands, and do not say where its own does."""
+    own: frozenset[str]
+    """The fields and ends that the other type has for itself."""
+    shared: frozenset[str]
+    """Those that both have."""
+    is_loose: bool
+    """Whether the other item has to be known before it is written."""
+
+
+class Partners:
+    """The other items of a graph's edges."""
+
+    def __init__(self, graph: Graph, maker: Callable[[RecordType], ItemMaker]) -> None:
+        self._graph = graph
+        self._maker = maker
+        self._found = {name: self._partner(name) for name in graph.correspondences}
+
+    def of(self, record: RecordType) -> Partner | None:
+        """The other type; None for a type without one."""
+        return self._found.get(record.name)
+
+    def _partner(self, name: str) -> Partner:
+        told = self._graph.correspondences[name]
+        one, other = told.one, told.other
+        makers = self._maker(one), self._maker(other)
+        mine, theirs = (maker.sources([maker.record.table_keys]) for maker in makers)
+        shared = frozenset({*told.fields, *told.ends})
+        own = frozenset({*other.fields, *other.ends}) - shared
+        in_keys = makers[1].sources(other.keys.values())
+        is_loose = not told.is_mirror and (
+            mine != theirs or bool(own & in_keys) or bool(other.table_keys.shards)
+        )
+        return Partner(other, frozenset(theirs - mine), own, shared, is_loose)
+
+    # --- The other item -----------------------------------------------------------------------------------
+
+    def item(self, record: RecordType, item: Item, where: InputPath, refusals: Refusals) -> Item | None:
+        """The other item of an edge, as far as this one tells it; None where it has none."""
+        other = self._told(record, item, where, refusals)
+        if other is None:
+            return None
+        made, _ = self._maker(other.record).with_rendered(other.attributes, other.texts, where, refusals)
+        return made
+
+    def _told(
+        self, record: RecordType, item: Item, where: InputPath, refusals: Refusals
+    ) -> Counterpart | None:
+        try:
+            return self._graph.counterpart(record, item)
+        except (ValueError, KeygraphError) as error:
+            refusals.add(where, f"The other item of this {record.name} cannot be made: {error}.")
+            return None
+
+    def keys(self, record: RecordType, items: Iterable[Item | None]) -> list[Key]:
+        """Where the other item may be, of an edge that is one of these items; nothing where that need not be known."""
+        partner = self.of(record)
+        if partner is None or not partner.is_loose:
+            return []
+        told = [self._told(record, item, (), Refusals()) for item in items if item is not None]
+        return [key for each in told if each for key in self._graph.table_keys(each.record, each.identity)]
+
+    def there(self, record: RecordType, item: Item, stored: Mapping[Key, Item | None]) -> Item | None:
+        """The other item of an edge, of those that were read."""
+        read = (stored.get(key) for key in self.keys(record, [item]))
+        other = self._found[record.name].record
+        return next(
+            (each for each in read if each is not None and self._graph.recognise(each) is other), None
+        )
+
+    def changed(
+        self, record: RecordType, there: Item, after: Item, where: InputPath, refusals: Refusals
+    ) -> Item:
+        """The other item that is there, with what it has of an edge as that is now, and with what is its own."""
+        partner = self._found[record.name]
+        maker = self._maker(partner.record)
+        shared = {path[0] for path in maker.paths(partner.shared)}
+        kept = {name: value for name, value in maker.without_own_keys(there).items() if name not in shared}
+        told = {name: value for name, value in after.items() if name not in maker.own_keys}
+        made, _ = maker.with_keys(kept | told, where, refusals)
+        return made

@@ -1,0 +1,182 @@
+"""Makes requests to the graph of the histories. Whoever chooses is given: a random generator, or hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from keygraph.model.record_keys import Texts
+from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
+from tests.keygraph.histories.declared import Mood, graph
+from tests.keygraph.histories.plain import name_of, thing
+
+PEOPLE: tuple[Texts, ...] = (("Ann",), ("Bob",), ("Cy",))
+CLUBS: tuple[Texts, ...] = (("c1",), ("c2",))
+_T = TypeVar("_T")
+_TOWNS = ("Ulm", "Bonn", None)
+person, club, _, note, friend, stay, member, seat, seated, deed = graph.types.values()
+
+
+class Pick(Protocol):
+    """Chooses one of several."""
+
+    def __call__(self, options: Sequence[_T], /) -> _T: ...
+
+
+def beginning() -> list[WriteRequest]:
+    """The nodes that are there from the start."""
+    people = [Create(person, {"name": name}) for (name,) in PEOPLE]
+    return [*people, *(Create(club, {"club_id": club_id}) for (club_id,) in CLUBS)]
+
+
+class Asking:
+    """Makes requests, each with a stamp of its own in what it writes."""
+
+    def __init__(self, pick: Pick, stamp: str, others: Sequence[Texts] = ()) -> None:
+        """`others` are ends that may not be there."""
+        self._pick = pick
+        self._stamp = stamp
+        self._people = (*PEOPLE, *others)
+
+    def requests(self) -> list[WriteRequest]:
+        """A transaction, of which no two parts are of one thing."""
+        asked = [self.request() for _ in range(self._pick([1, 1, 1, 1, 1, 1, 2, 3]))]
+        return [*{thing(name_of(each)): each for each in asked}.values()]
+
+    def pair(self) -> list[WriteRequest]:
+        """Two new notes, which nothing else is of: both are there, or none."""
+        return [
+            Create(note, {"note_id": f"{self._stamp}-{part}", "title": "new", "author": self._person()})
+            for part in ("a", "b")
+        ]
+
+    def request(self) -> WriteRequest:
+        makers: list[Callable[[], WriteRequest]] = [
+            self._of_person,
+            self._of_note,
+            self._of_friend,
+            self._of_friend,
+            self._of_stay,
+            self._of_member,
+            self._of_seat,
+            self._of_seated,
+            self._of_deed,
+        ]
+        return self._pick(makers)()
+
+    # --- Each type ----------------------------------------------------------------------------------------
+
+    def _of_person(self) -> WriteRequest:
+        [name] = self._person()
+        given = self._some(town=self._pick(_TOWNS), mood=self._pick([*Mood]), points=self._pick([0, 9]))
+        match self._pick(["create", "upsert", "change", "change"]):
+            case "create":
+                return Create(person, {"name": name, **given})
+            case "upsert":
+                return Upsert(person, {"name": name, **given})
+        if self._pick([True, False]):
+            given.pop("points", None)
+            return self._change(person, (name,), given, points=3, log=[self._stamp], tags={"a", "b"})
+        return self._change(person, (name,), given, log=[self._stamp], taken={"tags": {"a"}})
+
+    def _of_note(self) -> WriteRequest:
+        note_id = self._pick(["n1", "n2"])
+        author, tag = self._pick([None, self._person()]), self._pick([None, ("t",)])
+        values = {"note_id": note_id, "title": self._stamp, **self._some(author=author, tag=tag)}
+        match self._pick(["create", "upsert", "change", "delete"]):
+            case "create":
+                return Create(note, values)
+            case "upsert":
+                return Upsert(note, values)
+            case "delete":
+                return Delete(note, (note_id,))
+        given = self._some(author=author, title=self._stamp)
+        return self._change(note, (note_id,), given, log=[self._stamp])
+
+    def _of_friend(self) -> WriteRequest:
+        one = self._person()
+        other = self._pick([each for each in self._people if each != one])
+        texts = (*one, *other)
+        given = self._some(note=self._pick([None, self._stamp]), rounds=self._pick([0, 5]))
+        match self._pick(["put", "change", "change", "delete"]):
+            case "put":
+                return Put(friend, {"one": one, "other": other, "since": self._pick([1, 2]), **given})
+            case "delete":
+                return Delete(friend, texts, self._version())
+        given.pop("rounds", None)
+        return self._change(friend, texts, given, rounds=1, log=[self._stamp])
+
+    def _of_stay(self) -> WriteRequest:
+        one, at = self._person(), self._pick(CLUBS)
+        given = self._some(role=self._pick([None, "guest", "host"]))
+        match self._pick(["put", "change", "delete"]):
+            case "put":
+                return Put(stay, {"person": one, "club": at, "since": self._pick([1, 2]), **given})
+            case "delete":
+                return Delete(stay, (*one, *at))
+        return self._change(stay, (*one, *at), given, since=1, log=[self._stamp])
+
+    def _of_member(self) -> WriteRequest:
+        one, at = self._person(), self._pick(CLUBS)
+        given = self._some(role=self._pick([None, "guest", "host"]), badge=self._pick([None, self._stamp]))
+        match self._pick(["put", "change", "delete"]):
+            case "put":
+                return Put(member, {"person": one, "club": at, "since": self._pick([1, 2]), **given})
+            case "delete":
+                return Delete(member, (*at, *one))
+        return self._change(member, (*at, *one), given, since=1)
+
+    def _of_seat(self) -> WriteRequest:
+        one, at, row = self._person(), self._pick(CLUBS), self._pick([1, 2])
+        given = self._some(color=self._stamp)
+        match self._pick(["put", "change", "delete"]):
+            case "put":
+                return Put(seat, {"person": one, "club": at, "row": row, **given})
+            case "delete":
+                return Delete(seat, (*one, *at))
+        return self._change(seat, (*one, *at), given | self._some(row=row))
+
+    def _of_seated(self) -> WriteRequest:
+        one, at, row = self._person(), self._pick(CLUBS), self._pick([1, 2])
+        texts = (*at, f"{row:02d}", *one)
+        given = self._some(color=self._stamp, cushion=self._pick([None, "soft"]))
+        match self._pick(["put", "change", "delete"]):
+            case "put":
+                return Put(seated, {"person": one, "club": at, "row": row, **given})
+            case "delete":
+                return Delete(seated, texts)
+        return self._change(seated, texts, given)
+
+    def _of_deed(self) -> WriteRequest:
+        one, at = self._person(), self._pick([1, 2])
+        given = self._some(what=self._pick([None, "sang", self._stamp]))
+        match self._pick(["create", "put", "change", "delete"]):
+            case "create":
+                return Create(deed, {"person": one, "at": at, **given})
+            case "put":
+                return Put(deed, {"person": one, "at": at, **given})
+            case "delete":
+                return Delete(deed, (*one, f"{at:03d}"))
+        return self._change(deed, (*one, f"{at:03d}"), given, log=[self._stamp])
+
+    # --- Parts ----------------------------------------------------------------------------------------
+
+    def _person(self) -> Texts:
+        return self._pick(self._people)
+
+    def _version(self) -> int | None:
+        return self._pick([None, None, 1, 2])
+
+    def _some(self, **values: Any) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if self._pick([True, False])}
+
+    def _change(
+        self,
+        record: Any,
+        identity: Texts,
+        values: dict[str, Any],
+        taken: dict[str, Any] | None = None,
+        **added: Any,
+    ) -> Change:
+        version = self._version() if record.version else None
+        return Change(record, identity, values, self._some(**added), taken or {}, version)

@@ -1,0 +1,121 @@
+"""The graph of the histories: nodes, a mirrored edge, counterparts, records in shards, and every kind of index key."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from keygraph import ID, Graph, Index, Many, Table, edge, field, node, record, version
+
+by_place = Index("by-place", "gp", "gs")
+
+
+class Mood(Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+@node("PERSON#{name}", by_place("TOWN#{town}#{mood}", "{wealth}"))
+class Person:
+    name: ID
+    town: str | None = None
+    mood: Mood = Mood.GOOD
+    points: int | None = None
+    tags: set[str] | None = None
+    log: list[str] | None = None
+    times: int | None = version()
+
+    friends: Many[Friend]
+
+    @field(needs=("points", "name"))
+    def wealth(self) -> str:
+        return f"{'RICH' if (self.points or 0) > 5 else 'POOR'}#{self.name}"
+
+
+@node("CLUB#{club_id}")
+class Club:
+    club_id: ID
+    title: str | None = None
+
+
+@node("TAG#{tag}", item=False)
+class Tag:
+    tag: ID
+
+
+@node("NOTE#{note_id}", by_place("{author}", "NOTE#{title}"))
+class Note:
+    note_id: ID
+    title: str
+    author: Person | None = None
+    tag: Tag | None = None
+    log: list[str] | None = None
+
+
+@edge("{one}", "FRIEND#{other.name}", by_place("FRIENDS#{note}", "{one}#{other}"), mirror=True)
+class Friend:
+    one: Person
+    other: Person
+    since: int
+    note: str | None = None
+    rounds: int | None = None
+    log: list[str] | None = None
+    times: int | None = version()
+
+
+@edge("{person}", "IN#{club.club_id}", counterpart="Member")
+class Stay:
+    person: Person
+    club: Club
+    since: int
+    role: str | None = None
+    log: list[str] | None = None
+
+
+@edge("{club}", "MEMBER#{person.name}", by_place("ROLE#{role}", "{badge}"))
+class Member:
+    club: Club
+    person: Person
+    since: int
+    role: str | None = None
+    badge: str | None = None
+
+
+@edge("{person}", "SEAT#{club.club_id}", counterpart="Seated")
+class Seat:
+    person: Person
+    club: Club
+    row: int
+    color: str | None = None
+
+
+@edge("{club}", "SEATED#{row:02d}#{person.name}")
+class Seated:
+    club: Club
+    person: Person
+    row: int
+    color: str | None = None
+    cushion: str | None = None
+
+
+@record("{person}#{shard}", "DID#{at:03d}", by_place("DID#{what}", "{person}"), shards=4)
+class Deed:
+    person: Person
+    at: int
+    what: str | None = None
+    log: list[str] | None = None
+
+
+graph = Graph(
+    Table("Held", partition_key="pk", sort_key="sk", indexes=[by_place]),
+    Person,
+    Club,
+    Tag,
+    Note,
+    Friend,
+    Stay,
+    Member,
+    Seat,
+    Seated,
+    Deed,
+    type_attribute="kind",
+)

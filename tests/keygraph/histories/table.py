@@ -1,0 +1,47 @@
+"""What a store holds of the graph of the histories, as the plain model has it, and what is wrong with it."""
+
+from __future__ import annotations
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Scan, Store, pages
+from keygraph.tables.verify import Verification
+from tests.keygraph.histories.declared import graph
+from tests.keygraph.histories.plain import Name, State, Values
+from tests.keygraph.verified_net import told
+
+
+async def contents(store: Store) -> State:
+    """Every record."""
+    found: State = {}
+    async for page in pages(store, Scan(0, 1, consistent=True)):
+        for item in page.items:
+            name, values = _record(item)
+            assert name not in found, f"two items are {name}"
+            found[name] = values
+    return found
+
+
+async def one(store: Store, name: Name) -> Values | None:
+    """One record; None where it is not there."""
+    record = graph.types[name[0]]
+    batch = await store.send(BatchGet(tuple(graph.table_keys(record, name[1])), consistent=True))
+    items = [item for item in batch.items if item is not None]
+    assert len(items) < 2, f"two items are {name}"
+    return _record(items[0])[1] if items else None
+
+
+def _record(item: Item) -> tuple[Name, Values]:
+    record = graph.recognise(item)
+    assert record is not None, f"an item that is nothing: {item}"
+    identity = record.read_identity(item)
+    assert identity is not None
+    values = {field.name: record.reader(field)(item) for field in record.fields.values()}
+    values |= {end.name: record.end_identity(item, end) for end in record.ends.values()}
+    return (record.name, identity), {name: value for name, value in values.items() if value is not None}
+
+
+async def mistakes(store: Store) -> list[str]:
+    """What `keygraph verify` finds."""
+    verification = Verification(graph, store, segments=1)
+    await verification.run(lambda _: None)
+    return told(verification.report)

@@ -1,0 +1,79 @@
+"""Counterparts with fields of their own, and with keys that stand on what changes: both items are written, or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keygraph.errors import WriteRefused
+from keygraph.writing.requests import Change, Delete, Put, WriteRequest
+from keygraph.writing.writer import Writer
+from tests.conftest import ENGINES, MakeStore
+from tests.keygraph.histories.asking import beginning
+from tests.keygraph.histories.declared import graph
+from tests.keygraph.histories.plain import Name
+from tests.keygraph.histories.table import contents, mistakes
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES)
+
+stay, member, seat, seated = (graph.types[name] for name in ("Stay", "Member", "Seat", "Seated"))
+ENDS: dict[str, Any] = {"person": ("Ann",), "club": ("c1",)}
+
+
+async def edges_after(make_store: MakeStore, *requests: WriteRequest) -> dict[Name, dict[str, Any]]:
+    """The edges that are left, without their ends, of one write after the other. Nothing may be wrong with them."""
+    store = await make_store(graph.table)
+    writer = Writer(graph, store)
+    await writer.write(beginning())
+    for request in requests:
+        await writer.write([request])
+    assert await mistakes(store) == []
+    return {
+        name: {field: value for field, value in values.items() if field not in ENDS}
+        for name, values in (await contents(store)).items()
+        if name[0] not in ("Person", "Club")
+    }
+
+
+SEAT: Name = ("Seat", ("Ann", "c1"))
+
+
+async def test_a_counterpart_moves_with_what_its_key_stands_on(make_store: MakeStore) -> None:
+    """The old counterpart would stay, and point to an edge that says something else."""
+    put = Put(seat, {**ENDS, "row": 1, "color": "red"})
+    expected = {SEAT: {"row": 2}, ("Seated", ("c1", "02", "Ann")): {"row": 2}}
+    assert await edges_after(make_store, put, Put(seat, {**ENDS, "row": 2})) == expected
+    soft = Change(seated, ("c1", "01", "Ann"), {"cushion": "soft"})
+    assert await edges_after(make_store, put, soft, Change(seat, ("Ann", "c1"), {"row": 2})) == {
+        SEAT: {"row": 2, "color": "red"},
+        ("Seated", ("c1", "02", "Ann")): {"row": 2, "color": "red", "cushion": "soft"},
+    }
+    assert await edges_after(make_store, put, Delete(seated, ("c1", "01", "Ann"))) == {}
+
+
+async def test_an_edge_whose_counterpart_is_of_another_one_is_refused(make_store: MakeStore) -> None:
+    """The other edge would be left without its counterpart."""
+    with pytest.raises(WriteRefused) as refused:
+        await edges_after(
+            make_store, Put(seated, {**ENDS, "row": 1}), Put(seated, {**ENDS, "row": 2}, ("input",))
+        )
+    assert [(each.code, each.message, each.path) for each in refused.value.refusals] == [
+        (
+            "CONFLICT",
+            "The Seat of this Seated is that of another one: change or delete that one first.",
+            ("input",),
+        )
+    ]
+
+
+async def test_a_counterpart_keeps_what_is_its_own(make_store: MakeStore) -> None:
+    """Its index key would stand on an old value, or its own fields be lost."""
+    assert await edges_after(
+        make_store,
+        Put(member, {**ENDS, "since": 1, "role": "guest", "badge": "b"}),
+        Change(stay, ("Ann", "c1"), {"role": "host"}, {"log": ["x"]}),
+    ) == {
+        ("Member", ("c1", "Ann")): {"since": 1, "role": "host", "badge": "b"},
+        ("Stay", ("Ann", "c1")): {"since": 1, "role": "host", "log": ["x"]},
+    }
