@@ -18,6 +18,7 @@ by_position = Index("GSI_Position_Document", "GSI2_PK", "GSI2_SK")
     "{document_id}",
     "DOCUMENT#LATEST",
     by_kind("DOCUMENT#LATEST#{document_id}", "METADATA", finds="latest_document"),
+    gather=True,
 )
 class Document:
     document_id: ID
@@ -163,4 +164,8 @@ Historical documents between two dates
 Compare document versions
 { document(documentId: "DOC001") { status versions { nodes { status } } } }
 {"document": {"status": "Active", "versions": {"nodes": [{"status": "Historical"}, {"status": "Historical"}]}}}
+
+Find a specific entity type across documents
+{ capitalCalls { nodes { amount } } }
+No key holds a type alone: each key of an index also has a position or a document, to keep partitions small.
 """
