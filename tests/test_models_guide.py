@@ -1,52 +1,43 @@
-"""The guide to writing a model: its Python is a model, and what it says of it is so."""
+"""The pages on models: their Python is a model, and what they say of it is so."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
-from decimal import Decimal
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from keygraph import Graph, ModelError
-from keygraph.dynamo.items import Item
-from keygraph.dynamo.table import Table
+import keygraph
+from keygraph import Format, Graph, Index, ModelError, Table, edge, many, node, record, stored
 from keygraph.tables.interchange import Interchange
 from keygraph.tables.verify import Verification
-from keygraph_resolvers import check
+from keygraph_resolvers import GraphSchema, Service, build_schema, check
 from tests.conftest import MakeStore
 from tests.resolvers.worlds import world
 from tests.server.command_line import run
 
-GUIDE = (Path(__file__).parents[1] / "docs/models.md").read_text("utf-8")
-MODEL = "\n\n".join(re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL))
-WRONG = re.findall(r"^```python wrong\n(.*?)^```\n\n```text\n(.*?)\n```$", GUIDE, re.MULTILINE | re.DOTALL)
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = {
+    name: (DOCS / f"{name}.md").read_text("utf-8") for name in ("models", "language", "lists", "recipes")
+}
+GUIDE = PAGES["models"]
+NOT_IN_MODELS = {"BadUserInput", "CorruptItem", "KeygraphError", "ModelError", "StoreError", "open_store"}
+"""The public names that are for programs that use a graph."""
 
-ITEMS: list[Item] = [
-    {"PK": "STATION#central", "SK": "STATION#central", "name": "Central"},
-    {
-        "PK": "BIKE#7",
-        "SK": "BIKE#7",
-        "GSI1PK": "STATION#central",
-        "GSI1SK": "BIKE#7",
-        "model": "Cargo",
-        "stationId": "central",
-    },
-    {"PK": "RIDER#ada", "SK": "PROFILE", "name": "Ada"},
-    {
-        "PK": "RIDER#ada",
-        "SK": "RIDE#2024-05-01T08:00:00Z",
-        "GSI1PK": "BIKE#7",
-        "GSI1SK": "2024-05-01T08:00:00Z",
-        "bikeId": "7",
-        "minutes": Decimal(12),
-    },
-    {"PK": "BIKE#7", "SK": "REPAIR#2024-05-02", "cost": Decimal("9.5")},
-]
+
+def blocks(fence: str, text: str = GUIDE) -> list[str]:
+    """The fenced blocks of a text that begin so, in order."""
+    return re.findall(rf"^```{fence}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+MODEL = "\n\n".join(blocks("python"))
+WRONG = re.findall(r"^```python wrong\n(.*?)^```\n\n```text\n(.*?)\n```$", GUIDE, re.MULTILINE | re.DOTALL)
 
 
 def module_of(source: str, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -57,31 +48,38 @@ def module_of(source: str, name: str, monkeypatch: pytest.MonkeyPatch) -> Module
     return made
 
 
-EXAMPLES = re.findall(
-    r"^### ([^\n]+)$.*?^```python example\n(.*?)^```$.*?^```jsonl\n(.*?)^```$.*?^```graphql example\n(.*?)^```$.*?"
-    r"^```json\n(.*?)^```$",
-    GUIDE,
-    re.MULTILINE | re.DOTALL,
-)
-"""Titles, models, items, queries and answers."""
+def chapters() -> Iterator[tuple[str, list[str]]]:
+    """The chapters that have an example: their titles; model, items, query and answer."""
+    for page, text in PAGES.items():
+        for chapter in re.split(r"^###? ", text, flags=re.MULTILINE)[1:]:
+            if "```python example\n" in chapter:
+                fences = ("python example", "jsonl", "graphql example", "json")
+                found = [block for fence in fences for block in blocks(fence, chapter)]
+                yield f"{page}: {chapter.splitlines()[0]}", found
+
+
+EXAMPLES = dict(chapters())
+
+
+async def answered(
+    graph: Graph, schema: GraphSchema, make_store: MakeStore, lines: str, query: str, answer: str
+) -> None:
+    """Asserts that those items match the model, and that the query is answered so."""
+    made = world(graph, await make_store(graph.table))
+    reading = Interchange(graph)
+    await made.put(*(reading.read(line) for line in lines.splitlines()))
+    verification = Verification(graph, made.tracer.store)
+    await verification.run(lambda total: None)
+    assert verification.report.ordered() == []
+    service = Service(schema, made.tracer, secret=b"the secret of the pages")
+    assert await service.execute(query) == {"data": json.loads(answer)}
 
 
 async def test_the_model_is_served(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever follows the steps would end with a model that is none, or does not read the items of step 1."""
-    graph: Graph = module_of(MODEL, "bikes", monkeypatch).graph.check()
-    made = world(graph, await make_store(graph.table))
-    await made.put(*ITEMS)
-    [query] = re.findall(r"^```graphql\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    assert await made.ask(query) == {
-        "bike": {
-            "model": "Cargo",
-            "station": {"name": "Central"},
-            "rides": {
-                "nodes": [{"started": "2024-05-01T08:00:00Z", "minutes": 12, "rider": {"name": "Ada"}}]
-            },
-            "repairs": {"nodes": [{"day": "2024-05-02", "cost": "9.5"}]},
-        }
-    }
+    graph: Graph = check(module_of(MODEL, "bikes", monkeypatch).graph)
+    [lines], [query], [answer] = blocks("jsonl"), blocks("graphql"), blocks("json")
+    await answered(graph, build_schema(graph), make_store, lines, query, answer)
 
 
 def test_describe_shows_what_the_guide_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,36 +88,71 @@ def test_describe_shows_what_the_guide_shows(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "bikes", raising=False)
     shown = "\n".join(line.rstrip() for line in run("describe", "--model", "bikes:graph").stdout.splitlines())
-    [excerpt] = [
-        text
-        for text in re.findall(r"^```text\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-        if "Query" in text
-    ]
+    [excerpt] = [text for text in blocks("text") if "Query" in text]
     assert excerpt in shown
 
 
-def test_every_example_is_whole() -> None:
-    """One without items, a query or an answer would not be looked at, or with those of another."""
-    assert len(EXAMPLES) == len(re.findall(r"^```python example$", GUIDE, re.MULTILINE)) > 0
-
-
-@pytest.mark.parametrize(
-    ("source", "lines", "query", "answer"),
-    [parts for _, *parts in EXAMPLES],
-    ids=[name for name, *_ in EXAMPLES],
-)
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 async def test_an_example_answers(
-    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, source: str, lines: str, query: str, answer: str
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, example: list[str]
 ) -> None:
     """Whoever has such a table would copy a model that does not read it."""
-    graph: Graph = check(module_of(source, "example", monkeypatch).graph)
-    made = world(graph, await make_store(graph.table))
-    reading = Interchange(graph)
-    await made.put(*(reading.read(line) for line in lines.splitlines()))
-    assert await made.ask(query) == json.loads(answer)
-    verification = Verification(graph, made.tracer.store)
-    await verification.run(lambda total: None)
-    assert verification.report.ordered() == []
+    source, lines, query, answer = example
+    made = module_of(source, "example", monkeypatch)
+    graph: Graph = check(made.graph)
+    schema = vars(made).get("schema") or build_schema(graph)
+    await answered(graph, schema, make_store, lines, query, answer)
+
+
+def test_every_block_belongs_to_an_example() -> None:
+    """One without a model, items, a query or an answer would not be looked at."""
+    fences = ("python example", "graphql example")
+    assert len(EXAMPLES) > 40
+    assert all(sum(len(blocks(fence, text)) for text in PAGES.values()) == len(EXAMPLES) for fence in fences)
+
+
+def anchors(text: str) -> list[str]:
+    """What GitHub makes of the headings of a page."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+    )
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+@pytest.mark.parametrize("page", [*PAGES, "../README"])
+def test_links_lead_somewhere(page: str) -> None:
+    """Whoever follows one would find nothing."""
+    text = (DOCS / f"{page}.md").read_text("utf-8")
+    for file, anchor in re.findall(r"\]\(([\w./-]*\.md)?(?:#([\w-]+))?\)", text):
+        target = DOCS.joinpath(page).parent / file if file else DOCS / f"{page}.md"
+        assert target.is_file(), file
+        assert not anchor or anchor in anchors(target.read_text("utf-8")), f"{file}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_contents_are_complete(page: str) -> None:
+    """A chapter that the contents lack would not be found."""
+    text = PAGES[page]
+    level = "## " if page == "models" else "### "
+    titles = anchors("\n".join(line for line in text.splitlines() if line.startswith(level)))
+    assert [title for title in titles if f"](#{title})" not in text] == []
+
+
+def options(function: Any) -> set[str]:
+    """What a caller may name, and need not."""
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name for each in parameters if each.default is not each.empty}
+
+
+def test_everything_that_can_be_said_is_explained() -> None:
+    """Whoever does not read the code would not know that it can be said."""
+    text = "".join(PAGES.values())
+    declared = (node, edge, record, stored, many, Graph, Index, Index.__call__, Table)
+    said = set().union(*map(options, declared), options(Format.base), options(Format.reversed))
+    # `init` is for type checkers; a Format's other fields are for those that make it.
+    said |= {"parse", "ordered", "pattern", "number"}
+    assert {name for name in said - {"init"} if f"{name}=" not in text and f"`{name}`" not in text} == set()
+    assert {name for name in set(keygraph.__all__) - NOT_IN_MODELS if name not in text} == set()
 
 
 def test_there_are_mistakes() -> None:

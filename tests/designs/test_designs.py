@@ -1,4 +1,4 @@
-"""Ten published designs, declared by what docs/models.md says: each of their access patterns is answered, in reads and writes.
+"""Ten published designs, declared by what docs/language.md and docs/lists.md say: each of their access patterns is answered, in reads and writes.
 
 A design's module has its `graph`, `ITEMS` of our own in its shapes, and what is `ASKED`: for each published access pattern
 its name, a query, and the answer in JSON; where the keys cannot answer it, the reason in words, and the query is refused.
