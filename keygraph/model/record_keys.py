@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias
 
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
@@ -149,20 +149,30 @@ class Keys:
             text = item.get(partition)
             if type(text) is not str or item.get(sort) != text:
                 return None
-            return cast("Texts | None", read_text(text))
+            return read_text(text)  # type: ignore[return-value]  # no slot is optional
 
         return read
 
     def _read_both(self) -> IdentityReader:
         (partition, own), (sort, other) = ((attribute.name, each) for attribute, each in self.parts)
         read_partition, read_sort = own.read, other.read
+        if not own.slots:
+            literal = own.render({})
+
+            def read_behind(item: Mapping[str, Value]) -> Texts | None:
+                sort_text = item.get(sort)
+                if type(sort_text) is not str or item.get(partition) != literal:
+                    return None
+                return read_sort(sort_text)  # type: ignore[return-value]  # no slot is optional
+
+            return read_behind
 
         def read(item: Mapping[str, Value]) -> Texts | None:
             text, sort_text = item.get(partition), item.get(sort)
             if type(text) is not str or type(sort_text) is not str:
                 return None
             found, more = read_partition(text), read_sort(sort_text)
-            return None if found is None or more is None else cast(Texts, found + more)
+            return None if found is None or more is None else found + more  # type: ignore[return-value]
 
         return read
 

@@ -585,6 +585,14 @@ def _optional(value_of: Callable[[str], Any], text: str) -> Any:
 
 def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
     """What reads a value from the first key of an item that tells it; None where none does."""
+    if len(readers) == 1:
+        [(read_only, value_of_only)] = readers
+
+        def read_only_value(item: Mapping[str, Value]) -> Any:
+            texts = read_only(item)
+            return value_of_only(texts[0]) if texts and texts[0] else None
+
+        return read_only_value
 
     def read_value(item: Mapping[str, Value]) -> Any:
         for read, value_of in readers:
