@@ -22,6 +22,7 @@ class Spent:
     requests: int = 0
     items: float = 0.0
     read_units: float = 0.0
+    write_units: float = 0.0
     round_trips: set[int] = field(default_factory=set)
     times: list[tuple[float, float]] = field(default_factory=list)
 
@@ -30,6 +31,7 @@ class Spent:
         self.requests += sent.cost.requests
         self.items += sent.items * share
         self.read_units += sent.cost.read_units * share
+        self.write_units += sent.cost.write_units * share
         self.times.append((sent.began, sent.ended))
         if sent.cost.requests:
             self.round_trips.add(sent.round_trip)
@@ -50,8 +52,14 @@ class Spent:
             "roundTrips": len(self.round_trips),
             "items": round(self.items, 1),
             "readUnits": round(self.read_units, 1),
+            **_written(self.write_units),
             "waitedMs": round(self.waited, 3),
         }
+
+
+def _written(units: float) -> dict[str, float]:
+    """What a report says of writes: nothing where there are none."""
+    return {"writeUnits": round(units, 1)} if units else {}
 
 
 def spent(sent: Iterable[Sent]) -> Spent:
@@ -126,6 +134,7 @@ def _shown_request(sent: Sent) -> dict[str, Any]:
         "requests": sent.cost.requests,
         "items": sent.items,
         "readUnits": sent.cost.read_units,
+        **_written(sent.cost.write_units),
     }
 
 
