@@ -63,6 +63,11 @@ class TransactionTooLarge(BadUserInput):
 
     code = "TRANSACTION_TOO_LARGE"
 
+    def __init__(self, message: str, **details: int) -> None:
+        """`details` is what a client is told beside the message: how much it has, and the limit."""
+        self.details = details
+        super().__init__(message)
+
 
 class ConditionFailed(KeygraphError):
     """A write whose condition does not hold; nothing was written."""

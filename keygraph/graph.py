@@ -11,7 +11,7 @@ from functools import cached_property
 
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
-from keygraph.check.table import table_mistakes
+from keygraph.check.table import table_mistakes, ttl_mistakes
 from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.dynamo.order import LAST
 from keygraph.dynamo.table import Key
@@ -28,12 +28,12 @@ class Graph(RecordTypes):
     """The record types that live in one table.
 
     `Graph(table, *types, models=[], attribute_case="snake", type_attribute=None, formats={}, separator=None,
-    store_key_fields=True)`: list the types, or in
-    `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
+    store_key_fields=True, ttl_attribute="ttl")`: list the types, or in `models` the modules that declare them, or both. The case ("snake", "camel" or "pascal") says how field names are
     written as attributes; the type attribute is that in which every item says its record type, where there is one;
     `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes;
     the separator is a character that stands between the parts of keys, and in no text in them. With
-    `store_key_fields=False` writes leave out the attributes of what an item's keys say.
+    `store_key_fields=False` writes leave out the attributes of what an item's keys say. The TTL attribute is that by which
+    DynamoDB deletes expired items.
     """
 
     # --- Mistakes -------------------------------------------------------------------------------------
@@ -51,6 +51,7 @@ class Graph(RecordTypes):
         if not self.types and not found:
             mend = "Write Graph(table, User, …) or Graph(table, models=[module])."
             found.append(Mistake("no-types", "the graph", "it lists no types.", mend))
+        found += ttl_mistakes(self.table, self.ttl_attribute)
         found += graph_option_mistakes(
             self.attribute_case, self.type_attribute, self.separator, self._formats
         )

@@ -51,6 +51,14 @@ def table_mistakes(table: Table) -> Iterator[Mistake]:
         )
 
 
+def ttl_mistakes(table: Table, attribute: str) -> Iterator[Mistake]:
+    """Where the attribute by which DynamoDB deletes expired items cannot hold a time."""
+    keys = [*table.keys, *(key for key in table.key_attributes() if key.type != "N")]
+    if not attribute or attribute in {key.name for key in keys}:
+        problem = f"ttl_attribute={attribute!r} is not the name of an attribute that can hold a number."
+        yield Mistake("ttl-attribute", "the graph", problem, 'Name another one: ttl_attribute="expiresAt".')
+
+
 def _names_refused(what: str, keyed: Table | Index) -> Iterator[Mistake]:
     if not _NAME.fullmatch(keyed.name):
         yield Mistake(

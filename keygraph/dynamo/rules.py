@@ -245,7 +245,10 @@ def refuse_transaction(request: Transaction, table: Table) -> None:
         raise BadUserInput("A transaction has at least one action.")
     if len(actions) > TRANSACTION_ACTIONS:
         raise TransactionTooLarge(
-            f"The transaction writes {len(actions)} items; DynamoDB allows {TRANSACTION_ACTIONS}."
+            f"The transaction is of {len(actions)} items, with those that it only checks; "
+            f"DynamoDB allows {TRANSACTION_ACTIONS}.",
+            count=len(actions),
+            limit=TRANSACTION_ACTIONS,
         )
     if len({key_of(action, table) for action in actions}) < len(actions):
         raise BadUserInput("Two actions of a transaction are of the same item.")
@@ -253,8 +256,11 @@ def refuse_transaction(request: Transaction, table: Table) -> None:
         raise BadUserInput(f"A token has 1 to {TOKEN_BYTES} bytes.")
     size = sum(item_size(action.item) for action in actions if isinstance(action, Put))
     if size > TRANSACTION_BYTES:
-        megabytes = TRANSACTION_BYTES // 1024**2
-        raise TransactionTooLarge(f"The transaction is larger than the {megabytes} MB that DynamoDB allows.")
+        raise TransactionTooLarge(
+            f"The transaction is larger than the {TRANSACTION_BYTES // 1024**2} MB that DynamoDB allows.",
+            bytes=size,
+            limit=TRANSACTION_BYTES,
+        )
 
 
 @lru_cache(maxsize=1024)

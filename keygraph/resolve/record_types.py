@@ -42,6 +42,7 @@ class RecordTypes:
         formats: Mapping[str | type, Format] | None = None,
         separator: str | None = None,
         store_key_fields: bool = True,
+        ttl_attribute: str = "ttl",
     ) -> None:
         self.table = table
         self.type_attribute = type_attribute
@@ -51,6 +52,7 @@ class RecordTypes:
         self.attribute_case = attribute_case
         self.separator = separator
         self.store_key_fields = store_key_fields
+        self.ttl_attribute = ttl_attribute
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """What reads the identity of an item that was read by these keys; None where it is not of the type."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)

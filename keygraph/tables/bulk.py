@@ -10,6 +10,7 @@ from typing import TypeVar
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Page, Scan, Store, Written, pages
 from keygraph.dynamo.table import Key
+from keygraph.writing.idempotency import is_note
 
 Mark = TypeVar("Mark")
 
@@ -62,7 +63,7 @@ async def write_batches(
 
 
 async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncGenerator[Item, None]:
-    """Every item of the table, read consistently, with all segments at once.
+    """Every item of the table but the notes of idempotency keys, read consistently, with all segments at once.
 
     Segments take turns, one item each, so an unchanged table always gives its items in the same order.
     Raises StoreError.
@@ -102,7 +103,7 @@ class _Segment:
             page = await self._next
             self._next = None if page is None else asyncio.create_task(self._page())
             if page is not None:
-                self.waiting.extend(page.items)
+                self.waiting.extend(item for item in page.items if not is_note(item))
 
     async def close(self) -> None:
         if self._next is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan, Store
+from keygraph.writing.idempotency import is_note
 
 _SEGMENTS = 16
 """Many segments, because one page of a segment often comes from a single partition."""
@@ -29,8 +30,9 @@ async def sample(store: Store, count: int, segments: int = _SEGMENTS) -> list[It
         asked = [replace(scan, limit=share) for scan in waiting.values()]
         pages = await asyncio.gather(*(store.send(scan) for scan in asked))
         for segment, page in zip(tuple(waiting), pages, strict=True):
-            found[segment] += page.items
-            missing -= len(page.items)
+            items = [item for item in page.items if not is_note(item)]
+            found[segment] += items
+            missing -= len(items)
             if page.last is None:
                 del waiting[segment]
             else:

@@ -13,8 +13,17 @@ from typing import Any, cast
 from uuid_utils import uuid7
 
 from keygraph.dynamo.conditions import Path, at_path, put_at_path
-from keygraph.dynamo.items import Item, Value
-from keygraph.errors import BadUserInput, FieldName, InputPath, KeygraphError, Refusal, WriteRefused
+from keygraph.dynamo.items import Item, Value, value_size
+from keygraph.dynamo.rules import WriteRules
+from keygraph.errors import (
+    BadUserInput,
+    FieldName,
+    InputPath,
+    ItemTooLarge,
+    KeygraphError,
+    Refusal,
+    WriteRefused,
+)
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.keys.types import decode, encode
@@ -52,6 +61,7 @@ class ItemMaker:
     def __init__(self, graph: Graph, record: RecordType) -> None:
         self._graph = graph
         self.record = record
+        self._rules = WriteRules(graph.table)
         self._key_names = frozenset(key.name for key in graph.table.key_attributes())
         names = {field.attribute[0] for field in record.fields.values()}
         names |= {path[0] for end in record.ends.values() for path in end.attributes.values()}
@@ -232,6 +242,25 @@ class ItemMaker:
             return made if isinstance(made, str) and made else None
         value = self.record.reader(self.record.fields[name])(item)
         return None if value is None else self._graph.text_of(self.record, slot, value)
+
+    # --- Sizes ------------------------------------------------------------------------------------------
+
+    def check(self, item: Item, given: Iterable[str], where: InputPath, refusals: Refusals) -> None:
+        """Refuses an item that DynamoDB would; one that is too large at the largest of the given fields and ends."""
+        if refusals.found:
+            return
+        try:
+            self._rules.check(item)
+        except ItemTooLarge as error:
+            largest = max(given, key=lambda name: self._size(item, name), default=None)
+            at = where if largest is None else (*where, self.shown(largest))
+            refusals.add(at, *error.parts, code=error.code)
+        except BadUserInput as error:
+            refusals.take(where, error)
+
+    def _size(self, item: Item, name: str) -> int:
+        values = [at_path(item, path) for path in self.paths([name])]
+        return sum(value_size(cast(Value, value)) for value in values if value is not None)
 
     # --- Changes ----------------------------------------------------------------------------------------
 

@@ -67,8 +67,10 @@ class StepMaker:
 
     # --- What has to be read ------------------------------------------------------------------------------
 
-    def needed(self, request: WriteRequest, stored: Stored = _NOTHING) -> list[Key]:
-        """The keys of the items that must be known before the request can be carried out.
+    def needed(
+        self, request: WriteRequest, stored: Stored = _NOTHING, *, is_whole: bool = False
+    ) -> list[Key]:
+        """The keys of the items that must be known before the request can be carried out; `is_whole`: what it changes is.
 
         What is stored under some of them may name further ones.
         """
@@ -86,7 +88,7 @@ class StepMaker:
         else:
             item, identity = None, request.identity
             is_known = isinstance(request, Delete) or not self.maker(record).keys_that_follow(_named(request))
-            is_read = bool(record.table_keys.shards) or partner is not None or not is_known
+            is_read = bool(record.table_keys.shards) or partner is not None or is_whole or not is_known
         own = [] if identity is None or not is_read else self._graph.table_keys(record, identity)
         there = [stored.get(key) for key in own]
         return [*keys, *own, *self._partners.keys(record, [item, *there])]
@@ -172,6 +174,7 @@ class StepMaker:
         there = None if known is None else self._found(record, known, stored, where, refusals)
         values = {**request.values, **self._kept(record, is_new=True, before=there)}
         item, identity = maker.with_keys(maker.attributes(values, where, refusals), where, refusals)
+        maker.check(item, values, where, refusals)
         if refusals.found:
             return [], Done(record, identity, None)
         if known is None:
@@ -272,6 +275,8 @@ class StepMaker:
                 relied |= {record.version.name} if record.version else set()
             conditions += [_unchanged(path, old) for path in maker.paths(relied)]
             others = self._partner_changed(request, old, new, stored, refusals)
+        if old is not None:
+            maker.check(changed(old, changes), names, where, refusals)
         version = self._version_condition(request)
         update = actions.Update(key, tuple(changes), And((*conditions, *version)))
         steps = [Step(update, self._refused(request, bool(others or following))), *others]

@@ -83,11 +83,13 @@ class Service:
         operation_name: str | None = None,
         *,
         with_cost: bool = False,
+        idempotency_key: str | None = None,
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
         One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
-        another reason than an error; `with_cost` asks for `extensions.cost`.
+        another reason than an error; `with_cost` asks for `extensions.cost`. Of mutations that are sent again under the
+        same idempotency key, none is carried out a second time.
         """
         read = self._documents.read(document)
         try:
@@ -97,6 +99,7 @@ class Service:
             plan, run = self._planned(read, operation, variables)
         except _Refused as refused:
             return {"errors": refused.errors}
+        run.idempotency_key = idempotency_key
         bound = Bound(plan, run)
         error = self._limit_error(plan, bound)
         answer: dict[str, Any] = {"errors": [error]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keygraph import ID, Graph, Index, ModelError, Table, node
+from keygraph.check.table import ttl_mistakes
 
 
 @node("USER#{user_id}")
@@ -87,6 +88,17 @@ def test_names_that_dynamodb_refuses(name: str) -> None:
         f"{name or 'a table'}: {name!r} is not a name for a table. "
         "Use 3 to 255 of the characters a-z, A-Z, 0-9, _, . and -."
     ]
+
+
+@pytest.mark.parametrize("name", ["PK", "GSI1PK", ""])
+def test_an_attribute_that_holds_no_time(name: str) -> None:
+    """DynamoDB would refuse every write with an idempotency key."""
+    table = Table("Shop", partition_key="PK", indexes=[Index("GSI1", "GSI1PK")])
+    told = f"the graph: ttl_attribute={name!r} is not the name of an attribute that can hold a number. "
+    assert [str(each) for each in ttl_mistakes(table, name)] == [
+        told + 'Name another one: ttl_attribute="expiresAt".'
+    ]
+    assert [*ttl_mistakes(table, "ttl")] == []
 
 
 def test_a_local_index_of_a_table_without_a_sort_key() -> None:

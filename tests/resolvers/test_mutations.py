@@ -104,6 +104,7 @@ def test_inputs_are_derived_from_fields() -> None:
         "chapters: [ChapterOfBookInput!]",
         "loans: [LoanOfBookInput!]",
         "clientMutationId: String",
+        "idempotencyKey: String",
     ]
     assert part("input", "UpdateBookInput") == [
         "bookId: ID!",
@@ -114,13 +115,20 @@ def test_inputs_are_derived_from_fields() -> None:
         "add: BookAddInput",
         "expectedVersion: Int",
         "clientMutationId: String",
+        "idempotencyKey: String",
     ]
-    assert part("input", "DeleteChapterInput") == ["bookId: ID!", "number: Int!", "clientMutationId: String"]
+    assert part("input", "DeleteChapterInput") == [
+        "bookId: ID!",
+        "number: Int!",
+        "clientMutationId: String",
+        "idempotencyKey: String",
+    ]
     assert part("input", "PutLoanInput") == [
         "bookId: ID!",
         "shelf: ShelfKey!",
         "place: Int!",
         "clientMutationId: String",
+        "idempotencyKey: String",
     ]
     assert part("input", "AuthorRemoveInput") == ["prizes: [String!]"]
     assert part("type", "DeleteLoanPayload") == ["book: Book", "shelf: Shelf", "clientMutationId: String"]

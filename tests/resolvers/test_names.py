@@ -160,6 +160,26 @@ def test_reserved_names() -> None:
     ]
 
 
+def test_fields_with_the_names_of_fields_that_every_input_has() -> None:
+    """The input would have two fields of one name."""
+
+    @node("P#{payment_id}")
+    class Payment:
+        payment_id: ID
+        idempotency_key: str
+
+    @node("P#{payment_id}", writes=False)
+    class ReadPayment:
+        payment_id: ID
+        idempotency_key: str
+
+    assert mistakes(Payment) == [
+        "Payment.idempotencyKey: `idempotencyKey` is a field of every mutation's input. "
+        "Rename the field, and name its attribute with stored()."
+    ]
+    assert mistakes(ReadPayment) == []
+
+
 def test_a_class_with_the_name_of_a_generated_input() -> None:
     """A nested class `DateRange` would be taken for the range of a date argument."""
 

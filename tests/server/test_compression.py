@@ -25,7 +25,7 @@ class EchoingService:
     """Answers with the document, so that a test says how long an answer is."""
 
     async def execute(
-        self, document: str, variables: dict[str, Any] | None, operation_name: str | None, *, with_cost: bool
+        self, document: str, variables: dict[str, Any] | None, operation_name: str | None, **options: Any
     ) -> dict[str, Any]:
         return {"data": {"text": document}}
 

@@ -34,7 +34,7 @@ class FakeService:
         self.cancelled = asyncio.Event()
 
     async def execute(
-        self, document: str, variables: dict[str, Any] | None, operation_name: str | None, *, with_cost: bool
+        self, document: str, variables: dict[str, Any] | None, operation_name: str | None, **options: Any
     ) -> dict[str, Any]:
         self.asked.append((document, variables, operation_name))
         match document:

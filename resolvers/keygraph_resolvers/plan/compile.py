@@ -75,7 +75,7 @@ def compile_plan(
     lists = [steps.list(each) for each in root.lists]
     by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
-    writes = [steps.write(each) for each in root.having(Writes)]
+    writes = [steps.write(each, position) for position, each in enumerate(root.having(Writes))]
     own = [steps.own(each) for each in root.having(OwnNode)]
     by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *own, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
@@ -249,18 +249,12 @@ class _Steps:
         gets = {name: self.get(below, must_exist=True) for name, below in selected.below.items()}
         return CallOwn(selected, NodesStep(gets, is_type_unknown=selected.is_type_unknown))
 
-    def write(self, selected: SelectedField) -> WriteStep:
-        """The step of a mutation."""
-        kind = cast(Writes, selected.kind)
-        record = kind.record
-        # Of a whole record that is written nothing has to be read.
-        is_known = kind.action in ("create", "put")
-        shown: list[tuple[SelectedField, Step]] = [
-            (each, self._items[each.only] if is_known else self.get(each.only))
-            for each in selected.only.having(WrittenRecord)
-        ]
+    def write(self, selected: SelectedField, position: int) -> WriteStep:
+        """The step of a mutation; its position is that among the operation's mutations."""
+        record = cast(Writes, selected.kind).record
+        shown = [(each, cast(Step, self.get(each.only))) for each in selected.only.having(WrittenRecord)]
         ends = [(each, self._end(record, each)) for each in selected.only.having(NodeAt)]
-        return WriteStep(selected, [*shown, *ends])
+        return WriteStep(selected, position, [*shown, *ends])
 
     def _nodes(self, selected: SelectedField) -> Step:
         """The step of the nodes that a field gives."""

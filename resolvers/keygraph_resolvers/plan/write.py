@@ -6,23 +6,25 @@ consistently.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.store import read_units
+from keygraph.writing.idempotency import IdempotencyKey
 from keygraph.writing.requests import WriteRequest
 from keygraph.writing.writer import Writer
 from keygraph_resolvers.plan.explained import Explained, View, Where
+from keygraph_resolvers.plan.get import Get
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Writes, WrittenRecord
-from keygraph_resolvers.schema.mutation_names import MUTATION_ID
-from keygraph_resolvers.schema.mutations import write_requests
+from keygraph_resolvers.schema.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID
+from keygraph_resolvers.schema.mutations import Input, idempotency_key, write_requests
 
 
 class Payload:
@@ -43,12 +45,23 @@ class Payload:
         return self.record.id
 
 
+class _Asked(NamedTuple):
+    """What a mutation is asked for."""
+
+    given: Input
+    requests: list[WriteRequest]
+    key: IdempotencyKey | None
+
+
 class WriteStep(Step):
     """One mutation of the graph's own."""
 
-    def __init__(self, selected: SelectedField, steps: Sequence[tuple[SelectedField, Step]]) -> None:
+    def __init__(
+        self, selected: SelectedField, position: int, steps: Sequence[tuple[SelectedField, Step]]
+    ) -> None:
         """`steps` are what reads the fields of the payload that lead on."""
         self.name = selected.key
+        self._position = position
         self._selected = selected
         self._kind = cast(Writes, selected.kind)
         self._steps = steps
@@ -67,20 +80,35 @@ class WriteStep(Step):
         await run.read(lambda run, _, __, ___, place: self.start(run, [root], read.round_trip, place))
 
     async def _write(self, run: Run) -> Payload:
-        requests, mutation_id = self._told(run)
-        answer = await Writer(run.graph, run.meter).write(requests)
+        asked = self._asked(run)
+        answer = await Writer(run.graph, run.meter).write(asked.requests, asked.key)
         done = answer.done[0]
-        return Payload(Object(done.record, done.identity, done.item), mutation_id)
+        return Payload(Object(done.record, done.identity, done.item), asked.given.values.get(MUTATION_ID))
 
-    def _told(self, run: Run) -> tuple[list[WriteRequest], str | None]:
-        """What the client asks for. Raises WriteRefused."""
+    def _asked(self, run: Run) -> _Asked:
+        """What the client asks for, made once for a run, since new records get new ids. Raises WriteRefused."""
+        found = run.told.get(self)
+        if found is None:
+            try:
+                found = self._made(run)
+            except Exception as error:
+                found = error
+            run.told[self] = found
+        if isinstance(found, Exception):
+            raise found
+        return cast(_Asked, found)
 
-        def tell(arguments: Mapping[str, Any]) -> tuple[list[WriteRequest], str | None]:
-            given = arguments["input"]
-            action, record = self._kind.action, self._kind.record
-            return write_requests(run.graph, action, record, given), given.get(MUTATION_ID)
-
-        return self._selected.told(run, tell)
+    def _made(self, run: Run) -> _Asked:
+        values = self._selected.told(run, lambda arguments: arguments["input"])
+        given = Input(self._kind.action, self._kind.record, values, ("input",))
+        [requests] = write_requests(run.graph, [given])
+        own = values.get(IDEMPOTENCY_KEY)
+        if own is not None:
+            return _Asked(given, requests, idempotency_key([given], (own,), (*given.where, IDEMPOTENCY_KEY)))
+        if run.idempotency_key is not None:
+            name = (run.idempotency_key, self._position)
+            return _Asked(given, requests, idempotency_key([given], name, ()))
+        return _Asked(given, requests, None)
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         """Reads what is selected of the payload."""
@@ -98,22 +126,34 @@ class WriteStep(Step):
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         try:
-            requests, _ = self._told(run)
-            keys = Writer(run.graph, run.meter).needed(requests)
+            asked = self._asked(run)
+            count = len(Writer(run.graph, run.meter).needed(asked.requests))
         except Exception:
             return StepCost(), ()  # nothing is written; the answer says why
-        # What must be known is read first.
-        round_trips = 2 if keys else 1
+        # What must be known is read first, and what was done under the key.
+        count += asked.key is not None
+        round_trips = 2 if count else 1
         size = self._kind.record.item_bytes
         cost = StepCost(
-            apart=1 + -(-len(keys) // BATCH_GET_KEYS),
+            apart=1 + -(-count // BATCH_GET_KEYS),
             round_trips=max(starts.round_trips, default=0) + round_trips - 1,
-            items=len(keys),
-            read_units=len(keys) * read_units(size, consistent=False),
+            items=count,
+            read_units=count * read_units(size, consistent=False),
         )
-        return cost, [(step, starts.after(round_trips)) for _, step in self._steps]
+        is_known = self._is_known and asked.key is None
+        after = starts.after(round_trips)
+        return cost, [(self._going_on(step, is_known=is_known), after) for _, step in self._steps]
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the item that is written is known, because all of it is written."""
+        return self._kind.action in ("create", "put")
+
+    def _going_on(self, step: Step, *, is_known: bool) -> Step:
+        """What goes on from the record: without reading it, where its item is known."""
+        return step.items if is_known and isinstance(step, Get) else step
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         for field, step in self._steps:
             here = Where(self._place(where.place, field), "the key of what was written", where.round_trip)
-            yield from step.explained(view, here)
+            yield from self._going_on(step, is_known=self._is_known).explained(view, here)

@@ -59,6 +59,8 @@ class Run:
     """Asked of each object before it is read, or anything below it."""
     told: dict[object, Any] = field(default_factory=dict)
     """What fields' arguments say with these variables, as far as somebody has asked."""
+    idempotency_key: str | None = None
+    """What the client calls its mutations, if anything."""
     is_consistent: bool = False
     """Whether what is read is as the last write left it, but for indexes, which DynamoDB writes later."""
     meter: MeteredStore = field(init=False)

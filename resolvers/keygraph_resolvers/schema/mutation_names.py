@@ -17,6 +17,7 @@ from keygraph.model.records import End, RecordType
 from keygraph.names import camel, pascal
 
 MUTATION_ID = "clientMutationId"
+IDEMPOTENCY_KEY = "idempotencyKey"
 EXPECTED_VERSION = "expectedVersion"
 _DESCRIPTIONS: Mapping[WriteName, str] = {
     "create": "Creates a {}. Fails with `ALREADY_EXISTS` if there is one with this key.",

@@ -5,10 +5,13 @@ Each mutation has one input and one payload. `write_requests` makes of an input 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
-from keygraph.errors import BadUserInput, FieldName, InputPath
+from keygraph.errors import BadUserInput, FieldName, InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
@@ -17,6 +20,7 @@ from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel
+from keygraph.writing.idempotency import LONGEST_KEY, IdempotencyKey
 from keygraph.writing.items import Refusals, with_ids
 from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
 from keygraph_resolvers.schema.definitions import (
@@ -31,6 +35,7 @@ from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import key_value
 from keygraph_resolvers.schema.mutation_names import (
     EXPECTED_VERSION,
+    IDEMPOTENCY_KEY,
     MUTATION_ID,
     PARTS,
     Given,
@@ -44,6 +49,8 @@ from keygraph_resolvers.schema.mutation_names import (
     part_name,
 )
 from keygraph_resolvers.schema.names import type_name
+
+KEY_DESCRIPTION = "Makes a retry harmless: what has this key is written once, and answered alike."
 
 
 class MutationInputs:
@@ -83,6 +90,7 @@ class MutationInputs:
                 input_field(EXPECTED_VERSION, nullable(self._scalar(record.version.type)), described)
             )
         fields.append(input_field(MUTATION_ID, nullable(str), "Returned as it is in the payload."))
+        fields.append(input_field(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION))
         add_fields(made, fields)
         return made
 
@@ -179,14 +187,36 @@ class MutationInputs:
 # --- What an input means --------------------------------------------------------------------------------
 
 
-def write_requests(
-    graph: Graph, action: WriteName, record: RecordType, given: Mapping[str, Any]
-) -> list[WriteRequest]:
-    """What an input asks for; the first is of the record itself. Raises WriteRefused with all that is wrong."""
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input: what it is of, what it says, and where it stands."""
+
+    action: WriteName
+    record: RecordType
+    values: Mapping[str, Any]
+    where: InputPath
+
+
+def write_requests(graph: Graph, given: Sequence[Input]) -> list[list[WriteRequest]]:
+    """What each input asks for; the first is of its record itself. Raises WriteRefused with all that is wrong."""
     meaning = _Meaning(graph)
-    requests = meaning.requests(action, record, given, ("input",))
+    requests = [meaning.requests(each.action, each.record, each.values, each.where) for each in given]
     meaning.refusals.stop()
     return requests
+
+
+def idempotency_key(given: Sequence[Input], name: tuple[str | int, ...], where: InputPath) -> IdempotencyKey:
+    """The key under which these inputs are written. `where` is its place. Raises WriteRefused where it cannot be one."""
+    text = str(name[0])
+    if not 0 < len(text) <= LONGEST_KEY:
+        told = f"An idempotency key has 1 to {LONGEST_KEY} characters."
+        raise WriteRefused([Refusal("BAD_USER_INPUT", (told,), where)])
+    asked = [
+        (each.action, each.record.name, {**each.values, MUTATION_ID: None, IDEMPOTENCY_KEY: None})
+        for each in given
+    ]
+    written = json.dumps(asked, default=repr, sort_keys=True)
+    return IdempotencyKey(name, hashlib.sha256(written.encode()).digest(), where)
 
 
 class _Meaning:

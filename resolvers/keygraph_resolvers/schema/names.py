@@ -18,7 +18,7 @@ from keygraph.keys.union import NodeText
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, plural, snake
-from keygraph_resolvers.schema.mutation_names import mutation_types
+from keygraph_resolvers.schema.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID, mutation_types
 
 _SCALARS = {
     "id": "ID",
@@ -247,6 +247,13 @@ def _field_mistakes(graph: Graph) -> Iterator[Mistake]:
                 "reserved-name",
                 f"{record.name}.{name}",
                 f"`{name}` is a field that every edge of a connection has.",
+                "Rename the field, and name its attribute with stored().",
+            )
+        for name in sorted({*map(camel, names)} & {MUTATION_ID, IDEMPOTENCY_KEY}) if record.writes else ():
+            yield Mistake(
+                "reserved-name",
+                f"{record.name}.{name}",
+                f"`{name}` is a field of every mutation's input.",
                 "Rename the field, and name its attribute with stored().",
             )
         for field in record.fields.values():

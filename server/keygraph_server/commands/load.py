@@ -22,6 +22,7 @@ from keygraph.keys.types import plain
 from keygraph.tables.bulk import BATCH_ITEMS, IN_FLIGHT, write_batches
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph.tables.item_keys import ItemKeys
+from keygraph.writing.idempotency import is_note
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
 from keygraph_server.commands.terminal import Advance, counted, progress, unmatched
@@ -199,13 +200,15 @@ class _Reading:
         typer.echo(f"{problem}.", err=True)
         return None
 
-    def _item(self, entry: Entry) -> Item:
-        """Raises ValueError or BadUserInput if it is not an item, or the model or DynamoDB refuses it."""
+    def _item(self, entry: Entry) -> Item | None:
+        """The item; None for a note of an idempotency key. Raises ValueError or BadUserInput if it is not an item, or the model or DynamoDB refuses it."""
         item = (
             self.interchange.read(entry.content, self.format)
             if entry.item is None
             else _made_item(entry.item)
         )
+        if is_note(item):
+            return None
         record = self.graph.recognise(item)
         if record is None:
             raise ValueError(unmatched(self.graph, item))

@@ -26,6 +26,9 @@ GRAPHQL_RESPONSE = "application/graphql-response+json"
 COST_HEADER = "x-keygraph-cost"
 """A client that sends this header as `true` gets `extensions.cost`."""
 _COST_FIELD = COST_HEADER.encode()
+IDEMPOTENCY_HEADER = "idempotency-key"
+"""Mutations that are sent again with the same value are carried out once."""
+_KEY_FIELD = IDEMPOTENCY_HEADER.encode()
 _LONG_INTEGER = re.compile(rb"[0-9]{19}")
 """An integer of more than 64 bits has at least this many digits."""
 _OFFERED = (GRAPHQL_RESPONSE, JSON)
@@ -48,8 +51,12 @@ class Executes(Protocol):
         operation_name: str | None,
         *,
         with_cost: bool,
+        idempotency_key: str | None,
     ) -> dict[str, Any]:
-        """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`."""
+        """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
+
+        Mutations under an idempotency key that is known are not carried out again.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,13 @@ class GraphQLEndpoint:
         with_cost = headers.get(_COST_FIELD, b"").strip().lower() == b"true"
         response = await unless_gone(
             receive,
-            service.execute(asked.query, asked.variables, asked.operation_name, with_cost=with_cost),
+            service.execute(
+                asked.query,
+                asked.variables,
+                asked.operation_name,
+                with_cost=with_cost,
+                idempotency_key=idempotency_key(headers),
+            ),
         )
         if response is not None:
             await self._answer(headers, send, response, media_type, status_of(response, media_type))
@@ -114,6 +127,12 @@ class GraphQLEndpoint:
         headers.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+
+def idempotency_key(headers: HeaderFields) -> str | None:
+    """The value of the Idempotency-Key header, a text in quotes or without; None if there is none."""
+    value = headers.get(_KEY_FIELD)
+    return None if value is None else value.decode("latin-1").strip().strip('"')
 
 
 def check_headers(headers: HeaderFields) -> None:

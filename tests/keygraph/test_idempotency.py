@@ -1,0 +1,190 @@
+"""Idempotency keys: a write is carried out once, and answered alike each time; its note is nobody's item."""
+
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Many, Table, edge, node
+from keygraph.draft.draft import draft
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Scan, Store, Transaction
+from keygraph.dynamo.table import KeyType
+from keygraph.errors import Unavailable, WriteRefused
+from keygraph.tables.bulk import whole_table
+from keygraph.tables.sample import sample
+from keygraph.tables.verify import Verification
+from keygraph.writing.idempotency import IdempotencyKey, is_note
+from keygraph.writing.requests import Change, Create, Delete, Done, Put, WriteRequest
+from keygraph.writing.writer import Writer
+from tests.conftest import ENGINES, MakeStore
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES)
+
+
+@node("{name}", "PROFILE")
+class Person:
+    name: ID
+    points: int = 0
+
+    friends: Many[Friend]
+
+
+@edge("{one}", "FRIEND#{other}", mirror=True)
+class Friend:
+    one: Person
+    other: Person
+
+
+graph = Graph(Table("Club", partition_key="pk", sort_key="sk"), Person, Friend, ttl_attribute="until").check()
+person, friend = graph.types.values()
+
+
+def key(name: str = "k", asked: bytes = b"this") -> IdempotencyKey:
+    return IdempotencyKey((name,), asked, ("input", "idempotencyKey"))
+
+
+async def items(store: Store) -> list[Item]:
+    return (await store.send(Scan(consistent=True))).items
+
+
+async def write(store: Store, request: WriteRequest, named: IdempotencyKey) -> Done:
+    """What another process does."""
+    return (await Writer(graph, store).write([request], named)).done[0]
+
+
+@pytest.fixture
+async def club(make_store: MakeStore) -> Store:
+    """Ann and Bob, who are friends."""
+    store = await make_store(graph.table)
+    people = [Create(person, {"name": name}) for name in ("Ann", "Bob")]
+    await Writer(graph, store).write([*people, Put(friend, {"one": ("Ann",), "other": ("Bob",)})])
+    return store
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Create(person, {"name": "Cy"}),
+        Change(person, ("Ann",), {}, {"points": 1}),
+        Delete(friend, ("Ann", "Bob")),
+        Put(friend, {"one": ("Bob",), "other": ("Ann",)}),
+    ],
+)
+async def test_the_second_time_is_answered_as_the_first_and_writes_nothing(
+    club: Store, request_: WriteRequest
+) -> None:
+    """A client that got no answer would add twice, or be told that what it has just made is there already."""
+    first = await write(club, request_, key())
+    after = sorted(map(str, await items(club)))
+    second = await write(club, request_, key())
+    assert (second.record, second.identity) == (first.record, first.identity)
+    assert sorted(map(str, await items(club))) == after
+
+
+async def test_another_write_under_the_same_key_is_a_conflict(club: Store) -> None:
+    """One of two clients would think that its write was carried out."""
+    await write(club, Create(person, {"name": "Cy"}), key())
+    for other in (Create(person, {"name": "Di"}), Delete(friend, ("Ann", "Bob"))):
+        with pytest.raises(WriteRefused) as refused:
+            await write(club, other, key(asked=b"that"))
+        [refusal] = refused.value.refusals
+        assert (refusal.code, refusal.path) == ("CONFLICT", ("input", "idempotencyKey"))
+        assert refusal.message == (
+            "This idempotency key was used for another write in the last 24 hours. Use a new one."
+        )
+    assert await write(club, Create(person, {"name": "Di"}), key("other", b"that"))
+
+
+async def test_a_write_that_fails_may_use_its_key_again(club: Store) -> None:
+    """A client would get the old error for ever."""
+    joined = Put(friend, {"one": ("Ann",), "other": ("Cy",)})
+    with pytest.raises(WriteRefused):
+        await write(club, joined, key())
+    await write(club, Create(person, {"name": "Cy"}), key("other"))
+    assert (await write(club, joined, key())).identity == ("Ann", "Cy")
+
+
+class LosesAnswers:
+    """A store that writes, and then is not there to say so."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.table = store.table
+
+    async def send(self, request: Any, /) -> Any:
+        answer = await self._store.send(request)
+        if isinstance(request, Transaction):
+            raise Unavailable("the connection was cut")
+        return answer
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+async def test_a_write_whose_answer_was_lost(club: Store) -> None:
+    """A client could not find out whether its points were counted."""
+    added = Change(person, ("Ann",), {}, {"points": 5})
+    with pytest.raises(Unavailable):
+        await write(LosesAnswers(club), added, key())
+    await write(club, added, key())
+    assert [
+        item["points"] for item in await items(club) if (item["pk"], item["sk"]) == ("Ann", "PROFILE")
+    ] == [Decimal(5)]
+
+
+async def test_notes_expire(club: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table would grow by an item for each write, or a key be taken for ever where DynamoDB is late."""
+    added = Change(person, ("Ann",), {}, {"points": 1})
+    await write(club, added, key())
+    [note] = filter(is_note, await items(club))
+    now = time.time()
+    until = note["until"]
+    assert isinstance(until, Decimal)
+    assert 24 * 3600 - 60 <= int(until) - now <= 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: now + 25 * 3600)
+    await write(club, added, key(asked=b"that"))
+    assert [
+        item["points"] for item in await items(club) if (item["pk"], item["sk"]) == ("Ann", "PROFILE")
+    ] == [Decimal(2)]
+
+
+async def test_notes_are_nobodys_items(club: Store) -> None:
+    """`verify` would complain of them, `export` write them out, and `draft` make a type of them."""
+    await write(club, Create(person, {"name": "Cy"}), key())
+    assert len(await items(club)) == 6
+    verification = Verification(graph, club)
+    await verification.run(lambda count: None)
+    assert (verification.report.total, verification.report.found) == (5, {})
+    assert [item async for item in whole_table(club) if is_note(item)] == []
+    found = await sample(club, 100)
+    assert len(found) == 5
+    assert "keygraph#" not in draft(graph.table, found)
+
+
+@node("{number}")
+class Count:
+    number: int
+
+
+@node("{mark}")
+class Mark:
+    mark: bytes
+
+
+@pytest.mark.parametrize(
+    ("cls", "type_", "values"), [(Count, "N", {"number": 7}), (Mark, "B", {"mark": b"7"})]
+)
+async def test_notes_in_tables_with_other_keys(
+    make_store: MakeStore, cls: type, type_: KeyType, values: dict[str, Any]
+) -> None:
+    """A write with a key would be refused by every table whose keys are no text."""
+    things = Graph(Table("Things", partition_key=("n", type_), sort_key=("m", type_)), cls)
+    [thing] = things.check().types.values()
+    store = await make_store(things.table)
+    for _ in range(2):
+        await Writer(things, store).write([Create(thing, values)], key())
+    assert len(await items(store)) == 2
