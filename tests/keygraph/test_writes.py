@@ -255,7 +255,9 @@ async def test_transactions_that_are_refused(make_store: MakeStore) -> None:
     """DynamoDB's limits would be found after sending."""
     store = await make_store(table)
     puts = [Put({"PK": "A", "SK": str(number)}) for number in range(101)]
-    with pytest.raises(TransactionTooLarge, match="writes 101 items; DynamoDB allows 100"):
+    with pytest.raises(
+        TransactionTooLarge, match="is of 101 items, with those that it only checks; DynamoDB allows 100"
+    ):
         await transact(store, *puts)
     await transact(store, *puts[:100])
     with pytest.raises(TransactionTooLarge, match="4 MB"):
