@@ -6,14 +6,17 @@ values are the placeholders of the templates: `PK = USER#{user_id} AND begins_wi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.store import BatchGet, Count, Query
 from keygraph.dynamo.table import Index, Table
-from keygraph.engines.dynamodb.requests import Wire, render
+from keygraph.engines.dynamodb.requests import render
 from keygraph.graph import Graph
 from keygraph.keys.shards import shown_shards
 from keygraph.lists.listing import ListForm
@@ -66,11 +69,13 @@ def key_request(
     keys = record.table_keys
     [wire] = render(BatchGet((shown_key(record, identity),), projection), _as_texts(graph.table))
     names = zip(keys.attributes, wire.body["Key"].values(), strict=True)
-    shown = " AND ".join(f"{attribute.name} = {_value(typed)}" for attribute, typed in names)
+    shown = " AND ".join(f"{attribute.name} = {value_text(typed)}" for attribute, typed in names)
     if keys.shards:
         shown = f"{shown}, shard {shown_shards(keys.shards)}"
     operation = "BatchGetItem" if keys.shards or is_many else wire.operation
-    return DescribedRequest(operation, None, shown, projection=_expression(wire, "ProjectionExpression"))
+    return DescribedRequest(
+        operation, None, shown, projection=expression_text(wire.body, "ProjectionExpression")
+    )
 
 
 def path_request(graph: Graph, path: AccessPath) -> DescribedRequest:
@@ -94,10 +99,10 @@ def described_requests(graph: Graph, requests: Sequence[Query | Count], times: i
     return DescribedRequest(
         first.operation,
         requests[0].index,
-        ", then ".join(_expression(wire, "KeyConditionExpression") or "" for wire in wires),
-        _expression(first, "FilterExpression"),
+        ", then ".join(expression_text(wire.body, "KeyConditionExpression") or "" for wire in wires),
+        expression_text(first.body, "FilterExpression"),
         times,
-        _expression(first, "ProjectionExpression"),
+        expression_text(first.body, "ProjectionExpression"),
         first.body.get("Limit"),
         first.body.get("ScanIndexForward") is False,
         first.body.get("Select") == "COUNT",
@@ -118,23 +123,41 @@ def _as_texts(table: Table) -> Table:
     return Table(table.name, partition_key=partition, sort_key=sort[0] if sort else None, indexes=indexes)
 
 
-def _expression(wire: Wire, name: str) -> str | None:
-    """An expression of the request with its names and values written out."""
-    text = wire.body.get(name)
+def expression_text(body: Mapping[str, Any], name: str) -> str | None:
+    """An expression of a request, or of an action, with its names and values written out."""
+    text = body.get(name)
     if text is None:
         return None
-    names = wire.body.get("ExpressionAttributeNames", {})
-    values = wire.body.get("ExpressionAttributeValues", {})
+    names = body.get("ExpressionAttributeNames", {})
+    values = body.get("ExpressionAttributeValues", {})
 
     def written(found: re.Match[str]) -> str:
         placeholder = found[0]
-        return str(names[placeholder]) if placeholder in names else _value(values[placeholder])
+        return str(names[placeholder]) if placeholder in names else value_text(values[placeholder])
 
     return _PLACEHOLDER.sub(written, text)
 
 
-def _value(typed: Mapping[str, object]) -> str:
+def value_text(typed: Mapping[str, Any]) -> str:
+    """A value in DynamoDB's typed form as text: that of a map, a list or a set as JSON."""
     [(type_, content)] = typed.items()
     if type_ in ("NULL", "BOOL"):
         return "null" if type_ == "NULL" else str(content).lower()
+    if type_ in ("B", "SS", "NS", "BS", "L", "M"):
+        shown = _plain(typed)
+        content = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
     return _UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):X}}}", str(content))
+
+
+def _plain(typed: Mapping[str, Any]) -> Any:
+    [(type_, content)] = typed.items()
+    match type_:
+        case "L":
+            return [_plain(member) for member in content]
+        case "M":
+            return {name: _plain(member) for name, member in content.items()}
+        case "SS" | "NS" | "BS":
+            return [_plain({type_[0]: member}) for member in content]
+        case "B":
+            return base64_text(content)
+    return None if type_ == "NULL" else content

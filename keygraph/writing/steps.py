@@ -29,7 +29,7 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
-from keygraph.model.record_keys import Texts
+from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.partners import Partner, Partners
@@ -75,16 +75,16 @@ class StepMaker:
         What is stored under some of them may name further ones.
         """
         record = request.record
-        keys = self._keys_of_ends(request)
+        keys = self.keys_of_ends(request)
         partner = self._partners.of(record)
         if isinstance(request, Create | Put | Upsert):
             is_read = (
                 bool(record.table_keys.shards)
                 or isinstance(request, Upsert)
-                or self._is_replaced(request)
+                or self.is_replaced(request)
                 or (partner is not None and partner.is_loose)
             )
-            item, identity = self._new(request) if is_read else (None, None)
+            item, identity = self.new(request) if is_read else (None, None)
         else:
             item, identity = None, request.identity
             is_known = isinstance(request, Delete) or not self.maker(record).keys_that_follow(_named(request))
@@ -93,12 +93,12 @@ class StepMaker:
         there = [stored.get(key) for key in own]
         return [*keys, *own, *self._partners.keys(record, [item, *there])]
 
-    def _is_replaced(self, request: Create | Put) -> bool:
+    def is_replaced(self, request: Create | Put) -> bool:
         """Whether what is kept of a record outlives its replacement."""
         kept = {field.kept for field in request.record.fields.values()}
         return isinstance(request, Put) and not kept.isdisjoint({"created", "version"})
 
-    def _keys_of_ends(self, request: WriteRequest) -> list[Key]:
+    def keys_of_ends(self, request: WriteRequest) -> list[Key]:
         """The keys of nodes that may stand in one of several places."""
         return [
             key
@@ -108,7 +108,7 @@ class StepMaker:
             for key in keys
         ]
 
-    def _new(self, request: Create | Put | Upsert) -> tuple[Item, Texts] | tuple[None, None]:
+    def new(self, request: Create | Put | Upsert) -> tuple[Item, Texts] | tuple[None, None]:
         """The item that the values give, and its identity; None where they give none, which is told with the steps."""
         refusals = Refusals()
         maker = self.maker(request.record)
@@ -170,7 +170,7 @@ class StepMaker:
     def _written(self, request: Create | Put, stored: Stored, refusals: Refusals) -> _Made:
         record, where = request.record, request.where
         maker = self.maker(record)
-        known = self._new(request)[1] if self._is_replaced(request) else None
+        known = self.new(request)[1] if self.is_replaced(request) else None
         there = None if known is None else self._found(record, known, stored, where, refusals)
         values = {**request.values, **self._kept(record, is_new=True, before=there)}
         item, identity = maker.with_keys(maker.attributes(values, where, refusals), where, refusals)
@@ -230,16 +230,20 @@ class StepMaker:
 
     def _upserted(self, request: Upsert, stored: Stored, refusals: Refusals) -> _Made:
         record = request.record
-        _, identity = self._new(request)
+        _, identity = self.new(request)
         if identity is None or not self._found(record, identity, stored, request.where, refusals):
             made, done = self._written(Create(record, request.values, request.where), stored, refusals)
         else:
-            told = self._told_by_key(record)
-            values = {name: value for name, value in request.values.items() if name not in told}
-            change = Change(record, identity, values, where=request.where)
+            change = self.change_of(request, identity)
             made, done = self._changed(change, stored, refusals)
         # Where the first step fails, somebody created or deleted it in the meantime.
         return [*(replace(step, refusal=_again) for step in made[:1]), *made[1:]], done
+
+    def change_of(self, request: Upsert, identity: Texts) -> Change:
+        """The change that an upsert is where its record is there."""
+        told = self._told_by_key(request.record)
+        values = {name: value for name, value in request.values.items() if name not in told}
+        return Change(request.record, identity, values, where=request.where)
 
     def _told_by_key(self, record: RecordType) -> set[str]:
         """The fields and ends that stand in the table's key."""
@@ -257,7 +261,7 @@ class StepMaker:
         if refusals.found:
             return [], done
         partner = self._partners.of(record)
-        following = maker.keys_that_follow(names)
+        following, relied = self.relied(request)
         conditions: list[Condition] = [self._is_there(record)]
         others: list[Step] = []
         if old is not None and (following or partner):
@@ -268,12 +272,7 @@ class StepMaker:
             changes = [change for change in changes if change.path[0] not in left_out]
             changes += _differences({**old, **attributes}, new, maker.own_keys)
             changes += [actions.Remove((name,)) for name in sorted(left_out & old.keys())]
-            relied = maker.sources(following)
-            if partner is not None:
-                relied |= {*names, *self._kept(record), *partner.moving}
-                relied |= partner.shared if partner.is_loose else set()
-                relied |= {record.version.name} if record.version else set()
-            conditions += [_unchanged(path, old) for path in maker.paths(relied)]
+            conditions += [_unchanged(path, old) for path in relied]
             others = self._partner_changed(request, old, new, stored, refusals)
         if old is not None:
             maker.check(changed(old, changes), names, where, refusals)
@@ -281,6 +280,17 @@ class StepMaker:
         update = actions.Update(key, tuple(changes), And((*conditions, *version)))
         steps = [Step(update, self._refused(request, bool(others or following))), *others]
         return [*steps, *self._checks(request, stored, refusals)], done
+
+    def relied(self, request: Change) -> tuple[list[Keys], list[Path]]:
+        """The keys that a change makes anew, and the attributes that must still be what was read for it."""
+        record, maker, names = request.record, self.maker(request.record), _named(request)
+        following = maker.keys_that_follow(names)
+        sources, partner = maker.sources(following), self._partners.of(record)
+        if partner is not None:
+            sources |= {*names, *self._kept(record), *partner.moving}
+            sources |= partner.shared if partner.is_loose else set()
+            sources |= {record.version.name} if record.version else set()
+        return following, maker.paths(sorted(sources))
 
     def _changes(self, request: Change, refusals: Refusals) -> list[actions.Change]:
         record, where, maker = request.record, request.where, self.maker(request.record)

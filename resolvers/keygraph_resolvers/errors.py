@@ -15,7 +15,7 @@ from typing import Any
 
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
-from keygraph.errors import BadUserInput, FieldName, KeygraphError, Refusal
+from keygraph.errors import BadUserInput, FieldName, InputPath, KeygraphError, Refusal
 from keygraph.names import camel
 
 _log = logging.getLogger("keygraph")
@@ -50,8 +50,13 @@ class RefusedPart(BadUserInput):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(*refusal.parts)
         self.code = refusal.code
-        path = [camel(step) if isinstance(step, FieldName) else step for step in refusal.path]
+        path = public_path(refusal.path)
         self.extensions = {**({"path": path} if path else {}), **refusal.details}
+
+
+def public_path(path: InputPath) -> list[str | int]:
+    """A place in an input, with fields called as in the schema."""
+    return [camel(step) if isinstance(step, FieldName) else step for step in path]
 
 
 def message_of(error: Exception) -> str:

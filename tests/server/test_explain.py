@@ -177,3 +177,56 @@ def test_what_graphql_core_answers_is_said(store: str) -> None:
     assert "now: answered by graphql-core's own execution [no bound]" in alone
     assert "Nothing from the table." not in alone
     assert "Nothing from the table." in run("explain", "{ __typename }").stdout
+
+
+STATUS = """mutation Status($order: ID!) {
+  updateOrder(input: {orderId: $order, status: SHIPPED}) { order { status customer { name } } }
+}"""
+
+
+def test_the_transaction_of_a_mutation(store: str) -> None:
+    """Whoever writes a mutation could not see what it writes, and on which conditions, before it is done."""
+    result = run("explain", STATUS)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    assert lines[:9] == [
+        "What is read and written",
+        "",
+        "updateOrder: write Order [round trip 1]",
+        "│    TransactWriteItems: 1 action",
+        "│      Update: PK = ORDER#$order AND SK = ORDER#$order",
+        "│        for: input",
+        "│        changes: SET status = shipped",
+        "│        condition: attribute_exists(PK) AND Type = Order",
+        "│        else: NOT_FOUND: There is no Order with this key.",
+    ]
+    assert lines[9].startswith("└─ updateOrder.order: get node Order by the key of what was written")
+    words = ("explain", STATUS, "--variables", '{"order": "ORD001"}', "--json", "--store", store)
+    [step] = json.loads(run(*words).stdout)["plan"]
+    assert (step["kind"], step["roundTrip"], step["requests"]) == ("write", 1, [])
+    assert step["transactions"] == [
+        {
+            "case": None,
+            "actions": [
+                {
+                    "operation": "Update",
+                    "keys": "PK = ORDER#ORD001 AND SK = ORDER#ORD001",
+                    "path": ["input"],
+                    "attributes": None,
+                    "changes": "SET status = shipped",
+                    "condition": "attribute_exists(PK) AND Type = Order",
+                    "failures": [
+                        {
+                            "code": "NOT_FOUND",
+                            "message": "There is no Order with this key.",
+                            "path": ["input"],
+                        }
+                    ],
+                }
+            ],
+            "notes": [],
+        }
+    ]
+    status = '{ order(orderId: "ORD001") { status } }'
+    before = json.loads(run("explain", status, "--json", "--run", "--store", store).stdout)
+    assert before["errors"] == []

@@ -28,7 +28,7 @@ from keygraph_resolvers.read.run import Run
 
 @dataclass(frozen=True)
 class Explanation:
-    """What an operation will read."""
+    """What an operation will read and write."""
 
     steps: Sequence[Explained]
     bound: Bound
@@ -41,10 +41,18 @@ class Explanation:
 
 
 def explain_plan(plan: Plan, run: Run, stand_ins: Mapping[str, Any]) -> Explanation:
-    """What a run of a plan will read. Nothing is read."""
+    """What a run of a plan will read and write. Nothing is sent."""
     view = View(run, plan.needed, stand_ins.values())
-    steps = [each for step in plan.roots for each in step.explained(view, Where("", "", 1))]
+    steps: list[Explained] = []
+    for step in plan.roots:
+        # Mutations are carried out one after the other, each with its payload.
+        start = 1 + _last_round_trip(steps) if plan.is_mutation else 1
+        steps += step.explained(view, Where("", "", start))
     return Explanation(steps, Bound(plan, run), stand_ins, plan.elsewhere)
+
+
+def _last_round_trip(steps: Sequence[Explained]) -> int:
+    return max((max(each.where.round_trip, _last_round_trip(each.steps)) for each in steps), default=0)
 
 
 _CANDIDATES = ("2024-01-01T00:00:00Z", "2024-01-01", "1", 1, True)

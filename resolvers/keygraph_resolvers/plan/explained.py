@@ -1,4 +1,4 @@
-"""A plan as it is shown: a tree of what is read, with the DynamoDB request of each step.
+"""A plan as it is shown: a tree of what is read and written, with the DynamoDB request of each step.
 
 Steps make it of themselves (`Step.explained`); `keygraph explain` prints it, as text or as JSON. Keys that are not known
 yet are shown by the placeholders of their templates, and variables without a value by stand-ins.
@@ -14,10 +14,13 @@ from typing import Any, Literal, TypeAlias
 
 from graphql import FieldNode, ListValueNode, VariableNode, print_ast
 
+from keygraph.errors import InputPath, KeygraphError, Refusal, WriteRefused
 from keygraph.lists.describe import DescribedRequest, key_request
 from keygraph.lists.projection import attributes_of
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+from keygraph.writing.describe import DescribedAction, DescribedTransaction
+from keygraph_resolvers.errors import RefusedPart, message_of, public_path
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE
 
@@ -29,7 +32,7 @@ _IN_BRACKETS = re.compile(r"\[[^\[\]]{1,40}\]")
 _HELD = "\u00a0"
 """A space at which no line is broken."""
 
-StepKind: TypeAlias = Literal["get node", "read list", "count"]
+StepKind: TypeAlias = Literal["get node", "read list", "count", "read first", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class Explained:
     """Why it cannot be read."""
     is_read: bool = True
     """Whether it costs a request: what a key tells is answered without one."""
+    transactions: tuple[DescribedTransaction, ...] = ()
+    """What a write sends: one transaction, or one for each case of what is read first."""
     steps: list[Explained] = field(default_factory=list)
     source: Any = field(default=None, repr=False)
     """The step that it shows."""
@@ -160,6 +165,8 @@ def _lines(steps: Sequence[Explained], width: int) -> Iterator[str]:
         yield from (f"{bar}{line}" for line in more)
         for request in step.requests:
             yield from (f"{bar}{line}" for line in request_lines(request, width - len(bar)))
+        for transaction in step.transactions:
+            yield from (f"{bar}{line}" for line in transaction_lines(transaction, width - len(bar)))
         for number, child in enumerate(step.steps):
             is_last = number == len(step.steps) - 1
             head, rest = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
@@ -171,7 +178,9 @@ def described(step: Explained) -> str:
     """A step in words."""
     kind, where = step.kind if step.is_read else step.kind.removeprefix("get "), step.where
     parts = [f"{where.place}: {kind} {' or '.join(step.types)}"]
-    if not where.key:
+    if step.kind in ("read first", "write"):
+        pass
+    elif not where.key:
         parts.append("from the root")
     elif where.is_many and where.key.startswith(KEY_OF):
         parts.append(f"by {KEY_OF}each {where.key.removeprefix(KEY_OF)}")
@@ -185,7 +194,8 @@ def described(step: Explained) -> str:
     if step.together:
         parts.append(f"[together with {' and '.join(step.together)}]")
     if step.problem is not None:
-        parts.append(f"[cannot be read: {step.problem}]")
+        problem = "refused" if step.kind == "write" else "cannot be read"
+        parts.append(f"[{problem}: {step.problem}]")
     return " ".join(parts)
 
 
@@ -203,6 +213,44 @@ def request_lines(request: DescribedRequest, width: int) -> Iterator[str]:
         rows.append(("  page:", ", ".join(said)))
     for head, text in rows:
         yield from _wrapped(f"{head} {text}", width, indent="    ")
+
+
+def transaction_lines(transaction: DescribedTransaction, width: int) -> Iterator[str]:
+    """A transaction as lines: each action with its key, what it writes, its condition, and what if that does not hold."""
+    count = len(transaction.actions)
+    head = f"TransactWriteItems {transaction.case}".rstrip()
+    yield f"{head}: {count} action{'' if count == 1 else 's'}"
+    for action in transaction.actions:
+        yield from _wrapped(f"  {action.operation}: {action.keys}", width, indent="      ")
+        rows = [("for", path_text(action.path)), ("attributes", action.attributes)]
+        rows += [("changes", action.changes), ("condition", action.condition)]
+        if action.condition is not None:
+            rows += [("else", failure_text(failure, action.path)) for failure in action.failures]
+            rows += [] if action.failures else [("else", "tried again: somebody else was faster")]
+        for name, text in rows:
+            if text:
+                yield from _wrapped(f"    {name}: {text}", width, indent="        ")
+    for note in transaction.notes:
+        yield from _wrapped(f"  {note}", width, indent="    ")
+
+
+def path_text(path: InputPath) -> str:
+    """A place in an input: `input.items[2].quantity`."""
+    parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in public_path(path)]
+    return "".join(parts).removeprefix(".")
+
+
+def failure_text(failure: Refusal, told: InputPath = ()) -> str:
+    """What a client is told, with its code, and its place in the input if that is not told yet."""
+    place = "" if failure.path == told else f" at {path_text(failure.path)}"
+    return f"{failure.code}{place}: {message_of(RefusedPart(failure))}"
+
+
+def problem_text(error: KeygraphError) -> str:
+    """Why a write is refused, each reason with its place in the input."""
+    if isinstance(error, WriteRefused):
+        return "; ".join(map(failure_text, error.refusals))
+    return message_of(error)
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
@@ -232,6 +280,7 @@ def steps_json(steps: Sequence[Explained]) -> list[dict[str, Any]]:
             "together": list(step.together),
             "problem": step.problem,
             "requests": [_request_json(each) for each in step.requests],
+            "transactions": [_transaction_json(each) for each in step.transactions],
             "steps": steps_json(step.steps),
         }
         for step in steps
@@ -249,4 +298,31 @@ def _request_json(request: DescribedRequest) -> dict[str, Any]:
         "forward": not request.is_backward,
         "counts": request.counts,
         "atOnce": request.times,
+    }
+
+
+def _transaction_json(transaction: DescribedTransaction) -> dict[str, Any]:
+    return {
+        "case": transaction.case or None,
+        "actions": [_action_json(each) for each in transaction.actions],
+        "notes": list(transaction.notes),
+    }
+
+
+def _action_json(action: DescribedAction) -> dict[str, Any]:
+    return {
+        "operation": action.operation,
+        "keys": action.keys,
+        "path": public_path(action.path),
+        "attributes": action.attributes,
+        "changes": action.changes,
+        "condition": action.condition,
+        "failures": [
+            {
+                "code": each.code,
+                "message": message_of(RefusedPart(each)),
+                "path": public_path(each.path),
+            }
+            for each in action.failures
+        ],
     }

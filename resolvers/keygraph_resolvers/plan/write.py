@@ -12,10 +12,12 @@ from typing import NamedTuple, cast
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.store import read_units
+from keygraph.errors import KeygraphError
+from keygraph.writing.describe import describe_write
 from keygraph.writing.idempotency import IdempotencyKey
 from keygraph.writing.requests import WriteRequest
 from keygraph.writing.writer import Writer
-from keygraph_resolvers.plan.explained import Explained, View, Where
+from keygraph_resolvers.plan.explained import Explained, View, Where, problem_text
 from keygraph_resolvers.plan.get import Get
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
@@ -154,6 +156,23 @@ class WriteStep(Step):
         return step.items if is_known and isinstance(step, Get) else step
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        place, names = self.below(where.place), (self._kind.record.name,)
+        here = Where(place, where.key, where.round_trip)
+        shown = Explained("write", here, names)
+        try:
+            asked = self._asked(view.run)
+            described = describe_write(view.run.graph, asked.requests, asked.key)
+        except KeygraphError as error:
+            shown.problem = problem_text(error)
+            yield shown
+            return
+        if described.read is not None:
+            yield Explained("read first", here, names, requests=(described.read,))
+            shown.where = here = here.later()
+        shown.transactions = described.transactions
         for field, step in self._steps:
-            here = Where(self._place(where.place, field), "the key of what was written", where.round_trip)
-            yield from self._going_on(step, is_known=self._is_known).explained(view, here)
+            identity = described.identity if isinstance(field.kind, WrittenRecord) else None
+            place, key = self._place(where.place, field), "the key of what was written"
+            going_on = self._going_on(step, is_known=self._is_known)
+            shown.steps += going_on.explained(view, here.later(place=place, key=key, identity=identity))
+        yield shown

@@ -292,7 +292,7 @@ class _Meaning:
             try:
                 values[each.of.name] = self._end(each.of, value)
             except BadUserInput as error:
-                self.refusals.take((*where, each.name), error)
+                self.refusals.take((*where, FieldName(each.name)), error)
         return values
 
     def _value(self, type_: FieldType, value: Any) -> Any:

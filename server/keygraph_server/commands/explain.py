@@ -52,9 +52,10 @@ def explain(
 ) -> None:
     """Show the plan of an operation: its steps, the DynamoDB request of each step, and the cost.
 
-    Nothing is read: the cost is the bound, the most that it can be. With --run, the operation is also
-    run: its actual cost is shown next to the bound, and every request on a time axis. Variables
-    without a value are shown by name.
+    Nothing is read or written: the cost is the bound, the most that it can be. A mutation's transaction
+    is shown with the condition of each action, and the error if it does not hold. With --run, the
+    operation is also run: its actual cost is shown next to the bound, and every request on a time axis.
+    Variables without a value are shown by name.
     """
     settings = read_settings(model=model, store=store)
     text, given = _text_of(query), _variables(variables)
@@ -139,7 +140,8 @@ def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
     from keygraph_resolvers.plan.explained import steps_text
 
     console = out()
-    console.print("What is read", style="bold")
+    is_written = any(step.kind == "write" for step in explanation.steps)
+    console.print("What is read and written" if is_written else "What is read", style="bold")
     typer.echo()
     if explanation.steps:
         console.print(steps_text(explanation.steps, console.width), end="", soft_wrap=True)

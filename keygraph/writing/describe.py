@@ -1,0 +1,207 @@
+"""What a write sends, as text: what is read first, then each action of its transaction with its condition.
+
+The actions are made and rendered as they are sent (`keygraph.writing.steps`, `keygraph.engines.dynamodb.requests`), only
+that nothing was read: what is made of an item that is read first is named instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keygraph.dynamo import actions
+from keygraph.dynamo.actions import key_of
+from keygraph.dynamo.items import Item, to_typed
+from keygraph.dynamo.store import Transaction
+from keygraph.dynamo.table import Key
+from keygraph.engines.dynamodb.requests import render
+from keygraph.errors import InputPath, Refusal
+from keygraph.graph import Graph
+from keygraph.lists.describe import DescribedRequest, expression_text, value_text
+from keygraph.model.record_keys import Texts
+from keygraph.writing.idempotency import IdempotencyKey, note_key, note_step
+from keygraph.writing.items import Refusals
+from keygraph.writing.requests import Change, Delete, Done, Put, Upsert, WriteRequest
+from keygraph.writing.steps import Step, StepMaker
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedAction:
+    """One action of a transaction, as text."""
+
+    operation: str
+    """DynamoDB's name: Put, Update, Delete or ConditionCheck."""
+    keys: str
+    """The key of its item."""
+    path: InputPath
+    """The part of the input that it is of."""
+    attributes: str | None
+    """What is put besides the key."""
+    changes: str | None
+    """DynamoDB's update expression, with its names and values."""
+    condition: str | None
+    failures: tuple[Refusal, ...]
+    """What a client is told if the condition does not hold. Nothing: the write is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTransaction:
+    """The actions of one transaction."""
+
+    case: str
+    """When it is sent, where that depends on what is read first."""
+    actions: tuple[DescribedAction, ...]
+    notes: tuple[str, ...]
+    """What is in it besides, which depends on what is read first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedWrite:
+    """A write as text."""
+
+    read: DescribedRequest | None
+    """What is read first."""
+    transactions: tuple[DescribedTransaction, ...]
+    """One, or one for each case of what is read first."""
+    identity: Texts
+    """That of the record that the first request is of."""
+
+
+def describe_write(
+    graph: Graph, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None = None
+) -> DescribedWrite:
+    """What a write sends. Raises WriteRefused for one that is refused without reading anything."""
+    return _Describing(graph, requests, idempotency_key).write()
+
+
+class _Describing:
+    def __init__(
+        self, graph: Graph, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None
+    ) -> None:
+        self._graph = graph
+        self._requests = requests
+        self._key_of_note = idempotency_key
+        self._maker = StepMaker(graph)
+
+    def write(self) -> DescribedWrite:
+        requests = self._requests
+        keys = dict.fromkeys(key for request in requests for key in self._maker.needed(request))
+        read = None
+        if keys and self._key_of_note is not None:
+            keys[note_key(self._graph, self._key_of_note)] = None
+        if keys:
+            operation = "GetItem" if len(keys) == 1 else "BatchGetItem"
+            read = DescribedRequest(operation, None, "; ".join(map(self._key, keys)))
+        if any(isinstance(request, Upsert) for request in requests):
+            absent, identity = self._transaction("if it is not there", requests)
+            present, _ = self._transaction("if it is there", [*map(self._as_change, requests)])
+            return DescribedWrite(read, (absent, present), identity)
+        transaction, identity = self._transaction("", requests)
+        return DescribedWrite(read, (transaction,), identity)
+
+    def _as_change(self, request: WriteRequest) -> WriteRequest:
+        identity = self._maker.new(request)[1] if isinstance(request, Upsert) else None
+        return (
+            self._maker.change_of(request, identity) if isinstance(request, Upsert) and identity else request
+        )
+
+    def _transaction(self, case: str, requests: Sequence[WriteRequest]) -> tuple[DescribedTransaction, Texts]:
+        refusals = Refusals()
+        steps, done = self._steps(requests, refusals)
+        refusals.stop()
+        if self._key_of_note is not None:
+            steps.append(note_step(self._graph, self._key_of_note, done))
+        described = tuple(self._actions(steps, requests))
+        return DescribedTransaction(case, described, tuple(self._notes(requests))), done[0].identity
+
+    def _steps(self, requests: Sequence[WriteRequest], refusals: Refusals) -> tuple[list[Step], list[Done]]:
+        # Nodes that may stand in several places are taken to be in the first.
+        stored: dict[Key, Item | None] = {
+            key: {} for request in requests for key in self._maker.keys_of_ends(request)
+        }
+        return self._maker.steps(requests, stored, refusals)
+
+    # --- Actions ------------------------------------------------------------------------------------------
+
+    def _actions(self, steps: Sequence[Step], requests: Sequence[WriteRequest]) -> Iterator[DescribedAction]:
+        if not steps:
+            return
+        table = self._graph.table
+        [wire] = render(Transaction(tuple(step.action for step in steps), "explained"), table)
+        of_keys = {
+            key_of(step.action, table): request
+            for request in requests
+            for step in self._steps([request], Refusals())[0]
+            if not step.is_check
+        }
+        for step, typed in zip(steps, wire.body["TransactItems"], strict=True):
+            [(operation, body)] = typed.items()
+            key = key_of(step.action, table)
+            failures = self._failures(step, of_keys.get(key))
+            yield DescribedAction(
+                operation,
+                self._key(key),
+                of_keys[key].where if key in of_keys else failures[0].path if failures else (),
+                self._attributes(body["Item"]) if isinstance(step.action, actions.Put) else None,
+                expression_text(body, "UpdateExpression"),
+                expression_text(body, "ConditionExpression"),
+                failures,
+            )
+
+    def _attributes(self, typed: Mapping[str, Any]) -> str:
+        keys = {key.name for key in self._graph.table.keys}
+        return ", ".join(f"{name} = {value_text(value)}" for name, value in typed.items() if name not in keys)
+
+    def _key(self, key: Key) -> str:
+        return " AND ".join(
+            f"{attribute.name} = {value_text(to_typed(value))}"
+            for attribute, value in zip(self._graph.table.keys, key, strict=True)
+        )
+
+    def _failures(self, step: Step, request: WriteRequest | None) -> tuple[Refusal, ...]:
+        """What a client is told where the condition fails: the item is missing or there, or has another version."""
+        told = step.refusal(None) if step.action.condition is not None else None
+        if told is None or self._is_upserted(request):
+            return ()
+        if isinstance(request, Change | Delete) and request.version is not None:
+            stale = f"This {request.record.name} has changed."
+            return (told, Refusal("CONFLICT", (stale,), request.where))
+        return (told,)
+
+    def _is_upserted(self, request: WriteRequest | None) -> bool:
+        """Whether somebody else's write makes a change of an upsert's creation, or the other way round."""
+        wheres = {each.where for each in self._requests if isinstance(each, Upsert)}
+        return request is not None and request.where in wheres
+
+    # --- What depends on what is read ---------------------------------------------------------------------
+
+    def _notes(self, requests: Iterable[WriteRequest]) -> Iterator[str]:
+        if self._key_of_note is not None:
+            yield "The last action is the note of the idempotency key. If it is there, nothing is written."
+        for request in requests:
+            record = request.record
+            is_partner = record.name in self._graph.correspondences
+            if isinstance(request, Put) and self._maker.is_replaced(request):
+                yield f"A {record.name} that is there keeps what the server keeps of it."
+            if isinstance(request, Change):
+                yield from self._notes_of_change(request)
+            if isinstance(request, Change | Delete) and is_partner:
+                done = "deleted" if isinstance(request, Delete) else "changed"
+                yield f"The other item of this {record.name} is {done} with it."
+            if len(self._graph.table_keys(record, ("",) * len(record.identity))) > 1:
+                yield f"A {record.name} that is there stays in its shard."
+
+    def _notes_of_change(self, request: Change) -> Iterator[str]:
+        following, relied = self._maker.relied(request)
+        names = dict.fromkeys(key.name for keys in following for key in keys.attributes)
+        if names:
+            yield f"{_joined(names)}: rendered from the item that is read first."
+        if relied:
+            shown = _joined(".".join(path) for path in relied)
+            yield f"Also a condition: {shown} as read. If not, the write is tried again."
+
+
+def _joined(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,129 @@
+"""Mutations of the shop explained: what is shown is what is then sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from keygraph.dynamo.actions import Action, Check, Put, key_of
+from keygraph.dynamo.store import BatchGet, Transaction
+from keygraph.writing.describe import DescribedAction
+from keygraph_resolvers.errors import public_path
+from keygraph_resolvers.plan.explained import Explained
+from tests.documents.served import Served
+
+ORDER = """mutation { createOrder(input: {orderId: "N1", customerId: "12345", total: "20", status: PENDING,
+  orderDate: "2024-05-01T00:00:00Z", items: [
+    {productId: "ABC123", quantity: 1, unitPrice: "15", totalPrice: "15"},
+    {productId: "DEF456", quantity: 1, unitPrice: "5", totalPrice: "5"}]}) {
+  order { total items { nodes { name } } customer { name } } } }"""
+ACTIVITY = """mutation { putUserActivity(input: {userId: "12345", timestamp: "7", action: "view", productId: "ABC123",
+  createdAt: "2024-05-01T00:00:00Z"}) { userActivity { action } } }"""
+NEW = 'mutation { upsertCategory(input: {categoryId: "new", name: "N", description: "D"}) { category { name } } }'
+CATEGORY = (
+    'mutation { upsertCategory(input: {categoryId: "headphones", name: "N", description: "D"}) { category { name parents { '
+    "nodes { name } } } } }"
+)
+SHIPPED = 'mutation { updateOrder(input: {orderId: "ORD001", status: DELIVERED}) { order { status } } }'
+DATED = 'mutation { updateOrder(input: {orderId: "ORD001", orderDate: "2024-05-01T00:00:00Z"}) { order { total } } }'
+DELETED = 'mutation { deleteOrderItem(input: {orderId: "ORD001", productId: "ABC123"}) { order { total } } }'
+
+
+def _write(served: Served, document: str) -> tuple[Explained | None, Explained]:
+    """What is read first, and the write."""
+    *first, write = served.service.explain(document).steps
+    assert (write.kind, [step.kind for step in first]) == ("write", ["read first"] * len(first))
+    return (first[0] if first else None), write
+
+
+def _shown(served: Served, action: Action) -> tuple[str, str]:
+    partition, sort = key_of(action, served.graph.table)
+    name = "ConditionCheck" if isinstance(action, Check) else type(action).__name__
+    return name, f"PK = {partition} AND SK = {sort}"
+
+
+@pytest.mark.parametrize("document", [ORDER, ACTIVITY, NEW, CATEGORY, SHIPPED, DATED, DELETED])
+async def test_what_is_shown_is_sent(shop: Served, document: str) -> None:
+    """Whoever reads the plan of a mutation would rely on a condition that is not sent, or wonder at another request."""
+    first, write = _write(shop, document)
+    assert write.problem is None
+    shop.tracer.requests.clear()
+    answer = await shop.service.execute(document, with_cost=True)
+    assert "errors" not in answer
+    sent = list(shop.tracer.requests)
+    [transaction] = [request for request in sent if isinstance(request, Transaction)]
+    assert (first is not None) == isinstance(sent[0], BatchGet)
+    cases = [[(action.operation, action.keys) for action in each.actions] for each in write.transactions]
+    assert [_shown(shop, action) for action in transaction.actions] in cases
+    [described] = [
+        each
+        for each, case in zip(write.transactions, cases, strict=True)
+        if case == [_shown(shop, action) for action in transaction.actions]
+    ]
+    for action, shown in zip(transaction.actions, described.actions, strict=True):
+        assert (action.condition is None) == (shown.condition is None)
+        assert (shown.attributes is None) != isinstance(action, Put)
+        if isinstance(action, Put):
+            texts = [f"{name} = " for name in action.item if name not in ("PK", "SK")]
+            assert all(text in (shown.attributes or "") for text in texts)
+    asked = {each["roundTrip"] for each in answer["extensions"]["cost"]["requests"]}
+    assert write.where.round_trip == (2 if first else 1)
+    # What an upsert creates is not read again.
+    assert asked <= {*range(1, write.where.round_trip + 1), *_round_trips(write)}
+
+
+def _round_trips(step: Explained) -> Iterator[int]:
+    """The round trips below a step."""
+    for each in step.steps:
+        yield each.where.round_trip
+        yield from _round_trips(each)
+
+
+def _failures(action: DescribedAction) -> list[tuple[str, str, list[str | int]]]:
+    return [(each.code, each.message, public_path(each.path)) for each in action.failures]
+
+
+async def test_each_condition_says_what_a_client_is_told(shop: Served) -> None:
+    """Somebody could not tell from the plan which part of the input an error will name."""
+    [transaction] = _write(shop, ORDER)[1].transactions
+    found = {action.keys.split(" ")[2]: _failures(action) for action in transaction.actions}
+    assert [(action.operation, public_path(action.path)) for action in transaction.actions] == [
+        ("Put", ["input"]),
+        ("ConditionCheck", ["input", "customerId"]),
+        ("Put", ["input", "items", 0]),
+        ("ConditionCheck", ["input", "items", 0, "productId"]),
+        ("Put", ["input", "items", 1]),
+        ("ConditionCheck", ["input", "items", 1, "productId"]),
+    ]
+    assert found["USER#12345"] == [
+        ("NOT_FOUND", "customer_id: there is no User with this key.", ["input", "customerId"])
+    ]
+    assert found["PRODUCT#DEF456"] == [
+        (
+            "NOT_FOUND",
+            "product_id: there is no Product with this key.",
+            ["input", "items", 1, "productId"],
+        )
+    ]
+    refused = _write(shop, ORDER.replace('"DEF456"', '""'))[1]
+    assert refused.problem == (
+        "BAD_USER_INPUT at input.items[1].productId: productId of Product: it is empty"
+    )
+    assert refused.transactions == ()
+
+
+async def test_what_depends_on_what_is_read(shop: Served) -> None:
+    """A change would look as if the index kept its old place, or as if nobody else could come between."""
+    first, write = _write(shop, DATED)
+    assert first is not None
+    assert [request.keys for request in first.requests] == ["PK = ORDER#ORD001 AND SK = ORDER#ORD001"]
+    [transaction] = write.transactions
+    assert transaction.notes == (
+        "GSI1PK and GSI1SK: rendered from the item that is read first.",
+        "Also a condition: customerId and orderDate as read. If not, the write is tried again.",
+    )
+    [absent, present] = _write(shop, NEW)[1].transactions
+    assert (absent.case, present.case) == ("if it is not there", "if it is there")
+    assert [action.operation for action in (*absent.actions, *present.actions)] == ["Put", "Update"]
+    assert (absent.actions[0].failures, present.actions[0].failures) == ((), ())
