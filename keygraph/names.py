@@ -53,6 +53,14 @@ def _shared(before: list[str], after: list[str]) -> int:
     return next((number for number in numbers if before[-number:] == after[:number]), 0)
 
 
+_VOWEL = re.compile(r"(?!Eu|One|U[nst][aeio])[AEIOU]")
+
+
+def with_article(name: str) -> str:
+    """The name of a type after its article: `an Order`, `a User`."""
+    return f"{'an' if _VOWEL.match(name) else 'a'} {name}"
+
+
 _CASES: dict[str, Callable[[str], str]] = {"snake": str, "camel": camel, "pascal": pascal}
 CASES = tuple(_CASES)
 """The attribute cases that a graph can have."""

@@ -20,6 +20,7 @@ from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.lists.describe import DescribedRequest, expression_text, value_text
 from keygraph.model.record_keys import Texts
+from keygraph.names import with_article
 from keygraph.writing.idempotency import IdempotencyKey, note_key, note_step
 from keygraph.writing.items import Refusals
 from keygraph.writing.requests import Change, Delete, Done, Put, Upsert, WriteRequest
@@ -183,14 +184,14 @@ class _Describing:
             record = request.record
             is_partner = record.name in self._graph.correspondences
             if isinstance(request, Put) and self._maker.is_replaced(request):
-                yield f"A {record.name} that is there keeps what the server keeps of it."
+                yield f"If there is {with_article(record.name)} with this key, it keeps the fields that the server keeps."
             if isinstance(request, Change):
                 yield from self._notes_of_change(request)
             if isinstance(request, Change | Delete) and is_partner:
                 done = "deleted" if isinstance(request, Delete) else "changed"
                 yield f"The other item of this {record.name} is {done} with it."
             if len(self._graph.table_keys(record, ("",) * len(record.identity))) > 1:
-                yield f"A {record.name} that is there stays in its shard."
+                yield f"If there is {with_article(record.name)} with this key, it stays in its shard."
 
     def _notes_of_change(self, request: Change) -> Iterator[str]:
         following, relied = self._maker.relied(request)

@@ -31,6 +31,7 @@ from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
+from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.partners import Partner, Partners
 from keygraph.writing.requests import Change, Create, Delete, Done, Put, Upsert, WriteRequest
@@ -179,7 +180,9 @@ class StepMaker:
             return [], Done(record, identity, None)
         if known is None:
             there = self._found(record, identity, stored, where, refusals)
-        exists = Refusal("ALREADY_EXISTS", (f"There is already a {record.name} with this key.",), where)
+        exists = Refusal(
+            "ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where
+        )
         conditions: list[Condition] = [Not(self._there)] if isinstance(request, Create) else []
         if there is not None and conditions:
             refusals.found.append(exists)

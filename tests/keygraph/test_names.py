@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.names import camel, cased, end_names, pascal, plural, snake, words
+from keygraph.names import camel, cased, end_names, pascal, plural, snake, with_article, words
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,19 @@ def test_the_cases_are_one_name(parts: list[str]) -> None:
 def test_a_key_field_is_called_after_the_end(end: str, node: str, field: str, name: str) -> None:
     """An argument would say a name twice, `treeTreeId`, or an id that the node does not have."""
     assert end_names(end, node, [field]) == {field: name}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Order", "an Order"),
+        ("User", "a User"),
+        ("Unit", "a Unit"),
+        ("Upload", "an Upload"),
+        ("Event", "an Event"),
+        ("Category", "a Category"),
+    ],
+)
+def test_names_after_their_article(name: str, said: str) -> None:
+    """Descriptions and errors would say `a Order`."""
+    assert with_article(name) == said

@@ -14,17 +14,17 @@ from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
-from keygraph.names import camel, pascal
+from keygraph.names import camel, pascal, with_article
 
 MUTATION_ID = "clientMutationId"
 IDEMPOTENCY_KEY = "idempotencyKey"
 EXPECTED_VERSION = "expectedVersion"
 _DESCRIPTIONS: Mapping[WriteName, str] = {
-    "create": "Creates a {}. Fails with `ALREADY_EXISTS` if there is one with this key.",
-    "put": "Writes a {}, in place of one with the same key.",
-    "update": "Changes the fields that are given; null removes a value. Fails with `NOT_FOUND` if there is no such {}.",
-    "upsert": "Creates a {}, or changes the fields that are given if there is one with this key.",
-    "delete": "Deletes a {}. Fails with `NOT_FOUND` if there is none.",
+    "create": "Creates {}. Fails with `ALREADY_EXISTS` if there is one with this key.",
+    "put": "Writes {}: a new one, or in place of the one with this key.",
+    "update": "Changes the given fields of {}; null removes a value. Fails with `NOT_FOUND` if there is none with this key.",
+    "upsert": "Creates {}, or changes the given fields of the one with this key.",
+    "delete": "Deletes {}. Fails with `NOT_FOUND` if there is none with this key.",
 }
 
 
@@ -34,7 +34,7 @@ def mutation_name(action: WriteName, record: RecordType) -> str:
 
 
 def mutation_description(action: WriteName, record: RecordType) -> str:
-    return _DESCRIPTIONS[action].format(record.name)
+    return _DESCRIPTIONS[action].format(with_article(record.name))
 
 
 def payload_name(action: WriteName, record: RecordType) -> str:
@@ -60,7 +60,7 @@ class Given:
 
 
 def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
-    """What a new record of the type is given, in the order of the declaration; without one end."""
+    """What a new record of the type is given, its key first, in the order of the declaration; without one end."""
     found: list[Given] = []
     for name in record.order:
         if name in record.fields:
@@ -70,7 +70,8 @@ def given_fields(record: RecordType, without: str | None = None) -> list[Given]:
             end = record.ends[name]
             only = [record.leaf_name((name, *slot.path)) for slot in end.identity]
             found.append(Given(camel(only[0] if len(only) == 1 else name), end))
-    return found
+    key = key_names(record)
+    return sorted(found, key=lambda each: each.of.name not in key)
 
 
 def key_names(record: RecordType) -> set[str]:

@@ -9,8 +9,11 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
 from typing import Any, cast
 
+from keygraph.dynamo.items import number_text
 from keygraph.errors import BadUserInput, FieldName, InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
@@ -19,7 +22,7 @@ from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
-from keygraph.names import camel
+from keygraph.names import camel, with_article
 from keygraph.writing.idempotency import LONGEST_KEY, IdempotencyKey
 from keygraph.writing.items import Refusals, with_ids
 from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
@@ -50,7 +53,7 @@ from keygraph_resolvers.schema.mutation_names import (
 )
 from keygraph_resolvers.schema.names import type_name
 
-KEY_DESCRIPTION = "Makes a retry harmless: what has this key is written once, and answered alike."
+KEY_DESCRIPTION = "Makes retries safe: a mutation that is sent again with the same key is carried out once."
 
 
 class MutationInputs:
@@ -77,19 +80,18 @@ class MutationInputs:
                 continue
             type_ = self._type(each)
             is_needed = in_key if action in ("update", "delete") else not self._may_be_left_out(record, each)
-            fields.append(
-                input_field(each.name, type_ if is_needed else nullable(type_), each.of.description)
-            )
+            described = _described(each, is_new=action in ("create", "put"))
+            fields.append(input_field(each.name, type_ if is_needed else nullable(type_), described))
         if action == "create":
             fields += self._nested_fields(record)
         if action == "update":
             fields += self._part_fields(record)
         if action in ("update", "delete") and record.version is not None:
-            described = "The version that it must have, else the mutation fails with `CONFLICT`."
+            described = "The version that it must have; otherwise the mutation fails with `CONFLICT`."
             fields.append(
                 input_field(EXPECTED_VERSION, nullable(self._scalar(record.version.type)), described)
             )
-        fields.append(input_field(MUTATION_ID, nullable(str), "Returned as it is in the payload."))
+        fields.append(input_field(MUTATION_ID, nullable(str), "Any text; the payload returns it."))
         fields.append(input_field(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION))
         add_fields(made, fields)
         return made
@@ -107,7 +109,7 @@ class MutationInputs:
         fields = []
         for path in nested_lists(self._graph, record):
             type_ = nullable(list_of(self._nested(path.record, cast(str, path.end))))
-            described = f"{path.record.name} records to create with it, in the same transaction."
+            described = _sentences(path.description, "Created in the same transaction.")
             fields.append(input_field(camel(path.name), type_, described))
         return fields
 
@@ -120,9 +122,8 @@ class MutationInputs:
             for each in given_fields(record, without=end):
                 type_ = self._type(each)
                 left_out = self._may_be_left_out(record, each)
-                fields.append(
-                    input_field(each.name, nullable(type_) if left_out else type_, each.of.description)
-                )
+                described = _described(each, is_new=True)
+                fields.append(input_field(each.name, nullable(type_) if left_out else type_, described))
             add_fields(made, [*fields, *self._nested_fields(record)])
         return self._made[name]
 
@@ -153,7 +154,7 @@ class MutationInputs:
         """The key of a node of several key fields."""
         name = key_name(record)
         if name not in self._made:
-            made = self._made[name] = input_type(name, f"The key of a {record.name}.")
+            made = self._made[name] = input_type(name, f"The key of {with_article(record.name)}.")
             fields = [
                 input_field(camel(record.leaf_name(slot.path)), self._scalar(slot.text.type))
                 for slot in record.identity
@@ -182,6 +183,34 @@ class MutationInputs:
             ]
             add_fields(made, fields)
         return self._made[name]
+
+
+def _described(each: Given, *, is_new: bool) -> str | None:
+    """The description of a field of an input, with what a new record gets where it is left out."""
+    left_out = ""
+    if is_new and isinstance(each.of, Field):
+        if each.of.kept == "id":
+            left_out = "Made by the server if it is left out."
+        elif each.of.has_default and each.of.default is not None:
+            shown = _default_text(each.of.default)
+            left_out = f"{shown} if it is left out." if shown else ""
+    return _sentences(each.of.description, left_out)
+
+
+def _default_text(value: object) -> str | None:
+    """A default as GraphQL writes it; None where that would not be short."""
+    match value:
+        case Enum():
+            return f"`{value.name}`"
+        case bool() | int() | float() | str():
+            return f"`{json.dumps(value)}`"
+        case Decimal():
+            return f'`"{number_text(value)}"`'
+    return None
+
+
+def _sentences(*parts: str | None) -> str | None:
+    return " ".join(part for part in parts if part) or None
 
 
 # --- What an input means --------------------------------------------------------------------------------
