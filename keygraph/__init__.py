@@ -24,6 +24,7 @@ from keygraph.model.declaration import (
     record,
     ref,
     stored,
+    ttl,
     updated,
     version,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "record",
     "ref",
     "stored",
+    "ttl",
     "updated",
     "version",
 ]

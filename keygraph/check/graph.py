@@ -29,6 +29,7 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "key-size": _keys_too_long,
         "mirror-list": _lists_twice,
         "gather": _gathers_nothing,
+        "ttl": _expiries_not_seen,
     }
     yield from _lists_without_one_path(model)
     for kind, check in checks.items():
@@ -157,6 +158,27 @@ def _types_not_projected(model: RecordTypes) -> _Wrong:
                     f"from {sibling.name}.",
                     f"Project {missing} too.",
                 )
+
+
+def _expiries_not_seen(model: RecordTypes) -> _Wrong:
+    """Expiries in another attribute than the table's one, and lists in an index that lacks it."""
+    attribute = model.expiry_attribute or ""
+    for record in model.types.values():
+        if record.expiry is not None and record.expiry.attribute != (attribute,):
+            yield (
+                f"{record.name}.{record.expiry.name}",
+                f"it is stored in {record.expiry.attribute[0]}, and another type's in {attribute}: the TTL of a DynamoDB "
+                "table is one attribute.",
+                f'Store all in one: ttl("{attribute}").',
+            )
+    for path in model.paths:
+        index = path.keys.index_name
+        if path.record.expiry is not None and not model.table.has(index, attribute):
+            yield (
+                f"{path.owner.name if path.owner else 'the root'}.{path.name}",
+                f"{index} does not project {attribute}, by which expired items of {path.record.name} are left out.",
+                f'Project {attribute} too, or declare the field as stored(format=Epoch("s")), which hides nothing.',
+            )
 
 
 def _fields_without_item(model: RecordTypes) -> _Wrong:

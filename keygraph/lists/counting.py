@@ -23,7 +23,7 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
 
     Counts, where the store's own is the list's; else Queries for keys that are recognised here.
     """
-    index, filter_, by_store = neighbours.index_name, neighbours.form.filter_with_type, neighbours.counted
+    index, filter_, by_store = neighbours.index_name, neighbours.filter_with_type, neighbours.counted
     spans = [
         span for span in (neighbours.reading.pieces if by_store is None else by_store) if not span.is_empty
     ]

@@ -19,6 +19,7 @@ from keygraph.lists.placeholders import shown_texts
 from keygraph.lists.projection import attributes_of, list_projection
 from keygraph.lists.ranges import Narrowing, Span, beginning_with, said, sort_span, undecided
 from keygraph.lists.siblings import Reading, filled, reading_alone, without_siblings
+from keygraph.model.expiry import SHOWN_NOW, Now, is_live
 from keygraph.model.paths import AccessPath
 
 
@@ -43,6 +44,7 @@ class NeighbourList:
         "_hash",
         "condition",
         "filter",
+        "filter_with_type",
         "form",
         "graph",
         "has_sort_key",
@@ -68,17 +70,20 @@ class NeighbourList:
         span: Span,
         values: tuple[tuple[str, str | None], ...],
         reading: Reading,
+        at: Now | None = None,
     ) -> None:
         """`partitions` are the partition keys of the shards; `prefix` is what every sort key of the list begins with;
         `values` is what the list itself fixes: the texts of the owner's key and of the required arguments, by slot.
-        `reading` says what of the range is read, and which siblings with it.
+        `reading` says what of the range is read, and which siblings with it. `at` is the time at which items that have
+        expired are left out; None leaves none out.
         """
         self.form = form
         self.graph = form.graph
         self.path = form.path
         self.index_name = form.index_name
         self.has_sort_key = form.has_sort_key
-        self.filter, self.condition, self.is_searched = form.filter, form.condition, form.is_searched
+        self.filter, self.condition, self.filter_with_type = form.decided(at)
+        self.is_searched = form.is_searched
         self.narrowed, self.is_checked = form.narrowed, form.is_checked
         self.partitions = partitions
         self.prefix = prefix
@@ -87,7 +92,7 @@ class NeighbourList:
         self.reading = reading
         self.is_filtered = form.is_searched or bool(reading.others)
         """Whether more may have to be looked at than is wanted: not everything in its range is in the list."""
-        self.store_filter = form.filter_with_type if reading.others else form.filter
+        self.store_filter = self.filter_with_type if reading.others else self.filter
         """All that the store filters by: the type too, where any number of siblings may be read."""
         # What tells most lists of one operation apart. They are asked for it often.
         self._hash = hash((form.path, partitions, span.low))
@@ -238,6 +243,17 @@ _SPANS_KEPT = 64
 """How many ranges of the sort key a form keeps."""
 
 
+class Decided(NamedTuple):
+    """What decides whether an item in the range of a list is in the list."""
+
+    filter: Condition | None
+    """What the store decides."""
+    condition: Condition | None
+    """What is decided here, on whole items."""
+    filter_with_type: Condition | None
+    """What the store decides where it decides the type too, by which the items of no type are left out."""
+
+
 class ListForm:
     """A path with what a reader says of it, which is the same for all owners; bound to an owner it is a list."""
 
@@ -259,7 +275,9 @@ class ListForm:
         self._texts = {argument.slot.name: (required or {}).get(argument.name) for argument in path.required}
         self._ranged = ranged or {}
         self.filter, self.condition = _split_condition(where, path, graph)
-        """What the store decides, and what is decided here, on whole items."""
+        """What the store decides, and what is decided here, on whole items, besides what expires."""
+        self.expiry = path.record.expiry
+        self._decided: tuple[Now, Decided] | None = None
         self.is_searched = where is not None
         """Whether a client says a condition on its items."""
         self.narrowed = undecided(path, self._ranged)
@@ -291,14 +309,31 @@ class ListForm:
             self._projections[attributes] = list_projection(self.graph, self.path, self.condition, wanted)
         return self._projections[attributes]
 
-    @cached_property
-    def filter_with_type(self) -> Condition | None:
-        """What the store decides where it decides the type too, by which the items of no type are left out."""
-        type_condition = self.graph.type_condition(self.path)
-        return _joined([part for part in (type_condition, self.filter) if part is not None])
+    def decided(self, at: Now | None) -> Decided:
+        """What decides whether an item in its range is in a list, at a time (None: whenever it expires)."""
+        if at is None or self.expiry is None:
+            return self._timeless
+        if self._decided is None or self._decided[0] != at:
+            # The same for all lists of a run, and objects of their own only where they have to be.
+            self._decided = at, self._decided_at(is_live(self.expiry, at))
+        return self._decided[1]
 
-    def of(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
-        """The list of an owner (its identity).
+    @cached_property
+    def _timeless(self) -> Decided:
+        return self._with_type(self.filter, self.condition)
+
+    def _decided_at(self, live: Condition) -> Decided:
+        # DynamoDB's filter may not name a key of what is read.
+        [[name, *_]] = paths_of(live)
+        if any(key.name == name for key in self.path.keys.attributes):
+            return self._with_type(self.filter, _joined(live, self.condition))
+        return self._with_type(_joined(live, self.filter), self.condition)
+
+    def _with_type(self, filter_: Condition | None, condition: Condition | None) -> Decided:
+        return Decided(filter_, condition, _joined(self.graph.type_condition(self.path), filter_))
+
+    def of(self, owner: tuple[str, ...] | None = None, at: Now | None = None) -> NeighbourList:
+        """The list of an owner (its identity), at a time: without items that have expired then. None: with them.
 
         Raises BadUserInput where the arguments make no key, or where those of the sort key leave a gap.
         """
@@ -319,7 +354,7 @@ class ListForm:
         span, reading = known
         if reading is None:
             reading = without_siblings(self.graph, path, partitions[0], span, {**texts, **dict(self.said)})
-        return NeighbourList(self, partitions, prefix, span, tuple(sorted(texts.items())), reading)
+        return NeighbourList(self, partitions, prefix, span, tuple(sorted(texts.items())), reading, at)
 
     def shown(self, owner: tuple[str, ...] | None = None) -> NeighbourList:
         """The list of an owner that may not be known: with placeholders for its identity, and for required arguments
@@ -344,7 +379,8 @@ class ListForm:
         partition = path.keys.partition.render(texts) or ""
         said_too = {**fixed, **dict(self.said)}
         reading = without_siblings(self.graph, path, partition, span, said_too, is_shown=True)
-        return NeighbourList(self, (partition,), prefix, span, tuple(sorted(fixed.items())), reading)
+        values = tuple(sorted(fixed.items()))
+        return NeighbourList(self, (partition,), prefix, span, values, reading, SHOWN_NOW)
 
     def _partition(self, texts: Mapping[str, str | None]) -> KeyValue:
         keys = self.path.keys
@@ -394,10 +430,12 @@ def _split_condition(
         )
 
     return (
-        _joined([part for part in parts if is_decidable(part)]),
-        _joined([part for part in parts if not is_decidable(part)]),
+        _joined(*(part for part in parts if is_decidable(part))),
+        _joined(*(part for part in parts if not is_decidable(part))),
     )
 
 
-def _joined(parts: list[Condition]) -> Condition | None:
-    return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+def _joined(*conditions: Condition | None) -> Condition | None:
+    """All of these that there are; None for none."""
+    parts = tuple(part for part in conditions if part is not None)
+    return None if not parts else parts[0] if len(parts) == 1 else And(parts)

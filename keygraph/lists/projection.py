@@ -26,6 +26,8 @@ def attributes_of(
         return None
     attributes = {*(key.name for key in record.table_keys.attributes), *record.attributes_of_identity}
     attributes.update(model.type_values.attributes)
+    if record.expiry is not None:
+        attributes.add(record.expiry.attribute[0])
     for name in names:
         if name in record.key_fields:
             continue  # the key tells it

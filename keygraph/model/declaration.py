@@ -1,4 +1,4 @@
-"""The words in which a graph is declared: `node`, `edge`, `record`, `fields`, `stored`, `many`, `one`, `field`, `ref`.
+"""The words in which a graph is declared: `node`, `edge`, `record`, `fields`, `stored`, `ttl`, `many`, `one`, `field`, `ref`.
 
 They write down what was said and decide nothing: a decorated class is a keyword-only dataclass that carries its
 `Declaration`, and a graph makes record types of the declarations that it lists.
@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
 
 from keygraph.dynamo.table import Index, IndexKey, Shards
-from keygraph.keys.formats import Format
+from keygraph.keys.formats import Epoch, Format
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -59,6 +59,8 @@ class StoredAs:
     """What the server keeps in it."""
     in_key: bool = False
     """Whether no attribute holds it, but a key."""
+    is_expiry: bool = False
+    """Whether it is when the item expires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,16 @@ def new_id(*path: str, default: Any = None) -> Any:
     return _kept("id", path)
 
 
+def ttl(attribute: str | None = None, *, default: Any = MISSING) -> Any:
+    """When the record expires: a datetime that is stored in whole seconds since 1970, as DynamoDB's TTL wants it.
+
+    DynamoDB deletes an expired item up to days late; until then it is left out everywhere, as if it were not there. Where
+    the field is None the record does not expire.
+    """
+    path = () if attribute is None else (attribute,)
+    return _Specifier(StoredAs(path, {}, Epoch("s"), is_expiry=True), default)
+
+
 def _kept(
     kept: Kept, path: tuple[str, ...], format: Format | None = None, in_key: bool = False
 ) -> _Specifier:
@@ -220,7 +232,7 @@ _OWN_NAME: Any = object()
 
 
 @dataclass_transform(
-    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, many, one)
+    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
 )
 def node(
     *keys: str | IndexKey,
@@ -251,7 +263,7 @@ def node(
 
 
 @dataclass_transform(
-    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, many, one)
+    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
 )
 def edge(
     *keys: str | IndexKey,
@@ -275,7 +287,7 @@ def edge(
 
 
 @dataclass_transform(
-    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, many, one)
+    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
 )
 def record(
     *keys: str | IndexKey,
@@ -294,7 +306,7 @@ def record(
 
 
 @dataclass_transform(
-    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, many, one)
+    kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
 )
 def fields(cls: _Class) -> _Class:
     """A base class whose fields are those of every type that inherits it."""

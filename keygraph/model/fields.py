@@ -32,6 +32,8 @@ class Field:
     """What the server keeps in it."""
     in_key: bool = False
     """Whether no attribute holds it, but a key."""
+    is_expiry: bool = False
+    """Whether it is when the item expires."""
 
     @property
     def has_default(self) -> bool:

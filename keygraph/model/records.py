@@ -82,6 +82,11 @@ class RecordType:
         return next((field for field in self.fields.values() if field.kept == "version"), None)
 
     @cached_property
+    def expiry(self) -> Field | None:
+        """The field that says when a record expires."""
+        return next((field for field in self.fields.values() if field.is_expiry), None)
+
+    @cached_property
     def slots(self) -> dict[str, Slot]:
         """Every slot of its keys, by name."""
         return {slot.name: slot for keys in self.keys.values() for slot in keys.slots}

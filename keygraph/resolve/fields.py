@@ -189,6 +189,9 @@ class _FieldsOf:
                 "stored() names one attribute for each key field, but this field is not an end.",
                 'Write stored("name").',
             )
+        is_expiry = own is not None and own.is_expiry
+        if is_expiry and not self._can_expire(name, type_):
+            return
         if own is not None and own.format is not None:
             type_ = self._written_as(name, type_, own.format)
         kept = None if own is None else own.kept
@@ -209,7 +212,21 @@ class _FieldsOf:
             declared.description,
             kept,
             own is not None and own.in_key,
+            is_expiry,
         )
+
+    def _can_expire(self, name: str, type_: FieldType) -> bool:
+        other = next((each for each in self.record.fields.values() if each.is_expiry), None)
+        if other is not None:
+            mend = 'Keep one of them, and declare the other as stored(format=Epoch("s")).'
+            problem = f"{other.name} says already when the record expires."
+            self._tell("ttl", name, problem, mend, is_breaking=True)
+        elif type_.kind != "datetime":
+            problem = f"ttl() is for a datetime, and it is of type {type_.name}."
+            self._tell("ttl", name, problem, "Annotate it as a datetime.", is_breaking=True)
+        else:
+            return True
+        return False
 
     def _written_as(self, name: str, type_: FieldType, format_: object) -> FieldType:
         problem = f"format={format_!r} is not a Format."

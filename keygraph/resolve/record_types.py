@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import cache, cached_property
 from types import ModuleType
 from typing import cast
@@ -193,6 +194,20 @@ class RecordTypes:
         if len(records) == 1:
             return self.identifier(records[0], records[0].table_keys)(item) is not None
         return self.recognise(item) in records
+
+    @cached_property
+    def expiry_attribute(self) -> str | None:
+        """The attribute in which items say when they expire: a table has one. None where no type's items do."""
+        expiries = (record.expiry for record in self.types.values())
+        return next((expiry.attribute[0] for expiry in expiries if expiry is not None), None)
+
+    def is_expired(self, item: Mapping[str, Value], at: Decimal) -> bool:
+        """Whether an item, which was read from the table, is as if it were not there at a time (`keygraph.model.expiry`)."""
+        value = None if self.expiry_attribute is None else item.get(self.expiry_attribute)
+        if type(value) is not Decimal or value > at:
+            return False
+        record = self.recognise(item)
+        return record is not None and record.expiry is not None
 
     def _make_identifier(self, record: RecordType, keys: Keys) -> IdentityReader:
         values = self.type_values.of(record)

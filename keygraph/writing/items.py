@@ -27,6 +27,7 @@ from keygraph.errors import (
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.keys.types import decode, encode
+from keygraph.model.expiry import whole_second
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 
@@ -71,6 +72,9 @@ class ItemMaker:
 
     def _is_in_key(self, name: str) -> bool:
         """Whether an attribute is left out where a key says the same."""
+        expiry = self.record.expiry
+        if expiry is not None and expiry.name == name:
+            return False  # DynamoDB's TTL is an attribute
         if not self._graph.store_key_fields:
             return True
         field, end = self.record.fields.get(name), self.record.ends.get(name)
@@ -142,8 +146,9 @@ class ItemMaker:
     def encoded(self, name: str, value: Any, where: InputPath, refusals: Refusals) -> Value:
         """The value of a field as it is stored; None where it cannot be."""
         try:
-            type_ = self.record.fields[name].type
-            stored = encode(type_, value)
+            field = self.record.fields[name]
+            type_ = field.type
+            stored = encode(type_, whole_second(value) if field.is_expiry else value)
             # What a format cannot read again would be an item that cannot be read.
             decode(type_, stored)
             return stored

@@ -75,7 +75,7 @@ class Gather:
         scheduler = run.scheduler
         found: Mapping[Part, Found | Item | Exception | None]
         try:
-            found = await read_together(run.meter, key, together, run.attributes.projection)
+            found = await read_together(run.reads, key, together, run.attributes.projection)
         except asyncio.CancelledError:
             for part in together.parts:
                 if part.subject is not None:
@@ -91,7 +91,9 @@ class Gather:
                 given = Arrived(answer, read.round_trip) if is_read else cast("Exception | None", answer)
                 scheduler.keep_promise(part.subject, given, read.places, read.round_trip)
             elif part in found:
-                scheduler.release(key, cast("Item | Exception | None", answer), read.round_trip)
+                is_gone = isinstance(answer, dict) and run.is_expired(answer)
+                item = None if is_gone else cast("Item | Exception | None", answer)
+                scheduler.release(key, item, read.round_trip)
             else:
                 scheduler.look_up_held(key, read.round_trip)
 

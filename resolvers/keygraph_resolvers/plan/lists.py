@@ -499,6 +499,7 @@ class ListCost:
             or path.reads_others
             or path.is_uncertain
             or neighbours.form.leaves_out
+            or path.record.expiry is not None
             or (begins_behind and len(path.keys.shard_texts) > 1),
             len(count_requests(neighbours)) if step.has_total else 0,
         )

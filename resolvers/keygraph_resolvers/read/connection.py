@@ -137,7 +137,7 @@ class ListArguments:
     def of(self, run: Run, owner: Object | None) -> Connection:
         """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
         identity = owner.identity if owner else None
-        neighbours = self._form.of(identity)
+        neighbours = self._form.of(identity, run.now)
         extent = self.extent
         if self.after is not None or self.before is not None:
             places = {
@@ -178,6 +178,7 @@ class ListArguments:
             or self.may_look_back
             or self.may_end_among_equals
             or self.any_shown.is_checked
+            or self.path.record.expiry is not None
             or len(reading.pieces) > 1
             or reading.others
         )

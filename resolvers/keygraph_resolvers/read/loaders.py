@@ -9,7 +9,7 @@ read as soon as it is asked for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -80,11 +80,17 @@ def _fail(future: asyncio.Future[Any], error: Exception) -> None:
 class NodeLoader(SharedLoader[Key, "Item | None"]):
     """Items by their table keys: one BatchGet for the keys that are loaded together."""
 
-    def __init__(self, store: Store, projection: tuple[Path, ...] | None = None) -> None:
-        """`projection` is that of every item; None for whole ones."""
+    def __init__(
+        self,
+        store: Store,
+        projection: tuple[Path, ...] | None = None,
+        is_expired: Callable[[Item], bool] | None = None,
+    ) -> None:
+        """`projection` is that of every item; None for whole ones. `is_expired` says which are as if they were not there."""
         super().__init__(batch=True)
         self._store = store
         self._projection = projection
+        self._is_expired = is_expired
 
     def load_batch(self, keys: Sequence[Key]) -> list[asyncio.Future[Item | None]]:
         """The answers for these keys; those that were not asked for before leave as one batch, now."""
@@ -94,7 +100,11 @@ class NodeLoader(SharedLoader[Key, "Item | None"]):
 
     async def read(self, keys: list[Key]) -> Sequence[Item | Exception | None]:
         try:
-            return (await self._store.send(BatchGet(tuple(keys), self._projection))).items
+            items = (await self._store.send(BatchGet(tuple(keys), self._projection))).items
+            is_expired = self._is_expired
+            if is_expired is None:
+                return items
+            return [None if item is None or is_expired(item) else item for item in items]
         except BadUserInput as error:
             if len(keys) == 1:
                 return [error]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 from graphql.execution.values import VariableValues
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Store
 from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
+from keygraph.model.expiry import now
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.consistent import ConsistentStore
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
@@ -69,16 +72,27 @@ class Run:
         self.meter = MeteredStore(self.store, self.budget)
 
     @cached_property
-    def _reads(self) -> Store:
+    def now(self) -> Decimal:
+        """The time at which the run reads: what has expired then is as if it were not there."""
+        return now()
+
+    @cached_property
+    def reads(self) -> Store:
+        """What everything is read from."""
         return ConsistentStore(self.meter) if self.is_consistent else self.meter
 
     @cached_property
     def nodes(self) -> NodeLoader:
-        return NodeLoader(self._reads, self.attributes.projection)
+        expires = self.graph.expiry_attribute is not None
+        return NodeLoader(self.reads, self.attributes.projection, self.is_expired if expires else None)
 
     @cached_property
     def neighbours(self) -> NeighbourLoader:
-        return NeighbourLoader(self._reads, self.limits.concurrency)
+        return NeighbourLoader(self.reads, self.limits.concurrency)
+
+    def is_expired(self, item: Item) -> bool:
+        """Whether an item that was read from the table is as if it were not there."""
+        return self.graph.is_expired(item, self.now)
 
     @cached_property
     def scheduler(self) -> Scheduler:

@@ -1,0 +1,49 @@
+"""Expiry: when an item is as if it were not there. DynamoDB deletes expired items up to days later.
+
+An item has expired where the attribute of its type's expiry is a number of seconds that is not in the future. Without the
+attribute, or where it is no number, DynamoDB never deletes it, and it never expires.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from keygraph.dynamo.conditions import Condition, Le, Not
+from keygraph.dynamo.items import Value
+from keygraph.model.fields import Field
+
+Now: TypeAlias = Decimal | str
+"""A time in seconds since 1970; where a request is only shown, a placeholder."""
+SHOWN_NOW = "{now}"
+
+
+def now() -> Decimal:
+    """The time, in whole seconds since 1970."""
+    return Decimal(int(time.time()))
+
+
+def has_expired(expiry: Field, at: Now) -> Condition:
+    """The condition that an item has expired at a time."""
+    return Le(expiry.attribute, at)
+
+
+def is_live(expiry: Field, at: Now) -> Condition:
+    """The condition that an item has not expired at a time."""
+    return Not(has_expired(expiry, at))
+
+
+def is_over(expiry: Field, item: Mapping[str, Value], at: Decimal) -> bool:
+    """Whether an item of the type has expired at a time."""
+    value = item.get(expiry.attribute[0])
+    return type(value) is Decimal and value <= at
+
+
+def whole_second(value: Any) -> Any:
+    """The time in whole seconds, which is all that DynamoDB knows of an expiry: not sooner than was said."""
+    if isinstance(value, datetime) and value.microsecond:
+        return value.replace(microsecond=0) + timedelta(seconds=1)
+    return value
