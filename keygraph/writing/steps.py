@@ -51,6 +51,8 @@ class Step:
     """What is told where its condition fails, by the item that is there. None: somebody was faster, so try again."""
     is_check: bool = False
     """Whether it only asks that the item exists, which another step of the same item answers."""
+    is_partner: bool = False
+    """Whether it is of the other item of an edge."""
 
 
 class StepMaker:
@@ -280,7 +282,9 @@ class StepMaker:
         if old is not None:
             maker.check(changed(old, changes), names, where, refusals)
         version = self._version_condition(request)
-        update = actions.Update(key, tuple(changes), And((*conditions, *version)))
+        condition = And((*conditions, *version))
+        # DynamoDB takes no update in a transaction that changes nothing.
+        update = actions.Update(key, tuple(changes), condition) if changes else actions.Check(key, condition)
         steps = [Step(update, self._refused(request, bool(others or following))), *others]
         return [*steps, *self._checks(request, stored, refusals)], done
 
@@ -338,20 +342,22 @@ class StepMaker:
         partner = partners.of(record)
         if partner is not None and partner.is_loose:
             there = partners.there(record, old, stored)
-            if there is None:
-                refusals.found.append(lost)
-                return []
-            before, after = there, partners.changed(record, there, after, where, refusals)
-            conditions += [_unchanged(path, there) for path in self.maker(partner.record).paths(partner.own)]
+            if there is not None:
+                before, after = there, partners.changed(record, there, after, where, refusals)
+                own = self.maker(partner.record).paths(partner.own)
+                conditions += [_unchanged(path, there) for path in own]
         key, key_after = map(self._graph.table.key_of, (before, after))
         refusal = _lost_or_again(lost)
         if key != key_after:
             return [
-                Step(actions.Delete(key, And(tuple(conditions))), refusal),
+                Step(actions.Delete(key, And(tuple(conditions))), refusal, is_partner=True),
                 Step(actions.Put(after), _again),
             ]
         changes = _differences(before, after, before.keys() | after.keys())
-        return [Step(actions.Update(key, tuple(changes), And(tuple(conditions))), refusal)] if changes else []
+        if not changes:
+            return []
+        update = actions.Update(key, tuple(changes), And(tuple(conditions)))
+        return [Step(update, refusal, is_partner=True)]
 
     # --- Deletes ------------------------------------------------------------------------------------------
 

@@ -121,16 +121,16 @@ class _Reads:
 
 def _refusals(steps: Sequence[Step], canceled: TransactionCanceled) -> list[Refusal]:
     """What the failed conditions mean; nothing where another try may succeed. Raises what is no condition's."""
-    found: list[Refusal] = []
+    failed: list[tuple[Step, Item | None]] = []
     for step, reason in zip(steps, canceled.reasons, strict=True):
         if reason is None or reason.code == "TransactionConflict":
             continue
         if not _is_failed(reason):
             raise canceled
-        refusal = step.refusal(reason.item)
-        if refusal is not None:
-            found.append(refusal)
-    return found
+        failed.append((step, reason.item))
+    # Where the edge is not as it was read, its other item need not be either.
+    told = [each for each in failed if not each[0].is_partner] or failed
+    return [refusal for step, item in told if (refusal := step.refusal(item)) is not None]
 
 
 def _is_failed(reason: Reason | None) -> bool:

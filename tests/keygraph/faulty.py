@@ -15,6 +15,7 @@ from datetime import datetime
 from email.utils import formatdate
 from typing import Any
 
+import aiohttp
 import orjson
 
 Body = dict[str, Any]
@@ -111,10 +112,12 @@ class FaultyDynamoDB:
                 self.happened[fault] += 1
                 if fault == "skewed":
                     continue
-                if not await self._reply(writer, fault, operation, body):
+                if not await self._reply(writer, fault, operation, body, fields):
                     break
 
-    async def _reply(self, writer: asyncio.StreamWriter, fault: str, operation: str, body: Body) -> bool:
+    async def _reply(
+        self, writer: asyncio.StreamWriter, fault: str, operation: str, body: Body, fields: dict[str, str]
+    ) -> bool:
         """Whether another request may come on the connection."""
         match fault:
             case "cut before":
@@ -125,24 +128,35 @@ class FaultyDynamoDB:
                 self._write(writer, 500, _refusal("InternalServerError"))
             case "unavailable":
                 self._write(writer, 503, b"<html>busy</html>", crc=None)
+            case "conflict" if operation == "TransactWriteItems":
+                reasons = [{"Code": "TransactionConflict"} for _ in body["TransactItems"]]
+                self._write(
+                    writer, 400, _refusal("TransactionCanceledException", CancellationReasons=reasons)
+                )
             case _:
-                return await self._write_answer(writer, fault, orjson.dumps(self.answer(operation, body)))
+                return await self._write_answer(writer, fault, *await self.done(operation, body, fields))
         return True
 
-    async def _write_answer(self, writer: asyncio.StreamWriter, fault: str, answer: bytes) -> bool:
+    async def done(self, operation: str, body: Body, fields: dict[str, str]) -> tuple[int, bytes]:
+        """The status and the answer of a request, with its header's fields, that is carried out."""
+        return 200, orjson.dumps(self.answer(operation, body))
+
+    async def _write_answer(
+        self, writer: asyncio.StreamWriter, fault: str, status: int, answer: bytes
+    ) -> bool:
         match fault:
             case "cut after":
                 return False
             case "half":
-                self._write(writer, 200, answer, sent=self.random.randrange(len(answer)))
+                self._write(writer, status, answer, sent=self.random.randrange(len(answer)))
                 return False
             case "garbled":
-                self._write(writer, 200, answer, crc=zlib.crc32(answer) ^ 1)
+                self._write(writer, status, answer, crc=zlib.crc32(answer) ^ 1)
             case "slow":
                 await asyncio.sleep(0.2)
-                self._write(writer, 200, answer)
+                self._write(writer, status, answer)
             case _:
-                self._write(writer, 200, answer, chunked=self.random.random() < 0.3)
+                self._write(writer, status, answer, chunked=self.random.random() < 0.3)
         return True
 
     def _write(
@@ -178,8 +192,41 @@ class FaultyDynamoDB:
             await asyncio.gather(*serving)
 
 
-def _refusal(code: str, message: str = "no") -> bytes:
-    return orjson.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message})
+class FaultyProxy(FaultyDynamoDB):
+    """Stands before a real one, and spoils what goes through."""
+
+    def __init__(
+        self, upstream: str, seed: int, failing: float, faults: tuple[str, ...], *, one_by_one: bool = False
+    ) -> None:
+        """`one_by_one` is for a server that answers one request at a time alone."""
+        super().__init__(seed, failing, faults)
+        self._upstream = upstream
+        self._free = asyncio.Semaphore(1 if one_by_one else 1000)
+        self._client: aiohttp.ClientSession | None = None
+
+    async def done(self, operation: str, body: Body, fields: dict[str, str]) -> tuple[int, bytes]:
+        """What the real one answers."""
+        assert self._client is not None
+        headers = {
+            name: value
+            for name, value in fields.items()
+            if name.startswith(("x-amz", "auth", "content-type"))
+        }
+        async with (
+            self._free,
+            self._client.post(self._upstream, data=orjson.dumps(body), headers=headers) as answer,
+        ):
+            return answer.status, await answer.read()
+
+    @asynccontextmanager
+    async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+        """Its URL, while it runs."""
+        async with aiohttp.ClientSession() as self._client, super().running(tls) as url:
+            yield url
+
+
+def _refusal(code: str, message: str = "no", **more: Any) -> bytes:
+    return orjson.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message, **more})
 
 
 def _seconds(stamp: str) -> float:

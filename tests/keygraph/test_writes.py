@@ -356,8 +356,8 @@ class Refusing:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def store(self) -> DynamoDBStore:
-        return DynamoDBStore(self, table, backoff=Backoff(0, 0))
+    def store(self, tries: int | None = None) -> DynamoDBStore:
+        return DynamoDBStore(self, table, backoff=Backoff(0, 0), tries=tries)
 
 
 def refusal(code: str, *reasons: str) -> ClientError:
@@ -386,6 +386,15 @@ async def test_a_transaction_is_sent_again_under_its_token(passing: Exception) -
     refusing = Refusing(passing, passing)
     await refusing.store().send(Transaction((Put(thing()),), "one"))
     assert [wire.body["ClientRequestToken"] for wire in refusing.sent] == ["one"] * 3
+
+
+async def test_a_conflict_with_a_transaction_whose_answer_was_lost_is_no_refusal() -> None:
+    """Whoever asks would take it for not done, ask again under another token, and it would be done twice."""
+    conflict = refusal("TransactionCanceledException", "TransactionConflict")
+    with pytest.raises(TimedOut):
+        await Refusing(LOST, conflict).store(tries=2).send(Transaction((Put(thing()),), "one"))
+    with pytest.raises(TransactionCanceled):
+        await Refusing(conflict, conflict).store(tries=2).send(Transaction((Put(thing()),), "one"))
 
 
 async def test_a_failed_condition_is_final() -> None:

@@ -11,7 +11,7 @@ from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.transport import Body, Transport
-from keygraph.errors import Throttled, TimedOut, Unavailable
+from keygraph.errors import KeygraphError, Throttled, TimedOut, TransactionCanceled, Unavailable
 
 _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
 """Calls that may have been carried out although no answer came: a second time their condition could fail."""
@@ -63,6 +63,7 @@ class Sending(Attempts):
         sender = self._sender
         attempt = 0
         paid: int | None = None
+        lost: KeygraphError | None = None
         while True:
             self._requests += 1
             try:
@@ -75,6 +76,11 @@ class Sending(Attempts):
                 if is_unsure or not known.is_passing:
                     raise known.error from error
                 failure = known.error
+                if wire.operation in _WRITES and isinstance(failure, TimedOut | Unavailable):
+                    lost = failure
+                elif lost is not None and isinstance(failure, TransactionCanceled):
+                    # It may be the transaction of the lost answer that this one is in conflict with.
+                    failure = lost
             else:
                 sender.quota.give_back(paid)
                 self._count(wire, answer)

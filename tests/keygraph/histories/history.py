@@ -1,0 +1,211 @@
+"""One history: many writers and readers at once, what each was told and when, and whether one order explains it all.
+
+The order is looked for thing by thing (`plain.thing`), since no transaction of a history needs to know two of them. Whoever was
+told nothing may have written, at any time since, or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from keygraph.dynamo.store import Store
+from keygraph.errors import StoreError, WriteRefused
+from keygraph.writing.requests import WriteRequest
+from keygraph.writing.writer import Writer
+from tests.keygraph.histories.asking import CLUBS, PEOPLE, Asking, beginning
+from tests.keygraph.histories.declared import graph
+from tests.keygraph.histories.plain import Name, Refused, State, Values, after, name_of, thing
+from tests.keygraph.histories.table import contents, mistakes, one
+
+_BUSY = "Others change"
+_MOST_LOOKED_AT = 200_000
+NODES: State = {
+    **{("Person", name): {"name": name[0]} for name in PEOPLE},
+    **{("Club", club): {"club_id": club[0]} for club in CLUBS},
+}
+
+
+@dataclass(slots=True)
+class Event:
+    """A transaction, or a read of one record, and what its writer was told."""
+
+    start: float
+    end: float = math.inf
+    requests: Sequence[WriteRequest] = ()
+    codes: frozenset[str] | None = frozenset()
+    """None for a transaction of which nothing was told; empty for one that was done."""
+    name: Name | None = None
+    """What was read."""
+    values: Values | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        return self.codes is not None
+
+    def after(self, state: State) -> State | None:
+        """The state after the event; None where it cannot happen in this one."""
+        if self.name is not None:
+            return state if state.get(self.name) == self.values else None
+        try:
+            new = after(state, self.requests)
+        except Refused as refused:
+            return state if self.codes and self.codes <= refused.codes else None
+        return None if self.codes else new
+
+
+def asked(seed: str) -> list[WriteRequest]:
+    """The transaction with that seed. Every tenth one is of two records that nothing else is of."""
+    dice = random.Random(seed)
+    asking = Asking(dice.choice, seed)
+    return asking.pair() if dice.random() < 0.1 else asking.requests()
+
+
+async def write(writer: Writer, requests: Sequence[WriteRequest]) -> frozenset[str] | None:
+    """The codes that are told; None where nothing is told."""
+    try:
+        await writer.write(requests)
+    except WriteRefused as refused:
+        found = [each for each in refused.refusals if _BUSY not in each.message]
+        # That others were faster can be so at any time.
+        return frozenset(each.code for each in found) or frozenset({_BUSY})
+    except StoreError:
+        return None
+    return frozenset()
+
+
+async def run(store: Store, seed: str, writers: int, each: int) -> list[Event]:
+    """What so many writers do at the same time, each so many things."""
+    clock = itertools.count()
+    events: list[Event] = []
+    writer = Writer(graph, store)
+
+    async def works(number: int) -> None:
+        for turn in range(each):
+            mine = f"{seed}-{number}-{turn}"
+            requests = asked(mine)
+            if random.Random(f"{mine} reads").random() < 0.2:
+                name = name_of(requests[0])
+                start = next(clock)
+                try:
+                    values = await one(store, name)
+                except StoreError:
+                    continue
+                events.append(Event(start, next(clock), name=name, values=values))
+            else:
+                event = Event(next(clock), requests=requests, codes=None)
+                events.append(event)
+                event.codes = await write(writer, requests)
+                event.end = next(clock) if event.is_sure else math.inf
+
+    await asyncio.gather(*map(works, range(writers)))
+    return events
+
+
+async def begin(store: Store) -> State:
+    """Writes what is there from the start: the nodes, and most of what can be between them."""
+    writer = Writer(graph, store)
+    await writer.write(beginning())
+    for number in range(80):
+        await write(writer, [Asking(random.Random(number).choice, "first").request()])
+    return await contents(store)
+
+
+# --- What is left ---------------------------------------------------------------------------------------
+
+
+async def problems(store: Store, beginning_: State, events: Sequence[Event]) -> list[str]:
+    """What is wrong with what is left: with the items, with halves, and with what no order explains."""
+    found = await mistakes(store)
+    left = await contents(store)
+    return [*found, *_halves(left, events), *unexplained(beginning_, left, events)]
+
+
+def _halves(left: Mapping[Name, Values], events: Iterable[Event]) -> Iterator[str]:
+    for event in events:
+        names = [name_of(request) for request in event.requests]
+        if names and all(type_ == "Note" and "-" in identity[0] for type_, identity in names):
+            there = sum(name in left for name in names)
+            if there not in (0, len(names)) or (event.codes == frozenset() and not there):
+                yield f"{there} of {names} are there"
+
+
+def unexplained(before: State, left: State, events: Iterable[Event]) -> Iterator[str]:
+    """The things of which no order of the events explains what was told, and what is left."""
+    of_thing = defaultdict[object, list[Event]](list)
+    for event in events:
+        names = [event.name] if event.name else [name_of(request) for request in event.requests]
+        if event.codes and (len(names) > 1 or _BUSY in event.codes):
+            continue  # of which of its parts it is said is not known
+        for name, request in zip(names, event.requests or [None], strict=True):
+            part = Event(
+                event.start, event.end, [request] if request else (), event.codes, event.name, event.values
+            )
+            of_thing[thing(name)].append(part)
+    for each in {*map(thing, before), *map(thing, left)} | of_thing.keys():
+        start, end = ({n: v for n, v in state.items() if thing(n) == each} for state in (before, left))
+        told = Order(of_thing.get(each, []), end).problem({**NODES, **start})
+        if told:
+            yield f"{each}: {told}"
+
+
+class Order:
+    """Looks for an order of the events of one thing that leaves what is left."""
+
+    def __init__(self, events: Iterable[Event], left: State) -> None:
+        self._events = sorted(events, key=lambda event: event.start)
+        self._left = left
+        self._seen: set[tuple[int, str]] = set()
+
+    def problem(self, state: State) -> str | None:
+        """Why there is none; None where there is one."""
+        search = [self._from(0, state)]
+        while search:
+            step = next(search[-1], None)
+            if step is None:
+                search.pop()
+            elif step is True:
+                return None
+            elif len(self._seen) > _MOST_LOOKED_AT:
+                return f"undecided with {len(self._events)} events"
+            else:
+                search.append(self._from(*step))
+        return f"no order of {len(self._events)} events explains {self._left}: {self._events}"
+
+    def _from(self, done: int, state: State) -> Iterator[tuple[int, State] | bool]:
+        key = (done, repr(sorted((name, _text(values)) for name, values in state.items())))
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        rest = [(1 << n, event) for n, event in enumerate(self._events) if not done >> n & 1]
+        if (
+            not any(event.is_sure for _, event in rest)
+            and all(
+                state.get(name) == self._left.get(name)
+                for name in state.keys() | self._left
+                if name not in NODES
+            )
+            and all(state[name] == values for name, values in self._left.items())
+        ):
+            yield True
+        until = min((event.end for _, event in rest if event.is_sure), default=math.inf)
+        can = [(bit, event) for bit, event in rest if event.start <= until]
+        made = [(bit, event, new) for bit, event in can if (new := event.after(state)) is not None]
+        for bit, event, new in made:
+            if new is state and event.is_sure:
+                # What changes nothing can as well come first.
+                yield done | bit, new
+                return
+        for bit, _, new in sorted(made, key=lambda each: each[1].end):
+            yield done | bit, new
+
+
+def _text(values: Values) -> str:
+    return repr(
+        sorted((name, sorted(v) if isinstance(v, set | frozenset) else v) for name, v in values.items())
+    )

@@ -1,0 +1,101 @@
+"""Writers in processes that are killed at any moment, and what they noted until then."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keygraph.engines.open import open_store
+from keygraph.writing.writer import Writer
+from tests.keygraph.histories.declared import graph
+from tests.keygraph.histories.history import Event, asked, write
+
+TASKS = 8
+_LIVES = (0.02, 0.3)
+"""The shortest and the longest life of a process, in seconds, from its first request on."""
+
+
+def events_of_killed(url: str, notes: Path, seed: str, kills: int, processes: int = 2) -> list[Event]:
+    """What processes did to the store at the address, of which one after the other is killed."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        [__name__, "keygraph.engines.sqlite.engine", "keygraph.engines.dynamodb.engine"]
+    )
+    dice = random.Random(seed)
+    running: list[tuple[Any, Path]] = []
+    written: list[Path] = []
+    died: dict[Path, float] = {}
+    for number in range(kills):
+        while len(running) < processes:
+            path = notes / f"{number}-{len(running)}"
+            written.append(path)
+            process = context.Process(target=_work, args=(url, path, f"{seed}-{path.name}"), daemon=True)
+            process.start()
+            running.append((process, path))
+        process, path = running.pop(dice.randrange(len(running)))
+        _until_begun(process, path)
+        time.sleep(dice.uniform(*_LIVES))
+        _kill(process)
+        died[path] = time.monotonic()
+    for process, path in running:
+        _kill(process)
+        died[path] = time.monotonic()
+    return [event for path in written if path.exists() for event in _noted(path, f"{seed}-{path.name}")]
+
+
+def _until_begun(process: Any, path: Path) -> None:
+    while not path.exists() or not path.stat().st_size:
+        assert process.is_alive(), "a writer has failed"
+        time.sleep(0.005)
+
+
+def _kill(process: Any) -> None:
+    process.kill()
+    process.join()
+
+
+def _noted(path: Path, seed: str) -> Iterator[Event]:
+    """The events of one process. What the last ones were told is not known."""
+    events: dict[str, Event] = {}
+    for line in path.read_text().splitlines():
+        try:
+            number, at, codes = json.loads(line)
+        except ValueError:
+            continue  # it was killed in the middle of it
+        if number not in events:
+            events[number] = Event(at, math.inf, asked(f"{seed}-{number}"), None)
+        elif codes is not None:
+            events[number].end, events[number].codes = at, frozenset(codes)
+    yield from events.values()
+
+
+def _work(url: str, path: Path, seed: str) -> None:
+    asyncio.run(_write_on(url, path, seed))
+
+
+async def _write_on(url: str, path: Path, seed: str) -> None:
+    """Writes until it is killed, and notes each transaction before it is sent and after it was answered."""
+    notes = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def note(number: str, codes: frozenset[str] | None = None) -> None:
+        told = None if codes is None else sorted(codes)
+        os.write(notes, f"{json.dumps([number, time.monotonic(), told])}\n".encode())
+
+    async def works(task: int, writer: Writer) -> None:
+        for turn in range(10_000):
+            number = f"{task}-{turn}"
+            requests = asked(f"{seed}-{number}")
+            note(number)
+            note(number, await write(writer, requests))
+
+    async with open_store(url, graph.table) as store, asyncio.TaskGroup() as group:
+        for task in range(TASKS):
+            group.create_task(works(task, Writer(graph, store)))

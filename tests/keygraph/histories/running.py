@@ -1,0 +1,72 @@
+"""Runs one history on an engine: behind faults, or with processes that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import Enum
+from pathlib import Path
+
+from keygraph.dynamo.store import CreateTable, DeleteTable, Store
+from keygraph.engines.open import open_store
+from tests.keygraph.faulty import FaultyProxy
+from tests.keygraph.histories.declared import graph
+from tests.keygraph.histories.history import Event, begin, problems, run
+from tests.keygraph.histories.killed import events_of_killed
+
+
+class Faults(Enum):
+    """What happens to three of ten requests on their way to a server."""
+
+    NONE = ()
+    THROTTLED = ("throttled",)
+    NOT_DONE = ("throttled", "conflict", "cut before", "failed", "unavailable")
+    LOST = ("cut after", "half", "garbled")
+    """They are done, and their answer is lost. moto does them again when they are sent again."""
+    ALL = (*NOT_DONE, *LOST)
+
+
+@asynccontextmanager
+async def _table(url: str) -> AsyncIterator[Store]:
+    """An empty table of the histories; behind a server's address it goes with the block."""
+    async with open_store(url, graph.table) as store:
+        await store.send(DeleteTable())
+        await store.send(CreateTable())
+        yield store
+        if not url.startswith("sqlite:"):
+            await store.send(DeleteTable())
+
+
+async def with_faults(
+    server: str | None,
+    folder: Path,
+    seed: str,
+    faults: Faults,
+    writers: int,
+    each: int,
+    *,
+    one_by_one: bool = False,
+) -> tuple[list[Event], list[str]]:
+    """A history on the server, or on the embedded engine in the folder, and what is wrong with what it leaves."""
+    async with _table(server or f"sqlite:{folder / 'held.db'}") as store:
+        before = await begin(store)
+        if server is None:
+            events = await run(store, seed, writers, each)
+        else:
+            failing = 0.3 if faults.value else 0
+            proxy = FaultyProxy(server, hash(seed), failing, faults.value, one_by_one=one_by_one)
+            async with proxy.running() as url, open_store(url, graph.table) as through:
+                events = await run(through, seed, writers, each)
+        return events, await problems(store, before, events)
+
+
+async def after_kills(
+    server: str | None, folder: Path, seed: str, kills: int
+) -> tuple[list[Event], list[str]]:
+    """A history of processes that are killed."""
+    url = server or f"sqlite:{folder / 'held.db'}"
+    async with _table(url) as store:
+        before = await begin(store)
+        events = await asyncio.to_thread(events_of_killed, url, folder, seed, kills)
+        return events, await problems(store, before, events)
