@@ -27,6 +27,8 @@ from keygraph.writing.requests import WriteAnswer, WriteRequest
 from keygraph.writing.steps import Step, StepMaker, Stored
 
 _TRIES = 10
+_PASSING = {"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"}
+"""What another try may not meet."""
 
 
 class Writer:
@@ -123,7 +125,7 @@ def _refusals(steps: Sequence[Step], canceled: TransactionCanceled) -> list[Refu
     """What the failed conditions mean; nothing where another try may succeed. Raises what is no condition's."""
     failed: list[tuple[Step, Item | None]] = []
     for step, reason in zip(steps, canceled.reasons, strict=True):
-        if reason is None or reason.code == "TransactionConflict":
+        if reason is None or reason.code in _PASSING:
             continue
         if not _is_failed(reason):
             raise canceled
