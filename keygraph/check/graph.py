@@ -59,6 +59,8 @@ def _why_no_path(owner: RecordType, declared: DeclaredList) -> tuple[str, str]:
     mend = f"Give {of.name} an index whose partition template contains that end."
     if not ends:
         return f"there is no path to {of.name}: {of.name} has no end that is a {owner.name}.", mend
+    if chosen.at is not None:
+        ends = [chosen.at]
     partial = _partial_path(owner, declared)
     if partial is not None:
         problem, mend = partial

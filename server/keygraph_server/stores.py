@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import shlex
 from collections import Counter
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from keygraph import Graph, StoreError, open_store
 from keygraph.dynamo.differences import table_differences
-from keygraph.dynamo.store import DescribeTable, Store
+from keygraph.dynamo.store import CreateTable, DescribeTable, Store
 from keygraph.dynamo.table import Table
+from keygraph.errors import TableMissing
 from keygraph.tables.attributes import AttributeCounter, unmatched
 from keygraph.tables.sample import sample
 from keygraph_server.errors import CommandError
@@ -49,6 +51,28 @@ async def live_table(settings: Settings, table: Table) -> Table | None:
         return None
     async with open_configured_store(settings, table) as store:
         return await store.send(DescribeTable())
+
+
+@asynccontextmanager
+async def open_table(
+    settings: Settings, table: Table, *, creates_own: bool = False
+) -> AsyncIterator[tuple[Store, Table]]:
+    """The store that the settings name, and the table as it is there. Does not create a SQLite file.
+
+    With `creates_own`, the table is created if it is missing and no store is named: the default file is Keygraph's own.
+    Raises TableMissing if there is no table.
+    """
+    file, is_own = settings.sqlite_file, creates_own and settings.store is None
+    if file is None or file.exists() or is_own:
+        async with open_configured_store(settings, table) as store:
+            found = await store.send(DescribeTable())
+            if found is None and is_own:
+                await store.send(CreateTable())
+                found = table
+            if found is not None:
+                yield store, found
+                return
+    raise TableMissing(f"there is no table {table.name}. Create it with `{create_command(settings)}`")
 
 
 def create_command(settings: Settings) -> str:

@@ -32,6 +32,27 @@ def test_no_path() -> None:
     ]
 
 
+def test_no_path_from_the_end_that_is_named() -> None:
+    """Whoever has one of two ends in a key would be told that it is not there."""
+
+    @node("TEAM#{team_id}")
+    class Team:
+        team_id: ID
+        at_home: Many[Match] = many(at="home")
+        away: Many[Match] = many(at="guest")
+
+    @record("{home}", "MATCH#{day}")
+    class Match:
+        home: Team
+        guest: Team
+        day: date
+
+    assert mistakes(Team, Match) == [
+        "Team.away: there is no path to Match: no key of Match has guest in its partition. "
+        "Give Match an index whose partition template contains that end.",
+    ]
+
+
 def test_a_path_that_lacks_a_part_of_the_owner() -> None:
     """Whoever has the tree in the key would be told that it is not there, where its owner is missing."""
 

@@ -103,6 +103,7 @@ def test_a_missing_table_is_one_line() -> None:
     )
     assert (result.exit_code, result.stderr) == (1, message)
     assert not Path("shop.jsonl").exists()
+    assert not Path("my shop.db").exists()
 
 
 def test_what_is_no_plain_file_is_never_replaced() -> None:

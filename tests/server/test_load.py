@@ -99,6 +99,15 @@ def test_the_format_can_be_insisted_on() -> None:
     assert run("load", lines, "--store", FILE, "--format", "plain").exit_code == 0
 
 
+def test_the_first_load_without_a_store_creates_the_table() -> None:
+    """Whoever follows the README would have to create a table that nobody told them of."""
+    Path("docs.py").write_text(MODEL, "utf-8")
+    Path("items.jsonl").write_text('{"PK": "DOC#1", "SK": "DOC#1"}\n')
+    result = run("load", "items.jsonl", "--model", "docs")
+    assert without_times(result.stdout) == "Loaded 1 item in N s into Documents.\n"
+    assert run("export", "-", "--model", "docs").stdout == '{"PK": "DOC#1", "SK": "DOC#1"}\n'
+
+
 # --- Samples ------------------------------------------------------------------------------------------
 
 

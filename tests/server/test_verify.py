@@ -184,9 +184,12 @@ def test_it_changes_nothing(address: str) -> None:
 def test_a_missing_table_and_one_with_other_keys_are_one_line() -> None:
     """A table that is not there would look like one without problems; every item of another like a wrong one."""
     result = run("verify", *MODEL, "--store", FILE)
+    # A file without the table would look like a store to `serve`.
+    assert not Path(FILE.removeprefix("sqlite:")).exists()
     assert (result.exit_code, result.stderr) == (
         1,
-        "keygraph: there is no table Users. Create it with `keygraph table create`\n",
+        "keygraph: there is no table Users. Create it with "
+        f"`keygraph table create {' '.join(MODEL)} --store {FILE}`\n",
     )
     make_table(FILE, table=Table("Users", partition_key="id", sort_key=("at", "N")))
     result = run("verify", *MODEL, "--store", FILE)

@@ -17,8 +17,6 @@ from typing import IO, Annotated
 import typer
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import DescribeTable
-from keygraph.errors import TableMissing
 from keygraph.graph import Graph
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
@@ -28,7 +26,7 @@ from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import create_command, open_configured_store
+from keygraph_server.stores import open_table
 
 _DEADLINE = 60.0
 """The shortest deadline for a page, in seconds. An export waits while DynamoDB throttles."""
@@ -85,11 +83,7 @@ async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: L
     interchange = Interchange(graph)
     patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
     count = 0
-    async with open_configured_store(patient, graph.table) as store:
-        if await store.send(DescribeTable()) is None:
-            raise TableMissing(
-                f"there is no table {graph.table.name}. Create it with `{create_command(settings)}`"
-            )
+    async with open_table(patient, graph.table) as (store, _):
         with progress("Exporting") as advance:
             async with aclosing(whole_table(store)) as items:
                 async for item in items:

@@ -15,8 +15,8 @@ import typer
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.rules import WriteRules
-from keygraph.dynamo.store import BatchGet, DescribeTable, Store
-from keygraph.errors import BadUserInput, KeygraphError, TableMissing
+from keygraph.dynamo.store import BatchGet, Store
+from keygraph.errors import BadUserInput, KeygraphError
 from keygraph.graph import Graph
 from keygraph.keys.types import plain
 from keygraph.tables.bulk import BATCH_ITEMS, IN_FLIGHT, write_batches
@@ -30,7 +30,7 @@ from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import create_command, open_configured_store
+from keygraph_server.stores import open_table
 
 SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 """Settings of the command. The options of a sample are unknown until the sample is known."""
@@ -269,11 +269,7 @@ class _Job:
         """Load everything. A CommandError says how many items were loaded before it."""
         table = self._reading.graph.table
         patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
-        async with open_configured_store(patient, table) as store:
-            if await store.send(DescribeTable()) is None:
-                raise TableMissing(
-                    f"there is no table {table.name}. Create it with `{create_command(settings)}`"
-                )
+        async with open_table(patient, table, creates_own=True) as (store, _):
             if resume:
                 await self._take_up(store)
             with progress("Loading", self._reading.source.total) as advance:

@@ -12,9 +12,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from keygraph.dynamo.store import DescribeTable
 from keygraph.dynamo.table import Key, Table
-from keygraph.errors import KeygraphError, TableMissing
+from keygraph.errors import KeygraphError
 from keygraph.graph import Graph
 from keygraph.tables.attributes import unmatched
 from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
@@ -25,7 +24,7 @@ from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import open_configured_store
+from keygraph_server.stores import open_table
 
 FOUND = 3
 """The exit code if problems were found. 0 means none; 1 means that the table could not be read to the end."""
@@ -152,8 +151,8 @@ class _Job:
         """Verify the whole table. A CommandError says how many items were verified before it."""
         deadline = max(self._settings.deadline, _DEADLINE)
         patient = self._settings.model_copy(update={"deadline": deadline})
-        async with open_configured_store(patient, self._graph.table) as store:
-            _refuse_other_keys(self._graph.table, await store.send(DescribeTable()))
+        async with open_table(patient, self._graph.table) as (store, found):
+            _refuse_other_keys(self._graph.table, found)
             verification = Verification(self._graph, store, segments=self._segments, examples=self._examples)
             if resume:
                 self._take_up(verification)
@@ -205,9 +204,7 @@ class _Job:
             self._is_kept = False
 
 
-def _refuse_other_keys(declared: Table, found: Table | None) -> None:
-    if found is None:
-        raise TableMissing(f"there is no table {declared.name}. Create it with `keygraph table create`")
+def _refuse_other_keys(declared: Table, found: Table) -> None:
     if found.keys != declared.keys:
         shown = [
             " and ".join(f"{key.name} ({key.type})" for key in table.keys) for table in (found, declared)
