@@ -10,8 +10,9 @@ from datetime import date
 from decimal import Decimal
 
 from keygraph.draft.keys import SLASHED_DATE
+from keygraph.draft.kinds import Column, Part, Texts, columns_of, rows_of
 from keygraph.draft.names import field_name, is_id, type_name, without_id
-from keygraph.draft.parts import DraftEnd, DraftField, DraftType, Texts
+from keygraph.draft.parts import DraftEnd, DraftField, DraftType
 from keygraph.dynamo.items import Item, Value, number_text
 from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.template import Reference
@@ -181,19 +182,12 @@ def _is_integer(value: Value) -> bool:
 
 
 def field_for(
-    type_: DraftType,
-    texts: Texts,
-    name: str,
-    key: KeyAttribute,
-    attribute: str | None = None,
-    format_: str = "",
-    *,
-    identifies: bool = False,
+    type_: DraftType, column: Column, name: str, key: KeyAttribute, *, identifies: bool = False
 ) -> Reference:
     """The placeholder of a new field for part of a key: that of the attribute with the same value, else this one."""
-    given = [text for text in texts if text is not None]
+    attribute, format_ = same_attribute(type_, column.texts)
     made: DraftField | None = None
-    if attribute is not None and type_.source is not None:
+    if attribute is not None:
         guessed = guess(attribute, type_.items)
         if guessed.annotation in _KEY_ANNOTATIONS:
             is_text = guessed.annotation == "str" and key.type == "S"
@@ -201,9 +195,9 @@ def field_for(
             made = DraftField(annotation, guessed.optional, attribute=attribute)
             type_.used.add(attribute)
     if made is None:
-        annotation = _key_annotation(given, key, name)
-        doubts = enum_doubts(given) if annotation == "str" else ()
-        made = DraftField(annotation, len(given) < len(texts), doubts)
+        annotation = _key_annotation(column.given, key, name)
+        doubts = enum_doubts(column.given) if annotation == "str" else ()
+        made = DraftField(annotation, None in column.texts, doubts)
     own = type_.name or "item"
     wanted = field_name(made.attribute or name, own)
     attributes = {snake(each) for each in _attributes(type_) if each not in type_.used}
@@ -212,7 +206,7 @@ def field_for(
         wanted = f"key_{wanted}"
     taken = type_.names.take(wanted)
     type_.fields[taken] = made
-    type_.texts[taken,] = texts
+    type_.texts[taken,] = column.texts
     if format_ and made.attribute is not None:
         type_.formats[taken,] = format_
     return type_.placeholder((taken,))
@@ -229,7 +223,7 @@ def _key_annotation(texts: Sequence[str], key: KeyAttribute, name: str) -> str:
 
 
 def add_end(
-    type_: DraftType, node: DraftType, columns: Sequence[Texts], *words: str, ids_only: bool = False
+    type_: DraftType, node: DraftType, columns: Sequence[Column], *words: str, ids_only: bool = False
 ) -> str:
     """A new end of the type: its name is that of its attribute, else one of the words, else that of the node.
 
@@ -243,18 +237,18 @@ def add_end(
     own = field_name(snake(node.name), node.name)
     named = [field_name(word, node.name) for word in wanted if word]
     name = type_.names.take(*named, own, f"to_{own.rstrip('_')}", beside=node.names_at)
-    type_.ends[name] = DraftEnd(node, attributes, optional=None in columns[0])
+    type_.ends[name] = DraftEnd(node, attributes, optional=None in columns[0].texts)
     type_.used.update(attributes.values())
     for path, column in zip(node.key_paths, columns, strict=True):
-        type_.texts[name, path] = column
+        type_.texts[name, path] = column.texts
     return name
 
 
-def _end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> dict[str, str]:
+def _end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Column]) -> dict[str, str]:
     """The attributes that hold an end in a key too, by the node's key fields; empty unless there is one for each."""
     found: dict[str, str] = {}
     for path, column in zip(node.key_paths, columns, strict=True):
-        attribute, format_ = same_attribute(type_, column)
+        attribute, format_ = same_attribute(type_, column.texts)
         if attribute is None or format_ or attribute in found.values():
             return {}
         given = [value for item in type_.items if (value := item.get(attribute)) is not None]
@@ -264,18 +258,18 @@ def _end_attributes(type_: DraftType, node: DraftType, columns: Sequence[Texts])
     return found
 
 
-def can_be_end(type_: DraftType, node: DraftType, columns: Sequence[Texts]) -> bool:
-    """Whether these texts can be ids of the node: ids that the sample has, or similar ones."""
-    rows = {row for row in zip(*columns, strict=True) if None not in row}
+def can_be_end(type_: DraftType, node: DraftType, parts: Sequence[Part]) -> bool:
+    """Whether a key with these parts can be that of the node: one that the sample has, or a similar one."""
+    rows, columns = rows_of(parts), columns_of(parts)
     if len(rows & node.ids) * 2 > len(rows):
         return True
-    first = [text for text in columns[0] if text is not None]
+    first = columns[0].given
     if text_annotation(first) != text_annotation(id_[0] for id_ in node.ids):
         return False
     prefix = _common_word([id_[0] for id_ in node.ids])
     if not all(text.startswith(prefix) for text in first):
         return False
-    attribute = same_attribute(type_, columns[0])[0]
+    attribute = same_attribute(type_, columns[0].texts)[0]
     return attribute is None or is_id(attribute) or type_name(attribute).startswith(node.name)
 
 

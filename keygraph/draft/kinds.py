@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
+from typing import TypeAlias
 
 from keygraph.draft.keys import KeyReader, KeyReading, Pattern, VaryingPart, is_word
 from keygraph.dynamo.items import Item, Value
@@ -25,12 +26,27 @@ _CERTAIN_TEXT = 4
 """With so many characters, two equal parts of one key are no coincidence."""
 
 
+Texts: TypeAlias = "tuple[str | None, ...]"
+"""A value, as text, in each item of a type."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A varying part of a kind's keys: its text in each of the items."""
 
-    texts: tuple[str, ...]
+    texts: Texts
     shard: bool = False
+
+    @property
+    def given(self) -> list[str]:
+        """Its text in each of the items that have the key."""
+        return [text for text in self.texts if text is not None]
+
+    def equals(self, texts: Texts) -> bool:
+        """Whether these texts are the same in all items that have the key."""
+        return bool(texts) and all(
+            own is None or own == other for own, other in zip(self.texts, texts, strict=True)
+        )
 
 
 Part = str | Column
@@ -52,22 +68,18 @@ class ItemKind:
     @property
     def columns(self) -> list[Column]:
         """The varying parts of the two keys, each once, without shards."""
-        parts = (*self.partition, *self.sort)
-        return list(dict.fromkeys(part for part in parts if isinstance(part, Column) and not part.shard))
+        parts = columns_of((*self.partition, *self.sort))
+        return list(dict.fromkeys(part for part in parts if not part.shard))
 
     @property
     def partition_columns(self) -> list[Column]:
         """The varying parts of the partition key, without shards."""
-        return [part for part in self.partition if isinstance(part, Column) and not part.shard]
+        return [part for part in columns_of(self.partition) if not part.shard]
 
     @property
     def own_columns(self) -> list[Column]:
         """The varying parts of the sort key that are not in the partition key."""
-        return [
-            part
-            for part in dict.fromkeys(self.sort)
-            if isinstance(part, Column) and part not in self.partition
-        ]
+        return [part for part in dict.fromkeys(columns_of(self.sort)) if part not in self.partition]
 
     @property
     def literals(self) -> list[str]:
@@ -85,9 +97,14 @@ def signature_of(parts: Iterable[Part]) -> tuple[str | None, ...]:
     return tuple(None if isinstance(part, Column) else part for part in parts)
 
 
+def columns_of(parts: Iterable[Part]) -> list[Column]:
+    """The varying parts of a key."""
+    return [part for part in parts if isinstance(part, Column)]
+
+
 def rows_of(parts: Iterable[Part]) -> frozenset[tuple[str, ...]]:
-    """The texts of the varying parts, together for each item."""
-    return frozenset(zip(*(part.texts for part in parts if isinstance(part, Column)), strict=True))
+    """The texts of the varying parts, together for each item that has the key."""
+    return frozenset(zip(*(column.given for column in columns_of(parts)), strict=True))
 
 
 class Kinds:
@@ -174,12 +191,12 @@ class Kinds:
     def _kinds(
         self, value: str | None, patterns: tuple[Pattern, ...], is_equal: bool, items: list[Item]
     ) -> list[ItemKind]:
-        partition = _parts(patterns[0], [self._read(item, self.table.keys[0]).texts for item in items])
+        partition = parts_of(patterns[0], [self._read(item, self.table.keys[0]).texts for item in items])
         partition = self._without_prefixes(partition, items)
         if is_equal or len(patterns) == 1:
             return [ItemKind(items, value, partition, partition if is_equal else (), is_equal)]
         texts = [self._read(item, self.table.keys[1]).texts for item in items]
-        sort = self._without_prefixes(_parts(patterns[1], texts, _repeatable(partition, len(items))), items)
+        sort = self._without_prefixes(parts_of(patterns[1], texts, _repeatable(partition, len(items))), items)
         kind = ItemKind(items, value, partition, _without_constants(sort, partition))
         return self._told_by_words(kind) or [kind]
 
@@ -189,9 +206,9 @@ class Kinds:
         values = [{name: value for name, value in item.items() if name not in keys} for item in items]
         found: list[Part] = []
         for part in parts:
-            prefix = _prefix(part.texts, values) if isinstance(part, Column) and not part.shard else ""
+            prefix = _prefix(part.given, values) if isinstance(part, Column) and not part.shard else ""
             if prefix and isinstance(part, Column):
-                found += [prefix, Column(tuple(text.removeprefix(prefix) for text in part.texts))]
+                found += [prefix, Column(tuple(text.removeprefix(prefix) for text in part.given))]
             else:
                 found.append(part)
         return tuple(found)
@@ -202,7 +219,7 @@ class Kinds:
         if len(own) != 1 or last != own[0] or not any(part in kind.partition for part in kind.sort):
             return []
         column = own[0]
-        chosen = dict.fromkeys(column.texts)
+        chosen = dict.fromkeys(column.given)
         is_few = len(chosen) * 2 <= len(kind.items) + 1
         if not is_few or not all(is_word(word) and word.isupper() for word in chosen):
             return []
@@ -261,9 +278,7 @@ def _says_a_type(value: str) -> bool:
     return re.fullmatch(r"[A-Za-z_][\w .:/#-]{0,59}", value, re.ASCII) is not None
 
 
-def _parts(
-    pattern: Pattern, rows: Sequence[tuple[str, ...]], known: Iterable[Column] = ()
-) -> tuple[Part, ...]:
+def parts_of(pattern: Pattern, rows: Sequence[Texts], known: Iterable[Column] = ()) -> tuple[Part, ...]:
     """The pattern with its columns. A column that equals a known one is that one."""
     columns = iter(zip(*rows, strict=True))
     by_texts = {column.texts: column for column in known}
@@ -306,15 +321,11 @@ def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> t
     own = [part for part in sort if isinstance(part, Column) and part not in partition]
     first = next((part for part in partition if isinstance(part, Column)), None)
     is_same = first is not None and len(set(first.texts)) >= _CERTAIN_PARTITIONS
-    if not is_same or not all(len(set(part.texts)) == 1 and part.texts[0][0].isalpha() for part in own):
+    if not is_same or not all(len(set(part.given)) == 1 and part.given[0][0].isalpha() for part in own):
         return sort
-    return tuple(part.texts[0] if isinstance(part, Column) and part in own else part for part in sort)
+    return tuple(part.given[0] if isinstance(part, Column) and part in own else part for part in sort)
 
 
 def _repeatable(partition: Iterable[Part], count: int) -> list[Column]:
     """The columns whose equality with another one is no coincidence."""
-    return [
-        part
-        for part in partition
-        if isinstance(part, Column) and (count > 1 or len(part.texts[0]) >= _CERTAIN_TEXT)
-    ]
+    return [column for column in columns_of(partition) if count > 1 or len(column.given[0]) >= _CERTAIN_TEXT]

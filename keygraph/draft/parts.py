@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from keygraph.draft.kinds import ItemKind
+from keygraph.draft.kinds import ItemKind, Texts
 from keygraph.draft.names import Names
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Index
@@ -15,8 +15,6 @@ from keygraph.names import end_names, snake
 
 SHARD_PLACEHOLDER = Reference(SHARD)
 TemplatePart: TypeAlias = "str | Reference"
-Texts: TypeAlias = "tuple[str | None, ...]"
-"""The value of a field, as text, in each item of a type."""
 
 
 @dataclass(frozen=True)

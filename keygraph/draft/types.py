@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from keygraph.draft.fields import (
@@ -19,25 +19,20 @@ from keygraph.draft.fields import (
     settle_dates,
     text_annotation,
 )
-from keygraph.draft.keys import (
-    MAIN,
-    VARYING,
-    KeyReader,
-    Pattern,
-    VaryingPart,
-    common_pattern,
-    is_word,
-    texts_in,
+from keygraph.draft.keys import MAIN, KeyReader, VaryingPart, common_pattern, is_word, texts_in
+from keygraph.draft.kinds import (
+    Column,
+    ItemKind,
+    Kinds,
+    Part,
+    columns_of,
+    parts_of,
+    rows_of,
+    signature_of,
+    words_of,
 )
-from keygraph.draft.kinds import Column, ItemKind, Kinds, Part, rows_of, signature_of, words_of
 from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
-from keygraph.draft.parts import (
-    SHARD_PLACEHOLDER,
-    DraftType,
-    IndexCall,
-    TemplatePart,
-    Texts,
-)
+from keygraph.draft.parts import SHARD_PLACEHOLDER, DraftType, IndexCall, TemplatePart
 from keygraph.dynamo.table import KeyAttribute, Table
 from keygraph.keys.template import Reference
 from keygraph.names import snake, words
@@ -87,7 +82,6 @@ class Drafter:
         node.partition = self._written(node, kind.partition, 0)
         node.sort = () if kind.has_equal_keys else self._written(node, kind.sort, 1)
         node.ids = rows_of(kind.partition_columns)
-        node.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in node.partition else None
         self.nodes.append(node)
 
     def _node_word(self, kind: ItemKind) -> str:
@@ -126,15 +120,10 @@ class Drafter:
         name = self._names.take(type_name((words_of(parts) or [self._plain_word(number)])[-1]))
         node = DraftType(name, "node", None, ids=ids)
         node.names.take("id")
-        made: list[TemplatePart] = []
-        word = ""
-        for part in parts:
-            if isinstance(part, str):
-                word = part if is_word(part) else word
-                made.append(part)
-            else:
-                made.append(field_for(node, part.texts, f"{word or name}_id", self.table.keys[number]))
-        node.partition = tuple(made)
+        key = self.table.keys[number]
+        node.partition = _template(
+            node, parts, lambda column, word: field_for(node, column, f"{word or name}_id", key)
+        )
         node.doubts.append("the sample has no item for it")
         self.nodes.append(node)
         return node
@@ -146,7 +135,6 @@ class Drafter:
         type_ = DraftType("", "record", kind, type_value=kind.type_value, used=set(self._not_fields))
         type_.partition = self._written(type_, kind.partition, 0, owner)
         type_.sort = self._written(type_, kind.sort, 1)
-        type_.shards = _shards(kind.partition) if SHARD_PLACEHOLDER in type_.partition else None
         targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Reference)}
         in_key = [name for name in type_.ends if name in targets]
         if len(in_key) == 2:
@@ -166,14 +154,8 @@ class Drafter:
         return "_".join([*targets[:1], *said, *far])
 
     def _owner(self, parts: Sequence[Part]) -> DraftType | None:
-        """The node to whose partition the items belong; if several fit, the one with these ids."""
-        fitting: dict[tuple[int, int, bool], DraftType] = {}
-        for node in self.nodes:
-            if node.stands_at(signature_of(parts)):
-                size = len(node.signature)
-                common = len(node.ids & rows_of(parts[:size]))
-                fitting.setdefault((size, common, not node.is_virtual), node)
-        return fitting[max(fitting)] if fitting else None
+        """The node to whose partition the items belong."""
+        return _node_there(self.nodes, parts, 0)
 
     # --- Templates ------------------------------------------------------------------------------------
 
@@ -181,62 +163,50 @@ class Drafter:
         self, type_: DraftType, parts: Sequence[Part], number: int, owner: DraftType | None = None
     ) -> tuple[TemplatePart, ...]:
         """The template of a key, which may begin with its owner. Adds the fields and ends that it needs to the type."""
-        made: list[TemplatePart] = []
-        word, at = "", 0
-        while at < len(parts):
-            part = parts[at]
-            known = {texts: path for path, texts in type_.texts.items()}
-            node = owner if at == 0 else None
+
+        def node_at(at: int) -> DraftType | None:
             if number == 1 and type_.kind != "node":
-                node = self._node_at(type_, parts, at)
-            if node is not None:
-                size = len(node.signature)
-                made.append(self._end(type_, node, parts[at : at + size], word))
-                at, word = at + size, ""
-                continue
-            at += 1
-            if isinstance(part, str):
-                word = part if is_word(part) else word
-                made.append(part)
-            elif part.shard:
-                made.append(SHARD_PLACEHOLDER)
-            elif number == 1 and part.texts in known:
-                made.append(type_.placeholder(known[part.texts]))
-            else:
-                made.append(self._placeholder(type_, part, word, number, is_whole=len(parts) == 1))
-                word = ""
-        return tuple(made)
+                return self._node_at(type_, parts, at)
+            return owner if at == 0 else None
+
+        return _template(
+            type_,
+            parts,
+            lambda column, word: self._placeholder(type_, column, word, number, is_whole=len(parts) == 1),
+            node_at,
+            lambda node, whole, word: (self._end(type_, node, whole, word),),
+        )
 
     def _placeholder(
         self, type_: DraftType, column: Column, word: str, number: int, *, is_whole: bool
     ) -> Reference:
-        """The placeholder of one column: the id of a node with these values, else a field."""
+        """The placeholder of one column: a shard, what is already in the key, the id of a node, or else a field."""
+        if column.shard:
+            return _shard_of(type_, column)
+        if number == 1 and (known := _known(type_, column)) is not None:
+            return type_.placeholder(known)
         target = self._node_of_values(type_, column, word) if number == 1 and type_.kind != "node" else None
         if target is not None:
             made = self._end(type_, target, (column,), word)
             return Reference((made.path[0], target.key_paths[0]))
-        attribute, format_ = same_attribute(type_, column.texts)
         key = self.table.keys[number]
         says = not says_nothing(key.name)
-        if word and are_emails(column.texts):
+        if word and are_emails(column.given):
             wanted = word
         elif word:
-            wanted = f"{word}_{_ENDINGS.get(text_annotation(column.texts), 'id')}"
+            wanted = f"{word}_{_ENDINGS.get(text_annotation(column.given), 'id')}"
         elif is_whole and says and type_.kind != "node":
             wanted = key.name
         elif type_.kind == "node" and (is_whole or number == 0):
             wanted = key.name if is_whole and says and is_id(key.name) else f"{type_.name}_id"
         else:
-            wanted = "label" if all(map(is_word, column.texts)) else f"{'sort' if number else 'key'}_part"
-        return field_for(
-            type_, column.texts, wanted, key, attribute, format_, identifies=type_.kind == "node"
-        )
+            wanted = "label" if all(map(is_word, column.given)) else f"{'sort' if number else 'key'}_part"
+        return field_for(type_, column, wanted, key, identifies=type_.kind == "node")
 
     def _end(self, type_: DraftType, node: DraftType, parts: Sequence[Part], word: str) -> Reference:
         """The placeholder of a whole node. Adds the end to the type."""
-        columns = [part.texts for part in parts if isinstance(part, Column)]
         is_verb = len(parts) == 1 and type_name(word) != node.name
-        name = add_end(type_, node, columns, word if is_verb else "")
+        name = add_end(type_, node, columns_of(parts), word if is_verb else "")
         if not node.is_virtual and not node.ids & rows_of(parts):
             type_.ends[name].doubts.append(f"the sample has no {node.name} with these ids")
         return Reference((name,))
@@ -244,10 +214,9 @@ class Drafter:
     def _node_at(self, type_: DraftType, parts: Sequence[Part], at: int) -> DraftType | None:
         """The node whose whole key is in a sort key from there on, added if it is missing."""
         for node in sorted(self.nodes, key=lambda node: -len(node.signature)):
-            stands = parts[at : at + len(node.signature)]
+            whole = parts[at : at + len(node.signature)]
             begins_with_word = isinstance(parts[at], str) and node.stands_at(signature_of(parts), at)
-            columns = [part.texts for part in stands if isinstance(part, Column)]
-            if begins_with_word and can_be_end(type_, node, columns):
+            if begins_with_word and can_be_end(type_, node, whole):
                 return node
         own = parts[at : at + 3]
         if len(own) < 3 or at + 3 != len(parts) or not isinstance(own[0], str) or not is_word(own[0]):
@@ -262,7 +231,7 @@ class Drafter:
         another word precedes them."""
         attribute = same_attribute(type_, column.texts)[0]
         is_text = attribute is None or isinstance(type_.items[0].get(attribute), str)
-        if not is_text or text_annotation(column.texts) != "str" or are_emails(column.texts):
+        if not is_text or text_annotation(column.given) != "str" or are_emails(column.given):
             return False
         if self._node_of_values(type_, column, str(parts[at])) is not None:
             return False
@@ -276,7 +245,7 @@ class Drafter:
 
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
         """The node with all or most of these values as its ids."""
-        given = set(column.texts)
+        given = set(column.given)
         if are_emails(given):
             return None
         best: dict[tuple[bool, float], DraftType] = {}
@@ -330,16 +299,70 @@ def _is_main(kind: ItemKind) -> bool:
     return bool(said) and said <= MAIN | named
 
 
-def _shards(parts: Iterable[Part]) -> int | None:
-    numbers = [int(text) for part in parts if isinstance(part, Column) and part.shard for text in part.texts]
-    return max(numbers) + 1 if numbers else None
-
-
 def _say_doubts(type_: DraftType, kind: ItemKind) -> None:
     if len(kind.items) == 1:
         type_.doubts.append("the sample has only one item of it")
     if type_.shards is not None:
         type_.doubts.append(f"{type_.shards} shards, if the sample has the last one")
+
+
+# --- Templates ----------------------------------------------------------------------------------------
+
+
+def _template(
+    type_: DraftType,
+    parts: Sequence[Part],
+    placeholder: Callable[[Column, str], Reference],
+    node_at: Callable[[int], DraftType | None] = lambda at: None,
+    end: Callable[[DraftType, Sequence[Part], str], tuple[TemplatePart, ...]] = lambda *_: (),
+) -> tuple[TemplatePart, ...]:
+    """The template of a key: whole nodes as `end` writes them, other columns as `placeholder` does, by the word before."""
+    made: list[TemplatePart] = []
+    word, at = "", 0
+    while at < len(parts):
+        part, node = parts[at], node_at(at)
+        if node is not None:
+            size = len(node.signature)
+            made += end(node, parts[at : at + size], word)
+            at, word = at + size, ""
+            continue
+        at += 1
+        if isinstance(part, str):
+            word = part if is_word(part) else word
+            made.append(part)
+        else:
+            known = len(type_.texts)
+            made.append(placeholder(part, word))
+            # What is new has been named by the word.
+            word = word if len(type_.texts) == known else ""
+    return tuple(made)
+
+
+def _node_there(
+    nodes: Iterable[DraftType],
+    parts: Sequence[Part],
+    at: int,
+    can_be: Callable[[DraftType, Sequence[Part]], bool] = lambda node, whole: True,
+) -> DraftType | None:
+    """The node whose whole partition key is there; if several can be, the one with these ids."""
+    fitting: dict[tuple[int, int, bool], DraftType] = {}
+    for node in nodes:
+        whole = parts[at : at + len(node.signature)]
+        if node.stands_at(signature_of(parts), at) and can_be(node, whole):
+            fitting.setdefault((len(whole), len(node.ids & rows_of(whole)), not node.is_virtual), node)
+    return fitting[max(fitting)] if fitting else None
+
+
+def _shard_of(keyed: DraftType | IndexCall, column: Column) -> Reference:
+    """The placeholder of a shard's number, of which the type or the index call has as many as the sample."""
+    keyed.shards = max(keyed.shards or 1, *(int(text) + 1 for text in column.given))
+    return SHARD_PLACEHOLDER
+
+
+def _known(type_: DraftType, column: Column) -> tuple[str, ...] | None:
+    """The field, or the key field of an end, with the same value in all items that have the key."""
+    fitting = [path for path, texts in type_.texts.items() if column.equals(texts)]
+    return min(fitting, key=len, default=None)
 
 
 # --- Keys in indexes ----------------------------------------------------------------------------------
@@ -384,116 +407,82 @@ class _IndexKeys:
 
     def _template(self, key: KeyAttribute) -> tuple[TemplatePart, ...] | None:
         """The template of the key attribute; None if the attribute itself is a field, which needs none."""
-        if key.name in self._type.used and not says_nothing(key.name):
+        type_, is_named = self._type, not says_nothing(key.name)
+        if key.name in type_.used and is_named:
             return None
-        readings = [self._reader.read(key, item) for item in self._type.items]
+        readings = [self._reader.read(key, item) for item in type_.items]
         patterns = {reading.pattern for reading in readings if reading is not None}
         pattern = common_pattern(patterns)
         template = None
         # An attribute with a name of its own may well be a field whose values have separators in them.
-        if pattern is not None and (len(patterns) == 1 or says_nothing(key.name)):
+        if pattern is not None and (len(patterns) == 1 or not is_named):
             nothing = (None,) * sum(isinstance(part, VaryingPart) for part in pattern)
-            rows = (texts_in(reading, pattern) if reading else nothing for reading in readings)
-            template = self._written(key, pattern, list(zip(*rows, strict=True)))
+            parts = parts_of(pattern, [texts_in(each, pattern) if each else nothing for each in readings])
+            template = self._written(key, parts, is_named=is_named)
         if template is None:
-            add_field(self._type, key.name)
+            add_field(type_, key.name)
         return template
 
     def _written(
-        self, key: KeyAttribute, pattern: Pattern, columns: Sequence[Texts]
+        self, key: KeyAttribute, parts: Sequence[Part], *, is_named: bool
     ) -> tuple[TemplatePart, ...] | None:
-        """The template for keys of one pattern, whose varying parts have these texts; None if it is just a value."""
-        is_whole = pattern == (VARYING,)
-        if is_whole and not says_nothing(key.name) and not self._looks_sharded(key, columns[0]):
-            return None
-        self._type.used.add(key.name)
-        made: list[TemplatePart] = []
-        word, at, column = "", 0, 0
-        while at < len(pattern):
-            part = pattern[at]
-            node = self._node_at(pattern, at, columns[column:]) if isinstance(part, str) else None
-            if node is not None:
-                width = len(node.key_paths)
-                made += self._end(node, columns[column : column + width])
-                at, column = at + len(node.signature), column + width
-                continue
-            if isinstance(part, str):
-                word = part if is_word(part) else word
-                made.append(part)
-            else:
-                placed = self._placeholder(key, part, columns[column], word, is_whole=is_whole)
-                if placed is None:
-                    return None
-                made.append(placed)
-                column, word = column + 1, ""
-            at += 1
-        return tuple(made)
+        """The template for keys with these parts; None if they are just values."""
+        type_ = self._type
+        type_.used.add(key.name)
+        match parts:
+            case [Column() as value]:
+                is_field = is_named and not self._looks_sharded(key, value)
+                placed = None if is_field else self._placed(key, value)
+                return None if placed is None else (placed,)
 
-    def _looks_sharded(self, key: KeyAttribute, column: Texts) -> bool:
-        given = [text for text in column if text is not None]
+        def can_be(node: DraftType, whole: Sequence[Part]) -> bool:
+            rows = rows_of(whole)
+            known = _known(type_, columns_of(whole)[0]) or ("",)
+            is_other = len(rows & node.ids) * 2 <= len(rows) and known[0] in type_.fields
+            return not is_other and can_be_end(type_, node, whole)
+
+        def placeholder(column: Column, word: str) -> Reference:
+            wanted = f"{without_id(word)}_value" if word else f"{snake(key.name)}_part"
+            return self._placed(key, column) or field_for(type_, column, wanted, key)
+
+        def node_at(at: int) -> DraftType | None:
+            return _node_there(self._nodes, parts, at, can_be) if isinstance(parts[at], str) else None
+
+        return _template(type_, parts, placeholder, node_at, self._end)
+
+    def _looks_sharded(self, key: KeyAttribute, column: Column) -> bool:
         is_small = all(
-            text.isdigit() and (text == "0" or text[0] != "0") and int(text) < _MOST_SHARDS for text in given
+            text.isdigit() and (text == "0" or text[0] != "0") and int(text) < _MOST_SHARDS
+            for text in column.given
         )
         return key.type == "S" and key == self._call.index.partition and is_small
 
-    def _placeholder(
-        self, key: KeyAttribute, part: VaryingPart, column: Texts, word: str, *, is_whole: bool
-    ) -> Reference | None:
-        known = None if part.shard else self._known(column)
+    def _placed(self, key: KeyAttribute, column: Column) -> Reference | None:
+        """The placeholder of a column that is a shard, or is told by something else; None for a value of its own."""
+        if column.shard:
+            return _shard_of(self._call, column)
+        known = _known(self._type, column)
         if known is not None:
             return self._type.placeholder(known)
-        attribute, format_ = (None, "") if part.shard else same_attribute(self._type, column)
+        attribute = same_attribute(self._type, column.texts)[0]
         if attribute is not None:
-            return field_for(self._type, column, attribute, key, attribute, format_)
-        if part.shard or self._looks_sharded(key, column):
-            numbers = [int(text) for text in column if text is not None]
-            self._call.shards = max(self._call.shards or 1, *(number + 1 for number in numbers))
-            return SHARD_PLACEHOLDER
-        if is_whole:
-            return None
-        wanted = f"{without_id(word)}_value" if word else f"{snake(key.name)}_part"
-        return field_for(self._type, column, wanted, key)
+            return field_for(self._type, column, attribute, key)
+        return _shard_of(self._call, column) if self._looks_sharded(key, column) else None
 
-    def _known(self, column: Texts) -> tuple[str, ...] | None:
-        """The field, or the key field of an end, with the same value in all items that have the key."""
-        rows = [number for number, text in enumerate(column) if text is not None]
-        fitting = [
-            path
-            for path, texts in self._type.texts.items()
-            if all(texts[number] == column[number] for number in rows)
-        ]
-        return min(fitting, key=len, default=None)
-
-    # --- Ends -----------------------------------------------------------------------------------------
-
-    def _node_at(self, pattern: Pattern, at: int, columns: Sequence[Texts]) -> DraftType | None:
-        """The node whose whole partition key is there; if several fit, the one with these ids."""
-        fitting: dict[tuple[int, int], DraftType] = {}
-        signature = [None if isinstance(part, VaryingPart) else part for part in pattern]
-        for node in self._nodes:
-            if node.stands_at(signature, at):
-                width = len(node.key_paths)
-                rows = {row for row in zip(*columns[:width], strict=True) if None not in row}
-                common = len(rows & node.ids)
-                is_other = (
-                    common * 2 <= len(rows) and (self._known(columns[0]) or ("",))[0] in self._type.fields
-                )
-                if not is_other and can_be_end(self._type, node, columns[:width]):
-                    fitting.setdefault((len(node.signature), common), node)
-        return fitting[max(fitting)] if fitting else None
-
-    def _end(self, node: DraftType, columns: Sequence[Texts]) -> tuple[TemplatePart, ...]:
+    def _end(self, node: DraftType, parts: Sequence[Part], word: str) -> tuple[TemplatePart, ...]:
         """The placeholder of a node: of an end that is the same, of the type itself, or of a new end."""
-        rows = [number for number, text in enumerate(columns[0]) if text is not None]
+        columns = columns_of(parts)
 
-        def is_same(path: tuple[str, ...], column: Texts) -> bool:
-            texts = self._type.texts.get(path)
-            return texts is not None and all(texts[number] == column[number] for number in rows)
+        def are_at(*end: str) -> bool:
+            paths = [(*end, field) for field in node.key_paths]
+            return all(
+                column.equals(self._type.texts.get(path, ()))
+                for path, column in zip(paths, columns, strict=True)
+            )
 
-        pairs = list(zip(node.key_paths, columns, strict=True))
         for name, end in self._type.ends.items():
-            if end.target is node and all(is_same((name, field), column) for field, column in pairs):
+            if end.target is node and are_at(name):
                 return (Reference((name,)),)
-        if node is self._type and all(is_same((field,), column) for field, column in pairs):
+        if node is self._type and are_at():
             return node.partition
         return (Reference((add_end(self._type, node, columns, ids_only=True),)),)
