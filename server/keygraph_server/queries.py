@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from graphql import (
     FieldNode,
     GraphQLError,
     GraphQLField,
+    GraphQLInputObjectType,
     GraphQLObjectType,
     GraphQLOutputType,
     OperationDefinitionNode,
@@ -18,7 +20,7 @@ from graphql import (
     parse,
     print_ast,
 )
-from graphql.type import is_required_argument
+from graphql.type import is_required_argument, is_required_input_field
 
 from keygraph_server.models import Model
 
@@ -76,14 +78,20 @@ def _comment_above(document: str, start: int) -> str:
 
 
 def made_document(model: Model) -> str:
-    """Three queries made from the schema: first lists without required arguments, then fields that need a key."""
+    """Three queries made from the schema: first lists without required arguments, then fields that need a key.
+
+    After them, the first mutation, which puts the first item into an empty table.
+    """
     schema = build_schema(model.schema.as_str())
     if schema.query_type is None:
         return ""
     fields = {name: field for name, field in schema.query_type.fields.items() if name not in _MACHINERY}
     # The sort is stable: fields with the same number of required arguments stay in the schema's order.
     easiest = sorted(fields.items(), key=lambda entry: len(_required(entry[1])))
-    return "\n".join(_query(name, field) for name, field in easiest[:_SHOWN])
+    made = [_query(name, field) for name, field in easiest[:_SHOWN]]
+    mutations = schema.mutation_type.fields.items() if schema.mutation_type else ()
+    made += [_mutation(name, field) for name, field in islice(mutations, 1) if "input" in field.args]
+    return "\n".join(made)
 
 
 def _query(name: str, field: GraphQLField) -> str:
@@ -95,6 +103,20 @@ def _query(name: str, field: GraphQLField) -> str:
     head = f"query {name[0].upper()}{name[1:]}" + (f"({variables})" if variables else "")
     arguments = f"({', '.join(given)})" if given else ""
     return print_ast(parse(f"{head} {{ {name}{arguments}{_selection(field.type)} }}")) + "\n"
+
+
+def _mutation(name: str, field: GraphQLField) -> str:
+    """A mutation with a variable for each field that its input needs, and the record that it writes."""
+    input_, payload = get_named_type(field.args["input"].type), get_named_type(field.type)
+    if not isinstance(input_, GraphQLInputObjectType) or not isinstance(payload, GraphQLObjectType):
+        return ""
+    needed = {key: each.type for key, each in input_.fields.items() if is_required_input_field(each)}
+    variables = ", ".join(f"${key}: {type_}" for key, type_ in needed.items())
+    given = ", ".join(f"{key}: ${key}" for key in needed)
+    shown, written = next(iter(payload.fields.items()))
+    head = f"mutation {name[0].upper()}{name[1:]}" + (f"({variables})" if variables else "")
+    body = f"{name}(input: {{{given}}}) {{ {shown}{_selection(written.type)} }}"
+    return print_ast(parse(f"{head} {{ {body} }}")) + "\n"
 
 
 def _required(field: GraphQLField) -> list[str]:

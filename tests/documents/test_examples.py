@@ -40,7 +40,7 @@ async def test_the_queries_to_try_answer(name: str, make_store: MakeStore) -> No
         if isinstance(definition, OperationDefinitionNode) and definition.name is not None
     ]
     assert len(operations) >= 3
-    assert re.findall(r"^# .+\nquery (\w+) ", document, re.MULTILINE) == operations, (
+    assert re.findall(r"^# .+\n(?:query|mutation) (\w+) ", document, re.MULTILINE) == operations, (
         "each is explained by a comment"
     )
     for operation in operations:

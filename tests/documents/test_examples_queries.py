@@ -23,7 +23,16 @@ async def test_every_operation_answers(shop: Served) -> None:
         for definition in parse(DOCUMENT).definitions
         if isinstance(definition, OperationDefinitionNode) and definition.name is not None
     ]
-    assert operations == ["CustomerWithOrders", "ProductPage", "CategoryTree", "PricesAndActivities"]
+    assert operations == [
+        "CustomerWithOrders",
+        "ProductPage",
+        "CategoryTree",
+        "PricesAndActivities",
+        "NewCustomer",
+        "PlaceOrder",
+        "PayOrder",
+        "CancelOrder",
+    ]
     for operation in operations:
         data = await shop.ask(DOCUMENT, operation)
         assert all(data.values()), operation
@@ -158,3 +167,25 @@ async def test_prices_and_activities(shop: Served) -> None:
         (1705751712044, "add_to_cart", headphones),
         (1705752000000, "purchase", headphones),
     ]
+
+
+async def test_an_order_is_placed_paid_and_cancelled(shop: Served) -> None:
+    """The first writes that somebody tries would not be seen by the reads after them."""
+    await shop.ask(DOCUMENT, "NewCustomer")
+    order = (await shop.ask(DOCUMENT, "PlaceOrder"))["createOrder"]["order"]
+    assert (order["status"], order["total"], order["customer"]["name"]) == ("PENDING", "84.93", "Grace Lee")
+    assert [(edge["quantity"], edge["node"]["name"]) for edge in order["items"]["edges"]] == [
+        (1, "Bluetooth Speaker"),
+        (2, "USB-C Cable"),
+    ]
+    await shop.ask(DOCUMENT, "PayOrder")
+    orders = '{ user(userId: "55501") { orders { nodes { orderId status updatedAt } } } }'
+    found = (await shop.ask(orders))["user"]["orders"]
+    assert nodes(found, "orderId", "status", "updatedAt") == [
+        ("ORD100", "PROCESSING", "2024-04-01T09:06:00Z")
+    ]
+    await shop.ask(DOCUMENT, "CancelOrder")
+    found = (await shop.ask(orders))["user"]["orders"]
+    assert nodes(found, "status", "updatedAt") == [("CANCELLED", "2024-04-01T10:00:00Z")]
+    again = await shop.service.execute(DOCUMENT, operation_name="NewCustomer")
+    assert [error["extensions"]["code"] for error in again["errors"]] == ["ALREADY_EXISTS"]

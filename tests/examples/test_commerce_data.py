@@ -387,4 +387,8 @@ def test_the_queries_to_try_are_named() -> None:
         "ProductPage",
         "CategoryTree",
         "PricesAndActivities",
+        "NewCustomer",
+        "PlaceOrder",
+        "PayOrder",
+        "CancelOrder",
     ]

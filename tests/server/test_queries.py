@@ -51,5 +51,8 @@ def test_made_queries_can_be_asked(folder: Path) -> None:
     assert validate(build_schema(model.schema.as_str()), parse(document)) == []
     assert document == (
         "query Books {\n  books(first: 5) {\n    nodes {\n      isbn\n      title\n    }\n  }\n}\n\n"
-        "query Book($isbn: ID!) {\n  book(isbn: $isbn) {\n    isbn\n    title\n  }\n}\n"
+        "query Book($isbn: ID!) {\n  book(isbn: $isbn) {\n    isbn\n    title\n  }\n}\n\n"
+        "mutation CreateBook($isbn: ID!, $title: String!) {\n"
+        "  createBook(input: { isbn: $isbn, title: $title }) {\n"
+        "    book {\n      isbn\n      title\n    }\n  }\n}\n"
     )
