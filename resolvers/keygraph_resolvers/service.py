@@ -152,7 +152,9 @@ class Service:
             plan = self._documents.plan(read, operation, values.coerced)
         except GraphQLError as error:
             raise _Refused([public_error(error, code="DOCUMENT_LIMIT")]) from None
-        return plan, self._run_of(values, plan.attributes, plan.looked_for)
+        run = self._run_of(values, plan.attributes, plan.looked_for)
+        run.is_consistent = plan.is_consistent
+        return plan, run
 
     def _run_of(
         self, values: VariableValues, attributes: Attributes, looked_for: frozenset[RecordType]

@@ -46,6 +46,8 @@ class Bound:
     def __init__(self, plan: Plan, run: Run) -> None:
         self._plan = plan
         self._run = run
+        self._price = 2 if plan.is_consistent or plan.is_mutation else 1
+        """How many times the units of an eventually consistent read are paid: payloads are read consistently."""
 
     @cached_property
     def total(self) -> Figures:
@@ -61,18 +63,20 @@ class Bound:
     def _total(self) -> Figures:
         if not self._plan.is_mutation:
             return self._sum(self._plan.roots)
-        # Mutations are carried out one after the other, and share nothing. Their payloads are read consistently, at twice
-        # the price.
+        # Mutations are carried out one after the other, and share nothing.
         total = Figures()
         for root in self._plan.roots:
             total += self._sum([root])
-        return replace(total, read_units=2 * total.read_units)
+        return total
 
     def _sum(self, roots: Sequence[Priced]) -> Figures:
         cost = StepCost()
         for _, own, _ in self._each_step(roots):
             cost.add(own)
-        return _figures(cost)
+        return self._figures(cost)
+
+    def _figures(self, cost: StepCost) -> Figures:
+        return Figures(cost.requests, cost.round_trips, cost.items, round(self._price * cost.read_units, 1))
 
     def _each_step(self, roots: Sequence[Priced]) -> Iterator[tuple[Priced, StepCost, Below]]:
         """The steps in order, each with what all its starts cost together, and what they start."""
@@ -103,7 +107,7 @@ class Bound:
 
         A BatchGetItem that several places share counts at each of them.
         """
-        return {place: _figures(cost) for place, cost in self._by_place.items()}
+        return {place: self._figures(cost) for place, cost in self._by_place.items()}
 
     @cached_property
     def open_places(self) -> list[str]:
@@ -120,7 +124,7 @@ class Bound:
         units: dict[str, float] = {}
         for step, own, below in self._each_step(self._plan.roots):
             place = places[step]
-            units[place] = units.get(place, 0.0) + own.read_units
+            units[place] = units.get(place, 0.0) + self._price * own.read_units
             for each, _ in below:
                 places.setdefault(each, each.below(place))
         found = max(units, key=lambda each: units[each], default="")
@@ -143,10 +147,6 @@ class Bound:
                     places.setdefault(f"{place}.{name}", StepCost()).add(shared)
             waiting += [(each, more, place) for each, more in reversed(below)]
         return places
-
-
-def _figures(cost: StepCost) -> Figures:
-    return Figures(cost.requests, cost.round_trips, cost.items, round(cost.read_units, 1))
 
 
 def _key(plan: Plan, run: Run) -> Hashable:

@@ -35,7 +35,7 @@ from keygraph.model.records import End, RecordType
 from keygraph_resolvers.plan.call import CallMethod, CallOwn
 from keygraph_resolvers.plan.get import EndStep, Get, Items, Named, NodesStep
 from keygraph_resolvers.plan.lists import ListStep, PageStep
-from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.plan.plan import Plan, is_consistent
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
 from keygraph_resolvers.plan.write import WriteStep
@@ -71,7 +71,7 @@ def compile_plan(
     selections = _Selections(schema, graph, fragments, booleans)
     root_type = cast(GraphQLObjectType, schema.get_root_type(operation.operation))
     root = selections.of(root_type.name, [operation.selection_set])
-    steps = _Steps(graph, selections.made)
+    steps = _Steps(graph, selections.made, is_consistent=is_consistent(operation))
     lists = [steps.list(each) for each in root.lists]
     by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
@@ -206,8 +206,9 @@ def _place_in_text(node: FieldNode) -> int:
 class _Steps:
     """Makes the steps of one plan: one set for each selection."""
 
-    def __init__(self, graph: Graph, selections: Sequence[Selection]) -> None:
+    def __init__(self, graph: Graph, selections: Sequence[Selection], *, is_consistent: bool) -> None:
         self.lists: list[ListStep] = []
+        self._is_consistent = is_consistent
         self._graph = graph
         self._items: dict[Selection, Items] = {}
         self._gets: dict[tuple[Selection, bool], Get] = {}
@@ -342,7 +343,15 @@ class _Steps:
     ) -> ListStep:
         path = _path_of(selected)
         is_met = self._met_lists[path] > 1
-        return ListStep(selected, path, page, has_total=has_total, looks=looks, may_be_known=is_met)
+        return ListStep(
+            selected,
+            path,
+            page,
+            has_total=has_total,
+            looks=looks,
+            may_be_known=is_met,
+            is_consistent=self._is_consistent,
+        )
 
 
 def _path_of(selected: SelectedField) -> AccessPath:

@@ -12,7 +12,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, ITEM_BYTES, PAGE_BYTES
 from keygraph.dynamo.store import read_units
 from keygraph.dynamo.table import Key
-from keygraph.errors import BadUserInput
+from keygraph.errors import BadUserInput, FieldName
 from keygraph.lists.counting import count_requests
 from keygraph.lists.describe import DescribedRequest, described_requests, key_request
 from keygraph.lists.named_edges import in_list
@@ -76,14 +76,19 @@ class ListStep(Step):
         has_total: bool,
         looks: frozenset[str],
         may_be_known: bool,
+        is_consistent: bool,
     ) -> None:
-        """`looks` is what is selected of pageInfo. `may_be_known`: the list may have been read for another place."""
+        """`looks` is what is selected of pageInfo. `may_be_known`: the list may have been read for another place.
+
+        `is_consistent`: the client asks for consistent reads.
+        """
         self.name = selected.key
         self.selected = selected
         self.path = path
         self.page = page
         self.has_total = has_total
         self._looks = looks
+        self._refusal = self._why_not_consistent() if is_consistent else None
         self.may_be_known = may_be_known
         after = page.after if page else NEVER
         self.later = union((AT_ONCE if self.may_look_up else NEVER, later(after)))
@@ -99,6 +104,18 @@ class ListStep(Step):
         is_narrowed = any(selected.says(camel(argument.name)) for argument in path.ranged)
         return path.keys.index is None and (not path.rest.slots or is_narrowed)
 
+    def _why_not_consistent(self) -> BadUserInput | None:
+        """Why it cannot be read consistently: DynamoDB writes a global index after the table."""
+        path, index = self.path, self.path.keys.index
+        if index is None or index.local or (self.selected.says("to") and path.finds_by_node):
+            return None
+        owner = "" if path.owner is None else f" of {path.owner.name}"
+        return BadUserInput(
+            FieldName(path.name),
+            f"{owner} is read from the global index {index.name}, which cannot be read consistently. "
+            "Ask for it in another query, without @consistent.",
+        )
+
     @property
     def needed(self) -> frozenset[str]:
         """The ends that are needed of its items: to go on to the nodes there, and to tell whose they are."""
@@ -108,6 +125,8 @@ class ListStep(Step):
 
     def arguments(self, run: Run) -> ListArguments:
         """What is the same for all owners. Raises BadUserInput, or GraphQLError."""
+        if self._refusal is not None:
+            raise self._refusal
         return self.selected.told(run, lambda given: ListArguments(run, self.path, given, self._looks))
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:

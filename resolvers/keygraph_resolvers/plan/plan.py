@@ -21,6 +21,7 @@ from keygraph_resolvers.plan.get import Items, Named
 from keygraph_resolvers.plan.lists import ListStep
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
+from keygraph_resolvers.schema.definitions import CONSISTENT
 from keygraph_resolvers.schema.field_kinds import (
     Called,
     FarNode,
@@ -31,6 +32,11 @@ from keygraph_resolvers.schema.field_kinds import (
     OwnNode,
     WrittenRecord,
 )
+
+
+def is_consistent(operation: OperationDefinitionNode) -> bool:
+    """Whether an operation has the directive `@consistent`."""
+    return any(directive.name.value == CONSISTENT.python_name for directive in operation.directives or ())
 
 
 @dataclass(eq=False)
@@ -57,6 +63,11 @@ class Plan:
     def is_mutation(self) -> bool:
         """Whether the root's fields are answered one after the other."""
         return self.operation.operation == OperationType.MUTATION
+
+    @cached_property
+    def is_consistent(self) -> bool:
+        """Whether the client asks for consistent reads of everything."""
+        return is_consistent(self.operation)
 
     @cached_property
     def named(self) -> list[Named]:

@@ -13,7 +13,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import strawberry
 from strawberry.annotation import StrawberryAnnotation
+from strawberry.directive import DirectiveLocation
 from strawberry.types import get_object_definition
 from strawberry.types.arguments import InputContext, StrawberryArgument
 from strawberry.types.base import (
@@ -33,6 +35,17 @@ from keygraph_resolvers.schema.strawberry_internals import set_definition
 OutputType: TypeAlias = "StrawberryType | type"
 _MARK = "$"
 """What the Python names of arguments begin with: Strawberry gives `info` and others a meaning of its own."""
+
+
+@strawberry.directive(
+    locations=[DirectiveLocation.QUERY],
+    description="Reads what the last write left, at twice the price. Lists that are read from a global index are refused.",
+)
+def consistent() -> None:
+    """What the directive says is read by the plan."""
+
+
+CONSISTENT = consistent
 
 
 def nullable(type_: OutputType) -> StrawberryOptional:

@@ -22,6 +22,7 @@ from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel, plural, snake
 from keygraph_resolvers.schema.definitions import (
+    CONSISTENT,
     OutputType,
     ServedField,
     UnionType,
@@ -96,6 +97,7 @@ def build_schema(graph: Graph, query: type | None = None, mutation: type | None 
     schema = GraphSchema(
         query=root,
         mutation=mutations if written else None,
+        directives=[CONSISTENT],
         types=[types.object(record) for record in graph.nodes],
         config=StrawberryConfig(scalar_map=SCALAR_MAP),
     )
