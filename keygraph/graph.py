@@ -33,7 +33,7 @@ class Graph(RecordTypes):
     `formats` are formats for placeholders by their names, and the usual formats of Python types, in keys and attributes;
     the separator is a character that stands between the parts of keys, and in no text in them. With
     `store_key_fields=False` writes leave out the attributes of what an item's keys say. The TTL attribute is that by which
-    DynamoDB deletes expired items.
+    DynamoDB deletes expired items, where no field is `ttl()`.
     """
 
     # --- Mistakes -------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class RecordTypes:
         self.attribute_case = attribute_case
         self.separator = separator
         self.store_key_fields = store_key_fields
-        self.ttl_attribute = ttl_attribute
+        self._ttl_attribute = ttl_attribute
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """What reads the identity of an item that was read by these keys; None where it is not of the type."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
@@ -200,6 +200,11 @@ class RecordTypes:
         """The attribute in which items say when they expire: a table has one. None where no type's items do."""
         expiries = (record.expiry for record in self.types.values())
         return next((expiry.attribute[0] for expiry in expiries if expiry is not None), None)
+
+    @cached_property
+    def ttl_attribute(self) -> str:
+        """The attribute by which DynamoDB deletes expired items: that of the model's expiries, else the one the graph names."""
+        return self.expiry_attribute or self._ttl_attribute
 
     def is_expired(self, item: Mapping[str, Value], at: Decimal) -> bool:
         """Whether an item, which was read from the table, is as if it were not there at a time (`keygraph.model.expiry`)."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Many, Table, edge, node
+from keygraph import ID, Graph, Many, Table, edge, node, ttl
 from keygraph.draft.draft import draft
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan, Store, Transaction
@@ -188,3 +189,17 @@ async def test_notes_in_tables_with_other_keys(
     for _ in range(2):
         await Writer(things, store).write([Create(thing, values)], key())
     assert len(await items(store)) == 2
+
+
+@node("{name}")
+class Guest:
+    name: ID
+    leaves: datetime | None = ttl("gone")
+
+
+async def test_notes_expire_by_the_attribute_of_the_models_expiries(make_store: MakeStore) -> None:
+    """DynamoDB would never delete them, since its TTL is on one attribute."""
+    guests = Graph(Table("Guests", partition_key="pk"), Guest).check()
+    store = await make_store(guests.table)
+    await Writer(guests, store).write([Create(guests.types["Guest"], {"name": "a"})], key())
+    assert [item.keys() - {"pk"} for item in await items(store) if is_note(item)] == [{"_keygraph", "gone"}]
