@@ -26,10 +26,10 @@ TypeValue: TypeAlias = str | Mapping[str, str | None] | None
 """What `type=` takes: the value of the type attribute, or the values of several attributes."""
 Kept: TypeAlias = Literal["created", "updated", "version", "id"]
 """What the server keeps in a field: when its record was created or last written, how often it was, a new id."""
-WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "delete"]
+WriteName: TypeAlias = Literal["create", "put", "update", "upsert", "move", "delete"]
 """What a mutation does to a record."""
-WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "delete")
-WRITES_OF_OTHERS: tuple[WriteName, ...] = ("put", "update", "delete")
+WRITES_OF_NODES: tuple[WriteName, ...] = ("create", "update", "upsert", "move", "delete")
+WRITES_OF_OTHERS: tuple[WriteName, ...] = ("put", "update", "move", "delete")
 Writes: TypeAlias = bool | Sequence[WriteName]
 """What `writes=` takes: whether there are mutations of a type, or which."""
 RecordKind: TypeAlias = Literal["node", "edge", "record", "fields"]

@@ -69,8 +69,8 @@ _OPTIONS = {
             or (isinstance(given, list | tuple) and {*given} <= {*WRITES_OF_NODES, *WRITES_OF_OTHERS})
         ),
         "a list of mutations",
-        'Use writes=False, or writes=["create", "update"]; a node has create, update, upsert and delete, others have put, '
-        "update and delete.",
+        'Use writes=False, or writes=["create", "update"]; a node has create, update, upsert, move and delete, others '
+        "have put, update, move and delete.",
     ),
     "type": _Option(
         "type-value",

@@ -21,6 +21,7 @@ from keygraph.model.counterparts import Correspondence, Counterpart, corresponde
 from keygraph.model.paths import AccessPath, best, candidates, is_listable
 from keygraph.model.record_keys import IdentityReader, Keys
 from keygraph.model.records import RecordType
+from keygraph.model.references import Reference, references
 from keygraph.names import CASES, plural, snake
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
@@ -148,6 +149,11 @@ class RecordTypes:
         """
         found = self.correspondences.get(record.name)
         return None if found is None else found.counterpart(item, self.type_values.of(found.other))
+
+    @cached_property
+    def references(self) -> Mapping[str, tuple[Reference, ...]]:
+        """Where records name nodes of each type, by its name."""
+        return {node.name: references(node, self.types, self.correspondences) for node in self.nodes}
 
     # --- Unions ---------------------------------------------------------------------------------------
 

@@ -58,7 +58,11 @@ def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Step:
     now = int(time.time())
     item: dict[str, Any] = {
         **dict(zip(names, note_key(graph, key), strict=True)),
-        NOTE: {"asked": key.asked, "done": [[each.record.name, *each.identity] for each in done]},
+        NOTE: {
+            "asked": key.asked,
+            "done": [[each.record.name, *each.identity] for each in done],
+            "detached": [Decimal(each.detached) for each in done],
+        },
         graph.ttl_attribute: Decimal(now + NOTE_SECONDS),
     }
     # DynamoDB may take days to delete what has expired.
@@ -74,7 +78,10 @@ def done_before(graph: Graph, key: IdempotencyKey, note: Item | None) -> tuple[D
     if said["asked"] != key.asked:
         told = "This idempotency key was used for another write in the last 24 hours. Use a new one."
         raise WriteRefused([Refusal("CONFLICT", (told,), key.where)])
-    return tuple(Done(graph.types[name], tuple(identity), None) for name, *identity in said["done"])
+    return tuple(
+        Done(graph.types[name], tuple(identity), None, int(detached))
+        for (name, *identity), detached in zip(said["done"], said["detached"], strict=True)
+    )
 
 
 def _key_value(attribute: KeyAttribute, digest: bytes) -> KeyValue:

@@ -65,20 +65,37 @@ class OnEdges(Enum):
     """What happens to the edges of a node that is deleted."""
 
     REFUSE = "refuse"
+    """The mutation fails with `CONFLICT` while an edge, a record or another node names the node."""
     DETACH = "detach"
+    """Edges and records that name the node are deleted with it. Where their end is optional it is removed instead, also
+    of other nodes; another node that cannot do without it makes the mutation fail with `CONFLICT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """The end of a record that is there."""
+    """The end of a record that is there. Of a node, `on_edges` says what becomes of what names it."""
 
     record: RecordType
     identity: Texts
     version: int | None = None
     where: InputPath = ()
+    on_edges: OnEdges = OnEdges.REFUSE
 
 
-WriteRequest: TypeAlias = Create | Put | Change | Upsert | Delete
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Other values for fields of a record's key: a new item in the place of the old one. A node that is named stays."""
+
+    record: RecordType
+    identity: Texts
+    values: Mapping[str, Any]
+    version: int | None = None
+    where: InputPath = ()
+    to: InputPath = ()
+    """The place of the values in what the client sent."""
+
+
+WriteRequest: TypeAlias = Create | Put | Change | Upsert | Delete | Move
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,8 @@ class Done:
     identity: Texts
     item: Item | None
     """The item as it is stored now. None where the record was deleted, and where it has to be read."""
+    detached: int = 0
+    """How many records no longer name the node that was deleted: most of them were deleted too."""
 
 
 @dataclass(frozen=True, slots=True)

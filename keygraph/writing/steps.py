@@ -31,10 +31,12 @@ from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
+from keygraph.model.references import Reference
 from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
+from keygraph.writing.marks import MARK, UNMARKED, is_marked
 from keygraph.writing.partners import Partner, Partners
-from keygraph.writing.requests import Change, Create, Delete, Done, Put, Upsert, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
 
 Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
@@ -54,6 +56,12 @@ class Step:
     is_partner: bool = False
     """Whether it is of the other item of an edge."""
 
+    def on_condition(self, *conditions: Condition) -> Step:
+        """The step with further conditions."""
+        own = self.action.condition
+        joined = And((*([] if own is None else [own]), *conditions))
+        return replace(self, action=replace(self.action, condition=joined))
+
 
 class StepMaker:
     """Makes the steps of requests to one graph."""
@@ -63,6 +71,7 @@ class StepMaker:
         self._makers: dict[str, ItemMaker] = {}
         self._there: Condition = Exists((graph.table.partition.name,))
         self._partners = Partners(graph, self.maker)
+        self._key_of = graph.table.key_of
 
     def maker(self, record: RecordType) -> ItemMaker:
         """What makes the items of a type."""
@@ -90,11 +99,17 @@ class StepMaker:
             item, identity = self.new(request) if is_read else (None, None)
         else:
             item, identity = None, request.identity
-            is_known = isinstance(request, Delete) or not self.maker(record).keys_that_follow(_named(request))
-            is_read = bool(record.table_keys.shards) or partner is not None or is_whole or not is_known
+            is_relied = is_whole or self._is_relied_on(request)
+            is_read = bool(record.table_keys.shards) or partner is not None or is_relied
         own = [] if identity is None or not is_read else self._graph.table_keys(record, identity)
         there = [stored.get(key) for key in own]
         return [*keys, *own, *self._partners.keys(record, [item, *there])]
+
+    def _is_relied_on(self, request: Change | Delete | Move) -> bool:
+        """Whether what is there is a part of what will be."""
+        if isinstance(request, Change):
+            return bool(self.maker(request.record).keys_that_follow(_named(request)))
+        return isinstance(request, Move)
 
     def is_replaced(self, request: Create | Put) -> bool:
         """Whether what is kept of a record outlives its replacement."""
@@ -139,34 +154,42 @@ class StepMaker:
                     made, outcome = self._upserted(request, stored, mine)
                 case Change():
                     made, outcome = self._changed(request, stored, mine)
+                case Move():
+                    made, outcome = self._moved(request, stored, mine)
                 case _:
                     made, outcome = self._deleted(request, stored, mine)
             steps += [] if mine.found else made
             refusals.found += mine.found
             done.append(outcome)
-        return self._merged(steps, requests, refusals), done
+        return self.merged(steps, requests, refusals), done
 
-    def _merged(
+    def merged(
         self, steps: Iterable[Step], requests: Sequence[WriteRequest], refusals: Refusals
     ) -> list[Step]:
         """The steps without checks of what another step writes."""
         found: dict[Key, Step] = {}
+        checks: dict[Key, Step] = {}
         for step in steps:
             key = key_of(step.action, self._graph.table)
-            other = found.get(key)
-            if other is None or (other.is_check and not step.is_check):
-                found[key] = step
-            elif not step.is_check:
+            if step.is_check:
+                checks.setdefault(key, step)
+            elif key in found:
                 refusals.add(requests[0].where, "Two parts of the write are of the same item.")
-            if other is not None and other.is_check is not step.is_check:
-                self._refuse_missing(step if step.is_check else other, found[key], refusals)
+            else:
+                found[key] = step
+        for key, check in checks.items():
+            found[key] = self._joined(found[key], check, refusals) if key in found else check
         return [*found.values()]
 
-    def _refuse_missing(self, check: Step, other: Step, refusals: Refusals) -> None:
-        """Refuses that something is joined to a node that the same transaction deletes."""
-        refusal = check.refusal(None) if isinstance(other.action, actions.Delete) else None
-        if refusal is not None:
-            refusals.found.append(refusal)
+    def _joined(self, step: Step, check: Step, refusals: Refusals) -> Step:
+        """A step of a node that something is joined to, with what the check asks. Refuses one that deletes the node."""
+        match step.action:
+            case actions.Delete():
+                refusal = check.refusal(None)
+                refusals.found += [refusal] if refusal else []
+            case actions.Update() | actions.Check():
+                return step.on_condition(UNMARKED)
+        return step
 
     # --- New items ----------------------------------------------------------------------------------------
 
@@ -215,7 +238,7 @@ class StepMaker:
         other = partner.record
         found = partners.there(record, item, stored)
         back = None if found is None else partners.item(other, found, where, refusals)
-        key_of = self._graph.table.key_of
+        key_of = self._key_of
         if found is not None:
             made |= {key.name: found[key.name] for key in self._graph.table.keys}
             if back is not None and key_of(back) != key_of(item):
@@ -259,10 +282,11 @@ class StepMaker:
         maker = self.maker(record)
         names = _named(request)
         for name in sorted(names & self._told_by_key(record)):
-            problem = f" is part of the key of {record.name} and cannot be changed."
+            mend = f" Use move{record.name}." if "move" in record.writes else ""
+            problem = f" is part of the key of {record.name} and cannot be changed.{mend}"
             refusals.add((*where, maker.shown(name)), maker.shown(name), problem)
         changes = self._changes(request, refusals)
-        key, old = self._place(request, stored, refusals)
+        key, old = self.place(request, stored, refusals)
         if refusals.found:
             return [], done
         partner = self._partners.of(record)
@@ -285,7 +309,7 @@ class StepMaker:
         condition = And((*conditions, *version))
         # DynamoDB takes no update in a transaction that changes nothing.
         update = actions.Update(key, tuple(changes), condition) if changes else actions.Check(key, condition)
-        steps = [Step(update, self._refused(request, bool(others or following))), *others]
+        steps = [Step(update, self.refused(request)), *others]
         return [*steps, *self._checks(request, stored, refusals)], done
 
     def relied(self, request: Change) -> tuple[list[Keys], list[Path]]:
@@ -338,6 +362,8 @@ class StepMaker:
         if before is None or after is None:
             return []
         lost = Refusal("CONFLICT", (f"The other item of this {record.name} is missing.",), where)
+        told = f"The other item of this {record.name} would take the place of another one."
+        taken = Refusal("CONFLICT", (told,), where)
         conditions: list[Condition] = [self._there]
         partner = partners.of(record)
         if partner is not None and partner.is_loose:
@@ -346,12 +372,12 @@ class StepMaker:
                 before, after = there, partners.changed(record, there, after, where, refusals)
                 own = self.maker(partner.record).paths(partner.own)
                 conditions += [_unchanged(path, there) for path in own]
-        key, key_after = map(self._graph.table.key_of, (before, after))
+        key, key_after = map(self._key_of, (before, after))
         refusal = _lost_or_again(lost)
         if key != key_after:
             return [
                 Step(actions.Delete(key, And(tuple(conditions))), refusal, is_partner=True),
-                Step(actions.Put(after), _again),
+                Step(actions.Put(after, Not(self._there)), lambda _: taken),
             ]
         changes = _differences(before, after, before.keys() | after.keys())
         if not changes:
@@ -363,21 +389,79 @@ class StepMaker:
 
     def _deleted(self, request: Delete, stored: Stored, refusals: Refusals) -> _Made:
         record, done = request.record, Done(request.record, request.identity, None)
-        key, old = self._place(request, stored, refusals)
-        conditions = [self._is_there(record), *self._version_condition(request)]
+        key, old = self.place(request, stored, refusals)
+        conditions = self.conditions(request)
         others: list[Step] = []
         partner = self._partners.of(record)
         if old is not None and partner is not None:
             conditions += [_unchanged(path, old) for path in self.maker(record).paths(partner.moving)]
             other = self._partners.there(record, old, stored) if partner.is_loose else None
             other = other or self._partners.item(record, old, request.where, refusals)
-            others = [Step(actions.Delete(self._graph.table.key_of(other)), _again)] if other else []
+            if other and self._key_of(other) != key:
+                others = [Step(actions.Delete(self._key_of(other)), _again)]
         delete = actions.Delete(key, And(tuple(conditions)))
-        return [Step(delete, self._refused(request, is_relied=False)), *others], done
+        return [Step(delete, self.refused(request)), *others], done
+
+    def detaching(self, references: Sequence[Reference], item: Item) -> Change | Delete:
+        """What keeps a record from naming a node that is deleted: its ends go, or else the record itself."""
+        record = references[0].record
+        identity = record.read_identity(item) or ()
+        if all(reference.is_removable for reference in references):
+            return Change(record, identity, dict.fromkeys(reference.end.name for reference in references))
+        return Delete(record, identity)
+
+    def detached(
+        self, references: Sequence[Reference], item: Item, stored: Stored, refusals: Refusals
+    ) -> list[Step]:
+        """The steps of that, as long as the record names the node."""
+        request = self.detaching(references, item)
+        carry_out: Callable[..., _Made] = self._changed if isinstance(request, Change) else self._deleted
+        made, _ = carry_out(request, stored, refusals)
+        if not made:
+            return []
+        paths = self.maker(request.record).paths(reference.end.name for reference in references)
+        first = made[0].on_condition(*(_unchanged(path, item) for path in paths))
+        return [replace(step, refusal=_again) for step in (first, *made[1:])]
+
+    # --- Moves --------------------------------------------------------------------------------------------
+
+    def _moved(self, request: Move, stored: Stored, refusals: Refusals) -> _Made:
+        record, maker = request.record, self.maker(request.record)
+        change = Change(record, request.identity, request.values, where=request.to)
+        for name in sorted(_named(change) - self._told_by_key(record)):
+            problem = f" is no part of the key of {record.name}."
+            refusals.add((*request.to, maker.shown(name)), maker.shown(name), problem)
+        changes = self._changes(change, refusals)
+        key, old = self.place(request, stored, refusals)
+        if refusals.found or old is None:
+            return [], Done(record, request.identity, None)
+        attributes = changed(maker.without_own_keys(old), changes)
+        made, identity = maker.with_keys(attributes, request.to, refusals)
+        if identity == request.identity:
+            refusals.add(request.to, f"The key of this {record.name} would stay the same.")
+        if refusals.found:
+            return [], Done(record, identity, None)
+        in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
+        new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
+        exists = Refusal("ALREADY_EXISTS", (f"There is already a {record.name} with this key.",), request.to)
+        absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
+        steps = [
+            Step(actions.Put(new, Not(self._there)), lambda _: exists),
+            *(Step(actions.Check(other, Not(self._there)), lambda _: exists) for other in absent),
+        ]
+        declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}
+        names = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
+        same = (_unchanged((name,), old) for name in sorted(names))
+        delete = actions.Delete(key, And((*self.conditions(request), *same)))
+        steps.append(Step(delete, self.refused(request)))
+        steps += self._partner_changed(change, old, new, stored, refusals)
+        return [*steps, *self._checks(change, stored, refusals)], Done(record, identity, new)
 
     # --- What is there ------------------------------------------------------------------------------------
 
-    def _place(self, request: Change | Delete, stored: Stored, refusals: Refusals) -> tuple[Key, Item | None]:
+    def place(
+        self, request: Change | Delete | Move, stored: Stored, refusals: Refusals
+    ) -> tuple[Key, Item | None]:
         """The key of the record, and what is there where that was read. Refuses one that is not there."""
         keys = self._graph.table_keys(request.record, request.identity)
         if keys[0] not in stored:
@@ -386,7 +470,7 @@ class StepMaker:
         if found is None:
             refusals.found.append(self._missing(request))
             return keys[0], None
-        return self._graph.table.key_of(found), found
+        return self._key_of(found), found
 
     def _found(
         self, record: RecordType, identity: Texts, stored: Stored, where: InputPath, refusals: Refusals
@@ -399,15 +483,19 @@ class StepMaker:
             refusals.add(where, problem, code="CONFLICT")
         return found[0] if found else None
 
+    def conditions(self, request: Change | Delete | Move) -> list[Condition]:
+        """The conditions that the record is there as the request wants it."""
+        return [self._is_there(request.record), *self._version_condition(request)]
+
     def _is_there(self, record: RecordType) -> Condition:
         """The condition that an item of the type is there, under a key that may be another type's."""
         said = self._graph.type_values.condition(record)
         return self._there if said is None else And((self._there, said))
 
-    def _missing(self, request: Change | Delete) -> Refusal:
+    def _missing(self, request: Change | Delete | Move) -> Refusal:
         return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
 
-    def _refused(self, request: Change | Delete, is_relied: bool) -> Callable[[Item | None], Refusal | None]:
+    def refused(self, request: Change | Delete | Move) -> Callable[[Item | None], Refusal | None]:
         """What is told where the record is not as it must be."""
         version, wanted = request.record.version, request.version
 
@@ -438,9 +526,9 @@ class StepMaker:
                 refusals.found.append(missing)
                 continue
             there = [self._is_there(member) for member in members]
-            condition = there[0] if len(there) == 1 else Or(tuple(there))
+            condition = And((there[0] if len(there) == 1 else Or(tuple(there)), UNMARKED))
             check = actions.Check((found or keys)[0], condition)
-            steps.append(Step(check, lambda _, missing=missing: missing, is_check=True))  # type: ignore[misc]
+            steps.append(Step(check, _missing_or_again(missing), is_check=True))
         return steps
 
     def _ends(self, request: WriteRequest) -> Iterator[tuple[End, tuple[RecordType, ...], Texts]]:
@@ -473,7 +561,7 @@ class StepMaker:
                 kept[field.name] = value + 1 if field.kept == "version" else value
         return kept
 
-    def _version_condition(self, request: Change | Delete) -> list[Condition]:
+    def _version_condition(self, request: Change | Delete | Move) -> list[Condition]:
         version = request.record.version
         if version is None or request.version is None:
             return []
@@ -491,6 +579,11 @@ def _again(item: Item | None) -> None:
 def _lost_or_again(lost: Refusal) -> Callable[[Item | None], Refusal | None]:
     """What is told of an item that must be there: nothing where somebody has changed it."""
     return lambda item: lost if item is None else None
+
+
+def _missing_or_again(missing: Refusal) -> Callable[[Item | None], Refusal | None]:
+    """What is told of a node that must be there: nothing where it has a mark, since it may stay after all."""
+    return lambda item: None if is_marked(item) else missing
 
 
 def _named(request: Change) -> set[str]:

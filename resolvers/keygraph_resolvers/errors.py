@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
@@ -51,7 +52,19 @@ class RefusedPart(BadUserInput):
         super().__init__(*refusal.parts)
         self.code = refusal.code
         path = public_path(refusal.path)
-        self.extensions = {**({"path": path} if path else {}), **refusal.details}
+        self.extensions = {**({"path": path} if path else {}), **_shown(refusal.details)}
+
+
+def _shown(detail: Any) -> Any:
+    """A detail in which fields are called as in the schema."""
+    match detail:
+        case FieldName():
+            return camel(detail)
+        case list():
+            return [_shown(each) for each in detail]
+        case Mapping():
+            return {name: _shown(each) for name, each in detail.items()}
+    return detail
 
 
 def public_path(path: InputPath) -> list[str | int]:

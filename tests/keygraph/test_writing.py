@@ -31,7 +31,7 @@ from keygraph.dynamo.store import BatchGet, Query, Store, Write
 from keygraph.errors import WriteRefused
 from keygraph.model.record_keys import Texts
 from keygraph.writing.items import with_ids
-from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteAnswer, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, OnEdges, Put, Upsert, WriteAnswer, WriteRequest
 from keygraph.writing.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 
@@ -250,7 +250,11 @@ async def test_changes_that_are_refused(people: People) -> None:
     """A key would no longer say what its item says."""
     changes = Change(person, ANN, {"name": "Anna", "joined": None}, where=("input",))
     assert await people.refused(changes) == [
-        ("BAD_USER_INPUT", "name is part of the key of Person and cannot be changed.", ("input", "name")),
+        (
+            "BAD_USER_INPUT",
+            "name is part of the key of Person and cannot be changed. Use movePerson.",
+            ("input", "name"),
+        ),
         ("BAD_USER_INPUT", "joined of Person cannot be removed.", ("input", "joined")),
     ]
     gone = [("NOT_FOUND", "There is no Person with this key.", ())]
@@ -372,4 +376,4 @@ async def test_what_the_server_keeps(make_store: MakeStore) -> None:
     before = await stored(Put(note_tag, tag))
     after = await stored(Put(note_tag, {**tag, "weight": 3}))
     assert (after["made"], after["times"], after["weight"]) == (before["made"], Decimal(2), Decimal(3))
-    await writer.write([Delete(note, (made["note_id"],), 2)])
+    await writer.write([Delete(note, (made["note_id"],), 2, on_edges=OnEdges.DETACH)])

@@ -86,9 +86,9 @@ def part(kind: str, name: str) -> list[str]:
 def test_there_are_mutations_of_what_can_be_written() -> None:
     """A client could write what the model does not want written, or not write what it does."""
     assert [line.partition("(")[0] for line in part("type", "Mutation")] == [
-        "createAuthor", "updateAuthor", "upsertAuthor", "deleteAuthor",
-        "createBook", "updateBook", "upsertBook", "deleteBook",
-        "putChapter", "updateChapter", "deleteChapter",
+        "createAuthor", "updateAuthor", "upsertAuthor", "moveAuthor", "deleteAuthor",
+        "createBook", "updateBook", "upsertBook", "moveBook", "deleteBook",
+        "putChapter", "updateChapter", "moveChapter", "deleteChapter",
         "putLoan", "deleteLoan",
     ]  # fmt: skip
 
@@ -289,3 +289,114 @@ async def test_what_mutations_cost(library: Library, engine: str) -> None:
     ]
     assert cost["actual"]["readUnits"] <= cost["bound"]["readUnits"]
     assert (cost["bound"]["requests"], cost["bound"]["roundTrips"]) == (5, 5)
+
+
+# --- Deletes and moves ----------------------------------------------------------------------------------
+
+
+def test_deletes_and_moves_say_what_they_do() -> None:
+    """A client could not choose what becomes of edges, or would be asked where nothing can have any."""
+    assert part("input", "DeleteBookInput") == [
+        "bookId: ID!",
+        "onEdges: OnEdges! = REFUSE",
+        "expectedVersion: Int",
+        "clientMutationId: String",
+        "idempotencyKey: String",
+    ]
+    assert part("type", "DeleteBookPayload") == [
+        "deletedId: ID!",
+        "detached: Int!",
+        "clientMutationId: String",
+    ]
+    assert part("input", "DeleteChapterInput") == [
+        "bookId: ID!",
+        "number: Int!",
+        "clientMutationId: String",
+        "idempotencyKey: String",
+    ]
+    assert part("input", "MoveChapterInput") == [
+        "bookId: ID!",
+        "number: Int!",
+        "to: MoveChapterToInput!",
+        "clientMutationId: String",
+        "idempotencyKey: String",
+    ]
+    assert part("input", "MoveChapterToInput") == ["bookId: ID", "number: Int"]
+    assert part("input", "MoveBookToInput") == ["bookId: ID!"]
+    assert part("type", "MoveBookPayload") == ["book: Book", "clientMutationId: String"]
+    assert "The key stays: `moveBook` changes it." in SDL
+
+
+async def test_a_node_with_edges_is_deleted_as_the_client_says(library: Library) -> None:
+    """A book would lose its chapters unasked, or could never be deleted."""
+    answer = await library._service.execute('mutation { deleteBook(input: {bookId: "1"}) { deletedId } }')
+    [error] = answer["errors"]
+    assert error["message"] == "This Book cannot be deleted. It is named by 2 Chapter (book)."
+    assert error["extensions"] == {
+        "code": "CONFLICT",
+        "path": ["input"],
+        "namedBy": [{"type": "Chapter", "field": "book", "atLeast": 2, "lists": ["chapters"]}],
+    }
+    assert await library.errors(
+        'mutation { deleteAuthor(input: {name: "Ann", onEdges: DETACH}) { deletedId } }'
+    ) == [("CONFLICT", "This Author cannot be deleted. It is named by 1 Book (author).", ["input"])]
+    read = '{ book(bookId: "1") { title author { name } chapters { totalCount } } }'
+    assert (await library.data(read))["book"] == {
+        "title": "One",
+        "author": {"name": "Ann"},
+        "chapters": {"totalCount": 2},
+    }
+    deleted = await library.data(
+        """mutation ($edges: OnEdges!) {
+          deleteBook(input: {bookId: "1", onEdges: $edges, expectedVersion: 1}) { deletedId detached }
+          deleteAuthor(input: {name: "Ann"}) { detached } }""",
+        edges="DETACH",
+    )
+    assert (deleted["deleteBook"]["detached"], deleted["deleteAuthor"]) == (2, {"detached": 0})
+    assert (await library.data('{ book(bookId: "1") { title } author(name: "Ann") { name } }')) == {
+        "book": None,
+        "author": None,
+    }
+
+
+async def test_moves(library: Library) -> None:
+    """A wrong number could only be put right by hand."""
+    moved = await library.data(
+        """mutation { moveChapter(input: {bookId: "1", number: 2, to: {number: 3}, clientMutationId: "m"}) {
+          clientMutationId chapter { number heading book { title chapters { nodes { number } } } } } }"""
+    )
+    assert moved["moveChapter"] == {
+        "clientMutationId": "m",
+        "chapter": {
+            "number": 3,
+            "heading": "Out",
+            "book": {"title": "One", "chapters": {"nodes": [{"number": 1}, {"number": 3}]}},
+        },
+    }
+    assert await library.errors(
+        'mutation { moveChapter(input: {bookId: "1", number: 3, to: {bookId: "9"}}) { chapter { number } } }'
+    ) == [("NOT_FOUND", "bookId: there is no Book with this key.", ["input", "to", "bookId"])]
+    assert await library.errors(
+        'mutation { moveChapter(input: {bookId: "1", number: 3, to: {number: 1}}) { chapter { number } } }'
+    ) == [("ALREADY_EXISTS", "There is already a Chapter with this key.", ["input", "to"])]
+    assert await library.errors(
+        'mutation { moveBook(input: {bookId: "1", to: {bookId: "2"}}) { book { title } } }'
+    ) == [("CONFLICT", "This Book cannot be moved. It is named by 2 Chapter (book).", ["input"])]
+    renamed = await library.data(
+        """mutation { createAuthor(input: {name: "Bob", born: 5}) { author { name } }
+          moveAuthor(input: {name: "Bob", to: {name: "Rob"}}) { author { name born } } }"""
+    )
+    assert renamed["moveAuthor"]["author"] == {"name": "Rob", "born": 5}
+
+
+async def test_what_a_delete_costs(library: Library) -> None:
+    """A delete would be refused for its cost, or let through, by a number that has nothing to do with it."""
+    cost = await library.cost('mutation { deleteAuthor(input: {name: "Ann"}) { deletedId } }')
+    assert [each["operation"] for each in cost["requests"]] == [
+        "UpdateItem",
+        "Query",
+        "GetItem",
+        "UpdateItem",
+    ]
+    assert cost["actual"]["requests"] <= cost["bound"]["requests"]
+    assert cost["actual"]["readUnits"] <= cost["bound"]["readUnits"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphql import GraphQLError
 
-from keygraph.dynamo.store import BatchGet, Count, Query, Request, Transaction
+from keygraph.dynamo.store import BatchGet, Count, Query, Request, Transaction, Write
 from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.plan.bound import Bound, Figures
 from keygraph_resolvers.plan.step import MOST
@@ -144,6 +144,8 @@ def operation_name(request: Request[object]) -> str:
         return "GetItem" if len(request.keys) == 1 else "BatchGetItem"
     if isinstance(request, Transaction):
         return "TransactWriteItems"
+    if isinstance(request, Write):
+        return f"{type(request.action).__name__}Item"
     return "Query" if isinstance(request, Query | Count) else type(request).__name__
 
 

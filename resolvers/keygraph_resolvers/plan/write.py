@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_KEYS
-from keygraph.dynamo.store import read_units
+from keygraph.dynamo.store import Query, read_units
 from keygraph.errors import KeygraphError
 from keygraph.writing.describe import describe_write
 from keygraph.writing.idempotency import IdempotencyKey
@@ -28,6 +28,9 @@ from keygraph_resolvers.schema.field_kinds import Writes, WrittenRecord
 from keygraph_resolvers.schema.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID
 from keygraph_resolvers.schema.mutations import Input, idempotency_key, write_requests
 
+_OF_A_SEARCH = 3
+"""The round trips in which a node is marked and what names it is looked for: by indexes, then in the table."""
+
 
 class Payload:
     """What a mutation answers: the record that it wrote, or the key of one that is no more."""
@@ -36,8 +39,9 @@ class Payload:
     error: None = None
     is_missing = False
 
-    def __init__(self, record: Object, client_mutation_id: str | None) -> None:
+    def __init__(self, record: Object, detached: int, client_mutation_id: str | None) -> None:
         self.record = record
+        self.detached = detached
         self.client_mutation_id = client_mutation_id
         self.found = record.found
 
@@ -85,7 +89,8 @@ class WriteStep(Step):
         asked = self._asked(run)
         answer = await Writer(run.graph, run.meter).write(asked.requests, asked.key)
         done = answer.done[0]
-        return Payload(Object(done.record, done.identity, done.item), asked.given.values.get(MUTATION_ID))
+        key = asked.given.values.get(MUTATION_ID)
+        return Payload(Object(done.record, done.identity, done.item), done.detached, key)
 
     def _asked(self, run: Run) -> _Asked:
         """What the client asks for, made once for a run, since new records get new ids. Raises WriteRefused."""
@@ -129,7 +134,8 @@ class WriteStep(Step):
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         try:
             asked = self._asked(run)
-            count = len(Writer(run.graph, run.meter).needed(asked.requests))
+            writer = Writer(run.graph, run.meter)
+            count, searched = len(writer.needed(asked.requests)), writer.searched(asked.requests)
         except Exception:
             return StepCost(), ()  # nothing is written; the answer says why
         # What must be known is read first, and what was done under the key.
@@ -142,6 +148,9 @@ class WriteStep(Step):
             items=count,
             read_units=count * read_units(size, consistent=False),
         )
+        if searched:
+            self._add_search(cost, searched)
+            round_trips += _OF_A_SEARCH
         is_known = self._is_known and asked.key is None
         after = starts.after(round_trips)
         return cost, [(self._going_on(step, is_known=is_known), after) for _, step in self._steps]
@@ -149,11 +158,28 @@ class WriteStep(Step):
     @property
     def _is_known(self) -> bool:
         """Whether the item that is written is known, because all of it is written."""
-        return self._kind.action in ("create", "put")
+        return self._kind.action in ("create", "put", "move")
 
     def _going_on(self, step: Step, *, is_known: bool) -> Step:
         """What goes on from the record: without reading it, where its item is known."""
         return step.items if is_known and isinstance(step, Get) else step
+
+    def _add_search(self, cost: StepCost, searched: Sequence[Query]) -> None:
+        """Adds what it takes to find what names a node: its first pages; and the mark, set and taken away."""
+        size = self._kind.record.item_bytes
+        cost.apart += 2
+        cost.round_trips += _OF_A_SEARCH
+        cost.is_open = True
+        for query in searched:
+            count = query.limit or 1
+            cost.apart += 1
+            cost.items += count
+            cost.read_units += read_units(count * size, query.consistent)
+            if query.index is not None:
+                # Each item that an index leads to is read from the table.
+                cost.apart += 1
+                cost.items += count
+                cost.read_units += count * read_units(size, consistent=True)
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         place, names = self.below(where.place), (self._kind.record.name,)

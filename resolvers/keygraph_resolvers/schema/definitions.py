@@ -183,14 +183,18 @@ def add_fields(type_: type, fields: Sequence[StrawberryField]) -> None:
     definition_of(type_).fields.extend(fields)
 
 
-def input_field(name: str, type_: OutputType, description: str | None = None) -> StrawberryField:
+def input_field(
+    name: str, type_: OutputType, description: str | None = None, default: object = MISSING
+) -> StrawberryField:
     """A field of an input."""
+    if default is MISSING and isinstance(type_, StrawberryOptional):
+        default = UNSET
     return StrawberryField(
         python_name=name,
         graphql_name=name,
         type_annotation=StrawberryAnnotation(type_),
         description=description,
-        default=UNSET if isinstance(type_, StrawberryOptional) else MISSING,
+        default=default,
     )
 
 

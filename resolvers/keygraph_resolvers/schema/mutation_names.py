@@ -1,6 +1,6 @@
 """The mutations of a graph: which there are, what they and their types are called, and what each is given.
 
-A node is created, updated, upserted and deleted; an edge and a record are put, updated and deleted.
+A node is created, updated, upserted, moved and deleted; an edge and a record are put, updated, moved and deleted.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel, pascal, with_article
+from keygraph.writing.requests import OnEdges
 
 MUTATION_ID = "clientMutationId"
 IDEMPOTENCY_KEY = "idempotencyKey"
 EXPECTED_VERSION = "expectedVersion"
+ON_EDGES = "onEdges"
+TO = "to"
 _DESCRIPTIONS: Mapping[WriteName, str] = {
     "create": "Creates {}. Fails with `ALREADY_EXISTS` if there is one with this key.",
     "put": "Writes {}: a new one, or in place of the one with this key.",
     "update": "Changes the given fields of {}; null removes a value. Fails with `NOT_FOUND` if there is none with this key.",
     "upsert": "Creates {}, or changes the given fields of the one with this key.",
+    "move": "Gives {} another key. Fails with `NOT_FOUND` if there is none with this key, with `ALREADY_EXISTS` if there is one with the other key.",
     "delete": "Deletes {}. Fails with `NOT_FOUND` if there is none with this key.",
 }
 
@@ -33,8 +37,24 @@ def mutation_name(action: WriteName, record: RecordType) -> str:
     return f"{action}{record.name}"
 
 
-def mutation_description(action: WriteName, record: RecordType) -> str:
-    return _DESCRIPTIONS[action].format(with_article(record.name))
+def mutation_description(graph: Graph, action: WriteName, record: RecordType) -> str:
+    described = _DESCRIPTIONS[action].format(with_article(record.name))
+    if action == "move" and is_named(graph, record):
+        described += " Fails with `CONFLICT` while something names it."
+    if action == "update" and "move" in record.writes:
+        described += f" The key stays: `{mutation_name('move', record)}` changes it."
+    unfound = [each for each in graph.references.get(record.name, ()) if not each.is_found]
+    if unfound and action in ("move", "delete"):
+        names = " or ".join(f"`{each.record.name}.{camel(each.end.name)}`" for each in unfound)
+        described += (
+            f" Records that name it as {names} are not found: no key of the table leads to all of them."
+        )
+    return described
+
+
+def is_named(graph: Graph, record: RecordType) -> bool:
+    """Whether anything can name records of the type."""
+    return bool(graph.references.get(record.name))
 
 
 def payload_name(action: WriteName, record: RecordType) -> str:
@@ -107,6 +127,11 @@ def input_name(action: WriteName, record: RecordType) -> str:
     return f"{pascal(action)}{record.name}Input"
 
 
+def to_name(record: RecordType) -> str:
+    """The input of the key that a record is moved to."""
+    return f"Move{record.name}ToInput"
+
+
 def key_name(record: RecordType) -> str:
     """The input that is the key of a node of several key fields."""
     return f"{record.name}Key"
@@ -149,12 +174,16 @@ def mutation_types(graph: Graph) -> Iterator[tuple[str, str]]:
             name = mutation_name(action, record)
             yield input_name(action, record), f"the input of {name}"
             yield payload_name(action, record), f"the payload of {name}"
+            if action == "move":
+                yield to_name(record), f"the new key of {name}"
         for word in PARTS if record.writes else ():
             if part_fields(record, word):
                 yield part_name(record, word), f"the part {word} of update{record.name}"
         nested |= {(path.record.name, path.end or ""): None for path in nested_lists(graph, record)}
     for name, end in nested:
         yield nested_name(graph.types[name], end), f"what creates a {name} with its {end}"
+    if any("delete" in record.writes and is_named(graph, record) for record in graph.nodes):
+        yield OnEdges.__name__, "what becomes of a deleted node's edges"
     for record in graph.nodes:
         if len(record.identity) > 1:
             yield key_name(record), f"the key of {record.name}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
 from typing import Any, cast
 
 from keygraph.dynamo.items import number_text
@@ -19,16 +20,18 @@ from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import WriteName
+from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel, with_article
 from keygraph.writing.idempotency import LONGEST_KEY, IdempotencyKey
 from keygraph.writing.items import Refusals, with_ids
-from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph_resolvers.schema.definitions import (
     OutputType,
     add_fields,
+    enum_type,
     input_field,
     input_type,
     list_of,
@@ -40,20 +43,26 @@ from keygraph_resolvers.schema.mutation_names import (
     EXPECTED_VERSION,
     IDEMPOTENCY_KEY,
     MUTATION_ID,
+    ON_EDGES,
     PARTS,
+    TO,
     Given,
     given_fields,
     input_name,
+    is_named,
     key_name,
     key_names,
     nested_lists,
     nested_name,
     part_fields,
     part_name,
+    to_name,
 )
 from keygraph_resolvers.schema.names import type_name
 
 KEY_DESCRIPTION = "Makes retries safe: a mutation that is sent again with the same key is carried out once."
+_BY_KEY_ALONE: tuple[WriteName, ...] = ("delete", "move")
+_OF_STORED: tuple[WriteName, ...] = ("update", *_BY_KEY_ALONE)
 
 
 class MutationInputs:
@@ -76,17 +85,23 @@ class MutationInputs:
         fields = []
         for each in given:
             in_key = each.of.name in key
-            if action == "delete" and not in_key:
+            if action in _BY_KEY_ALONE and not in_key:
                 continue
             type_ = self._type(each)
-            is_needed = in_key if action in ("update", "delete") else not self._may_be_left_out(record, each)
+            is_needed = in_key if action in _OF_STORED else not self._may_be_left_out(record, each)
             described = _described(each, is_new=action in ("create", "put"))
             fields.append(input_field(each.name, type_ if is_needed else nullable(type_), described))
         if action == "create":
             fields += self._nested_fields(record)
         if action == "update":
             fields += self._part_fields(record)
-        if action in ("update", "delete") and record.version is not None:
+        if action == "move":
+            described = "What its key is to be; what is left out stays."
+            fields.append(input_field(TO, self._to(record), described))
+        if action == "delete" and is_named(self._graph, record):
+            described = "What becomes of the edges, records and nodes that name it."
+            fields.append(input_field(ON_EDGES, self._on_edges, described, OnEdges.REFUSE))
+        if action in _OF_STORED and record.version is not None:
             described = "The version that it must have; otherwise the mutation fails with `CONFLICT`."
             fields.append(
                 input_field(EXPECTED_VERSION, nullable(self._scalar(record.version.type)), described)
@@ -95,6 +110,24 @@ class MutationInputs:
         fields.append(input_field(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION))
         add_fields(made, fields)
         return made
+
+    def _to(self, record: RecordType) -> type:
+        """The key that a record is moved to."""
+        made = input_type(to_name(record))
+        given = [each for each in given_fields(record) if each.of.name in key_names(record)]
+        types = [(each, self._type(each)) for each in given]
+        add_fields(
+            made,
+            [
+                input_field(each.name, type_ if len(types) == 1 else nullable(type_), each.of.description)
+                for each, type_ in types
+            ],
+        )
+        return made
+
+    @cached_property
+    def _on_edges(self) -> OutputType:
+        return enum_type(OnEdges, docstring(OnEdges.__doc__), member_docstrings(OnEdges))
 
     def _may_be_left_out(self, record: RecordType, each: Given) -> bool:
         """Whether a field may be missing: what is stored in one attribute needs to be given once."""
@@ -271,7 +304,11 @@ class _Meaning:
         identity = self._identity(record, values, where)
         version = given.get(EXPECTED_VERSION)
         if action == "delete":
-            return [Delete(record, identity, version, where)]
+            on_edges = OnEdges(given.get(ON_EDGES, OnEdges.REFUSE))
+            return [Delete(record, identity, version, where, on_edges)]
+        if action == "move":
+            to = (*where, TO)
+            return [Move(record, identity, self._values(record, given[TO], to), version, where, to)]
         key = key_names(record)
         added, taken = (
             {

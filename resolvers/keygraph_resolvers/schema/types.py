@@ -58,6 +58,7 @@ from keygraph_resolvers.schema.field_kinds import (
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
 from keygraph_resolvers.schema.mutation_names import (
     MUTATION_ID,
+    is_named,
     mutation_description,
     mutation_name,
     payload_name,
@@ -398,7 +399,7 @@ class _Types:
                 nullable(self._payload(action, record)),
                 Writes(action, record),
                 [argument("input", inputs.input(action, record))],
-                mutation_description(action, record),
+                mutation_description(self._graph, action, record),
             )
             for record in self._graph.types.values()
             for action in record.writes
@@ -419,6 +420,9 @@ class _Types:
             fields += [
                 self._end_field(record.ends[name]) for name in record.key_ends if name in record.key_fields
             ]
+        if action == "delete" and is_named(self._graph, record):
+            described = "How many edges and records were deleted with it, or do not name it any more."
+            fields.append(ServedField("detached", int, Attribute("detached"), description=described))
         fields.append(ServedField(MUTATION_ID, nullable(str), Attribute("client_mutation_id")))
         add_fields(made, fields)
         return made

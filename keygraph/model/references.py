@@ -1,0 +1,112 @@
+"""References: where records name nodes, and the path by which the records that name one node are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from keygraph.dynamo.items import Item
+from keygraph.errors import CorruptItem
+from keygraph.keys.template import Slot
+from keygraph.keys.types import is_optional
+from keygraph.model.counterparts import Correspondence
+from keygraph.model.declaration import ListOptions
+from keygraph.model.paths import AccessPath, candidates
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import End, RecordType
+
+_ANY = ListOptions(None, None, any_index=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """An end of a record type that may be a node of some type."""
+
+    node: RecordType
+    record: RecordType
+    end: End
+    path: AccessPath | None
+    """What finds the records that name a node at this end; None where no keys do, or where another reference does."""
+    is_found: bool = True
+    """Whether this path, or that of another reference, finds all of them."""
+
+    @property
+    def name(self) -> str:
+        """`Order.customer`."""
+        return f"{self.record.name}.{self.end.name}"
+
+    @cached_property
+    def is_removable(self) -> bool:
+        """Whether a record can do without its end."""
+        own, record = set(self.end.attributes.values()), self.record
+        in_key = {name for slot in record.identity for name in (slot.path[0], *record.needs_of(slot))}
+        shared = [field.optional for field in record.fields.values() if field.attribute in own]
+        shared += [end.optional for end in record.ends.values() if own.intersection(end.attributes.values())]
+        return self.end.name not in in_key and all(shared)
+
+    def names(self, item: Item, identity: Texts) -> bool:
+        """Whether a record names the node with this identity."""
+        try:
+            found = self.record.end_identity(item, self.end)
+        except CorruptItem:
+            return False
+        return found == self.end.identity_of(self.node, identity)
+
+
+def references(
+    node: RecordType, types: Mapping[str, RecordType], correspondences: Mapping[str, Correspondence]
+) -> tuple[Reference, ...]:
+    """Every end that may be a node of the type."""
+    found = [
+        (record, end, _best(node, record, end))
+        for record in types.values()
+        if not record.is_virtual
+        for end in record.ends.values()
+        if node in end.members
+    ]
+    whole = {(record.name, end.name) for record, end, path in found if path and _finds_all(path)}
+    return tuple(_reference(node, *each, correspondences, whole) for each in found)
+
+
+def _reference(
+    node: RecordType,
+    record: RecordType,
+    end: End,
+    path: AccessPath | None,
+    correspondences: Mapping[str, Correspondence],
+    whole: Iterable[tuple[str, str]],
+) -> Reference:
+    same = correspondences.get(record.name)
+    theirs = [(same.other.name, name) for name, own in same.ends.items() if own == end.name] if same else []
+    is_found_otherwise = any(each in whole for each in theirs)
+    if is_found_otherwise and record.is_mirrored and end.name == record.key_ends[1]:
+        # Both items of a mirrored edge name both nodes: one of the ends finds every edge.
+        path = None
+    return Reference(node, record, end, path, is_found_otherwise or (record.name, end.name) in whole)
+
+
+def _best(node: RecordType, record: RecordType, end: End) -> AccessPath | None:
+    paths = [
+        path
+        for path in candidates(end.name, node, record, _ANY)
+        if path.end == end.name and not path.required
+    ]
+    return min(paths, key=lambda path: not _finds_all(path), default=None)
+
+
+def _finds_all(path: AccessPath) -> bool:
+    """Whether every record that names the node stands in these keys: an index lacks those of which a part is missing."""
+    return path.keys.index is None or not any(
+        _may_be_missing(path, slot)
+        for template in path.keys.templates
+        for slot in template.tokens
+        if isinstance(slot, Slot) and slot.name not in path.known and not slot.is_shard
+    )
+
+
+def _may_be_missing(path: AccessPath, slot: Slot) -> bool:
+    name, record = slot.path[0], path.record
+    if name in record.methods:
+        return is_optional(record.methods[name].hints.get("return"))[1]
+    return record.ends[name].optional if name in record.ends else record.fields[name].optional

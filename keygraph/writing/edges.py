@@ -1,0 +1,96 @@
+"""Finding what names a node: on every path that leads to it, whether or not the model declares a list.
+
+The table and its local indexes are read consistently. A global index cannot be: each item that it leads to is read from
+the table, so that nothing is found that is no more, but DynamoDB may not have put into it what was written a moment ago.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, Query
+from keygraph.graph import Graph
+from keygraph.lists.listing import bind
+from keygraph.model.record_keys import Texts
+from keygraph.model.references import Reference
+from keygraph.writing.sending import Sender
+
+_AT_A_TIME = 100
+
+
+class Named(NamedTuple):
+    """A record that names the node, and where."""
+
+    reference: Reference
+    identity: Texts
+    """That of the node."""
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is still to be read of one partition for one reference."""
+
+    reference: Reference
+    identity: Texts
+    query: Query
+
+
+def ranges(graph: Graph, references: Iterable[Reference], identity: Texts) -> list[Range]:
+    """Everything that has to be read to find what names a node at these references."""
+    found = []
+    for reference in references:
+        if reference.path is None:
+            continue
+        neighbours = bind(graph, reference.path, identity)
+        index = reference.path.keys.index
+        keys = None if index is None else tuple((key.name,) for key in graph.table.keys)
+        found += [
+            Range(
+                reference,
+                identity,
+                Query(
+                    partition,
+                    neighbours.index_name,
+                    piece.range,
+                    neighbours.store_filter,
+                    keys,
+                    limit=_AT_A_TIME,
+                    consistent=index is None or index.local,
+                ),
+            )
+            for partition in neighbours.partitions
+            for piece in neighbours.reading.pieces
+        ]
+    return found
+
+
+async def look(sender: Sender, wanted: Sequence[Range]) -> tuple[list[Named], list[Range]]:
+    """The next records of each range, at least one where there is any; and what is left to read."""
+    read = await asyncio.gather(*(_next(sender, each) for each in wanted))
+    return [named for found, _ in read for named in found], [rest for _, rest in read if rest is not None]
+
+
+async def _next(sender: Sender, wanted: Range) -> tuple[list[Named], Range | None]:
+    reference, graph = wanted.reference, sender.graph
+    while True:
+        page = await sender.send(wanted.query)
+        items: Iterable[Item | None] = page.items
+        if wanted.query.projection is not None and page.items:
+            keys = tuple(graph.table.key_of(item) for item in page.items)
+            items = (await sender.send(BatchGet(keys, consistent=True))).items
+        found = [
+            Named(reference, wanted.identity, item)
+            for item in items
+            if item is not None
+            and graph.recognise(item) is reference.record
+            and reference.names(item, wanted.identity)
+        ]
+        rest = None if page.last is None else replace(wanted, query=replace(wanted.query, start=page.last))
+        if found or rest is None:
+            return found, rest
+        wanted = rest

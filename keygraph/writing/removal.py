@@ -1,0 +1,271 @@
+"""Deleting and moving nodes that others may name.
+
+Each node is marked (`keygraph.writing.marks`), then what names it is looked for, then it goes if it still has the mark,
+in one transaction with what else is written. Nothing can come to name it in between. Where a delete takes the edges along
+and they are more than one transaction holds, they go first, page by page: after a crash the node is there, and can be
+deleted again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from keygraph.dynamo.actions import Check, Put, Update, key_of, outcome
+from keygraph.dynamo.actions import Delete as DeleteItem
+from keygraph.dynamo.conditions import And, Condition
+from keygraph.dynamo.items import Item, item_size
+from keygraph.dynamo.limits import TRANSACTION_ACTIONS, TRANSACTION_BYTES
+from keygraph.dynamo.store import Query, Write
+from keygraph.dynamo.table import Key
+from keygraph.errors import ConditionFailed, FieldName, Refusal, TransactionTooLarge, WriteRefused
+from keygraph.model.record_keys import Texts
+from keygraph.model.references import Reference
+from keygraph.writing.edges import Named, Range, look, ranges
+from keygraph.writing.items import Refusals
+from keygraph.writing.marks import UNMARKED, has_mark, is_marked, new_token, removal, set_mark, token_of
+from keygraph.writing.requests import Delete, Done, Move, OnEdges
+from keygraph.writing.sending import Sender
+from keygraph.writing.steps import Step, Stored
+
+_Node: TypeAlias = tuple[str, Texts]
+"""A node, by its type's name and its identity."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is detached in one transaction."""
+
+    steps: list[Step] = field(default_factory=list)
+    size: int = 0
+    nodes: Counter[_Node] = field(default_factory=Counter)
+    """How many records each node loses."""
+
+
+class Removal:
+    """The nodes that a write deletes or moves."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._graph = sender.graph
+        self._requests = requests = sender.requests
+        self.nodes = [
+            request
+            for request in requests
+            if isinstance(request, Delete | Move) and self._graph.references.get(request.record.name)
+        ]
+        """What is asked of nodes that others may name."""
+        self._tokens: dict[Key, str] = {}
+        """The marks that are set."""
+        self._written: Mapping[Key, Put | Update | DeleteItem] = {}
+        """What the requests themselves do."""
+        self._detached: Counter[_Node] = Counter()
+
+    @property
+    def queries(self) -> list[Query]:
+        """The first page of each place that is searched."""
+        found = [
+            each
+            for request in self.nodes
+            for each in ranges(self._graph, self._graph.references[request.record.name], request.identity)
+        ]
+        return [each.query for each in found]
+
+    async def carry_out(
+        self, steps: Sequence[Step], done: Sequence[Done], stored: Stored
+    ) -> list[Done] | None:
+        """Carries out the steps of all requests; what became of them, None where another try may succeed."""
+        refusals = Refusals()
+        for request in self.nodes:
+            key, _ = self._sender.steps.place(request, stored, refusals)
+            if not await self._mark(request, key):
+                return None
+        self._written = {
+            self._key_of(step): step.action for step in steps if not isinstance(step.action, Check)
+        }
+        for request in self.nodes:
+            await self._refuse_named(request, refusals)
+        refusals.stop()
+        return await self._remove([self._guarded(step) for step in steps], done)
+
+    async def release(self) -> None:
+        """Takes the marks away again."""
+        for key, token in self._tokens.items():
+            await self._sender.write_if(removal(key, token))
+
+    def _key_of(self, step: Step) -> Key:
+        return key_of(step.action, self._graph.table)
+
+    # --- Marks --------------------------------------------------------------------------------------------
+
+    async def _mark(self, request: Delete | Move, key: Key) -> bool:
+        """Marks the node; False where another try may succeed. Raises WriteRefused where it is not there."""
+        token, condition = new_token(), UNMARKED
+        for _ in range(2):
+            there = await self._set_mark(request, key, token, condition)
+            if there is None:
+                self._tokens[key] = token
+                return True
+            if not is_marked(there):
+                break
+            # Another delete works on it, or did before it crashed: both go on under one mark.
+            token = token_of(there)
+            condition = has_mark(token)
+        return False
+
+    async def _set_mark(
+        self, request: Delete | Move, key: Key, token: str, condition: Condition
+    ) -> Item | None:
+        """Sets a mark if the condition holds; the node as it is where it does not."""
+        whole = And((*self._sender.steps.conditions(request), condition))
+        try:
+            await self._sender.send(Write(Update(key, (set_mark(token),), whole)))
+        except ConditionFailed as failed:
+            refusal = self._sender.steps.refused(request)(failed.item)
+            if refusal is not None:
+                raise WriteRefused([refusal]) from failed
+            return failed.item
+        return None
+
+    def _guarded(self, step: Step) -> Step:
+        """The step on condition that the mark is there, where it deletes a node."""
+        token = self._tokens.get(self._key_of(step))
+        is_delete = token is not None and isinstance(step.action, DeleteItem)
+        return step.on_condition(has_mark(token or "")) if is_delete else step
+
+    # --- What names a node ----------------------------------------------------------------------------------
+
+    def _references(self, request: Delete | Move, *, are_blocking: bool) -> list[Reference]:
+        """Where a node may be named so that it has to stay; or so that it may go."""
+        is_refused = not isinstance(request, Delete) or request.on_edges is OnEdges.REFUSE
+        return [
+            each
+            for each in self._graph.references[request.record.name]
+            if (is_refused or (each.record.is_node and not each.is_removable)) is are_blocking
+        ]
+
+    def _is_left(self, named: Named) -> bool:
+        """Whether the record names the node after what the requests themselves do."""
+        action = self._written.get(self._graph.table.key_of(named.item))
+        if action is None:
+            return True
+        after = outcome(replace(action, condition=None), named.item, self._graph.table)
+        return after is not None and named.reference.names(after, named.identity)
+
+    async def _refuse_named(self, request: Delete | Move, refusals: Refusals) -> None:
+        """Refuses to take a node away that is named."""
+        blocking = self._references(request, are_blocking=True)
+        wanted = ranges(self._graph, blocking, request.identity)
+        left: list[Named] = []
+        while wanted and not left:
+            found, wanted = await look(self._sender, wanted)
+            left = [named for named in found if self._is_left(named)]
+        if left:
+            refusals.found.append(self._refusal(request, left, wanted))
+
+    def _refusal(self, request: Delete | Move, left: Iterable[Named], rest: Iterable[Range]) -> Refusal:
+        counts = Counter(named.reference for named in left)
+        more = {each.reference for each in rest}
+        what = "deleted" if isinstance(request, Delete) else "moved"
+        parts = [f"This {request.record.name} cannot be {what}. It is named by"]
+        details = []
+        for number, (reference, count) in enumerate(counts.items()):
+            least = "at least " * (reference in more)
+            parts += [
+                f"{',' * (number > 0)} {least}{count:,} {reference.record.name} (",
+                FieldName(reference.end.name),
+                ")",
+            ]
+            lists = [
+                FieldName(name)
+                for (owner, name), path in self._graph.node_lists.items()
+                if owner == request.record.name
+                and path.record is reference.record
+                and path.end == reference.end.name
+            ]
+            told = {"type": reference.record.name, "field": FieldName(reference.end.name)}
+            details.append({**told, "atLeast": count, "lists": lists})
+        return Refusal("CONFLICT", (*parts, "."), request.where, {"namedBy": details})
+
+    # --- Taking it away -------------------------------------------------------------------------------------
+
+    async def _remove(self, steps: Sequence[Step], done: Sequence[Done]) -> list[Done] | None:
+        """Detaches what names the nodes, and carries out the steps; None where another try may succeed."""
+        everything = [
+            each
+            for request in self.nodes
+            for each in ranges(self._graph, self._references(request, are_blocking=False), request.identity)
+        ]
+        wanted, is_first = everything, True
+        while True:
+            found, rest = await look(self._sender, wanted)
+            batches = [batch async for batch in self._batches(found)]
+            last = batches[0] if batches else _Batch()
+            count = len(steps) + len(last.steps) + self._sender.own_actions
+            if is_first and not rest and len(batches) <= 1 and count <= TRANSACTION_ACTIONS:
+                counts = self._detached + last.nodes
+                finished = [replace(each, detached=counts[each.record.name, each.identity]) for each in done]
+                is_done = await self._sender.finish(self._merged(steps, last), finished)
+                return finished if is_done else None
+            if len(self._requests) > 1:
+                told = (
+                    "A node has more edges than one transaction holds. Delete it alone: then they go first."
+                )
+                raise WriteRefused([Refusal(TransactionTooLarge.code, (told,), self._requests[0].where[:1])])
+            for batch in batches:
+                if not await self._sender.transact(self._merged([*self._renewed_marks()], batch)):
+                    return None
+                self._detached += batch.nodes
+            wanted, is_first = rest or everything, not rest
+
+    def _merged(self, steps: Sequence[Step], batch: _Batch) -> list[Step]:
+        refusals = Refusals()
+        merged = self._sender.steps.merged([*steps, *batch.steps], self._requests, refusals)
+        refusals.stop()
+        return merged
+
+    def _renewed_marks(self) -> Iterator[Step]:
+        for key, token in self._tokens.items():
+            yield Step(Update(key, (set_mark(token),), has_mark(token)), lambda _: None)
+
+    async def _batches(self, found: Iterable[Named]) -> AsyncIterator[_Batch]:
+        """What detaches these records, in as few transactions as hold it."""
+        most = TRANSACTION_ACTIONS - len(self._tokens)
+        grouped: dict[Key, list[Named]] = {}
+        for named in found:
+            if self._is_left(named):
+                grouped.setdefault(self._graph.table.key_of(named.item), []).append(named)
+        detaching = [([each.reference for each in same], same) for same in grouped.values()]
+        stored = await self._stored(detaching)
+        batch, written, refusals = _Batch(), set[Key](), Refusals()
+        for references, same in detaching:
+            steps = self._sender.steps.detached(references, same[0].item, stored, refusals)
+            refusals.stop()
+            keys = {*map(self._key_of, steps)}
+            if not written.isdisjoint(keys):
+                continue  # its other item was found before
+            written |= keys
+            size = item_size(same[0].item) * len(steps)
+            if batch.steps and (
+                len(batch.steps) + len(steps) > most or batch.size + size > TRANSACTION_BYTES
+            ):
+                yield batch
+                batch = _Batch()
+            batch.steps += steps
+            batch.size += size
+            batch.nodes.update({(each.reference.node.name, each.identity) for each in same})
+        if batch.steps:
+            yield batch
+
+    async def _stored(self, detaching: Sequence[tuple[list[Reference], list[Named]]]) -> Stored:
+        """What must be known of these records and their other items."""
+        requests = [self._sender.steps.detaching(references, same[0].item) for references, same in detaching]
+        known: dict[Key, Item | None] = {
+            key: None
+            for request in requests
+            for key in self._graph.table_keys(request.record, request.identity)
+        }
+        known |= {self._graph.table.key_of(same[0].item): same[0].item for _, same in detaching}
+        return await self._sender.stored(requests, known)
