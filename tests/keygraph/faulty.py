@@ -27,7 +27,7 @@ FAULTS = ("throttled", "failed", "unavailable", "cut before", "cut after", "half
 class FaultyDynamoDB:
     """One table in a dict, whose answers are spoilt by chance."""
 
-    def __init__(self, seed: int = 0, failing: float = 0.0, faults: tuple[str, ...] = FAULTS) -> None:
+    def __init__(self, seed: int | str = 0, failing: float = 0.0, faults: tuple[str, ...] = FAULTS) -> None:
         self.random = random.Random(seed)
         self.failing = failing
         self.faults = faults
@@ -35,6 +35,7 @@ class FaultyDynamoDB:
         self.happened: Counter[str] = Counter()
         self.connections = 0
         self._serving: set[asyncio.Task[Any]] = set()
+        self._late: set[asyncio.Task[None]] = set()
         self.ahead = 0.0
         """By how many seconds its clock is ahead of ours."""
         self.requests: list[tuple[str, Body]] = []
@@ -122,6 +123,11 @@ class FaultyDynamoDB:
         match fault:
             case "cut before":
                 return False
+            case "late":
+                late = asyncio.create_task(self._done_late(operation, body, fields))
+                self._late.add(late)
+                late.add_done_callback(self._late.discard)
+                return False
             case "throttled":
                 self._write(writer, 400, _refusal("ProvisionedThroughputExceededException"))
             case "failed":
@@ -136,6 +142,11 @@ class FaultyDynamoDB:
             case _:
                 return await self._write_answer(writer, fault, *await self.done(operation, body, fields))
         return True
+
+    async def _done_late(self, operation: str, body: Body, fields: dict[str, str]) -> None:
+        """Carries out a request of which nobody waits for the answer any more."""
+        await asyncio.sleep(self.random.uniform(0, 0.05))
+        await self.done(operation, body, fields)
 
     async def done(self, operation: str, body: Body, fields: dict[str, str]) -> tuple[int, bytes]:
         """The status and the answer of a request, with its header's fields, that is carried out."""
@@ -189,14 +200,20 @@ class FaultyDynamoDB:
             yield f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             for task in (serving := set(self._serving)):
                 task.cancel()
-            await asyncio.gather(*serving)
+            await asyncio.gather(*serving, *self._late)
 
 
 class FaultyProxy(FaultyDynamoDB):
     """Stands before a real one, and spoils what goes through."""
 
     def __init__(
-        self, upstream: str, seed: int, failing: float, faults: tuple[str, ...], *, one_by_one: bool = False
+        self,
+        upstream: str,
+        seed: int | str,
+        failing: float,
+        faults: tuple[str, ...],
+        *,
+        one_by_one: bool = False,
     ) -> None:
         """`one_by_one` is for a server that answers one request at a time alone."""
         super().__init__(seed, failing, faults)

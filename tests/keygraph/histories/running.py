@@ -55,7 +55,7 @@ async def with_faults(
             events = await run(store, seed, writers, each)
         else:
             failing = 0.3 if faults.value else 0
-            proxy = FaultyProxy(server, hash(seed), failing, faults.value, one_by_one=one_by_one)
+            proxy = FaultyProxy(server, seed, failing, faults.value, one_by_one=one_by_one)
             async with proxy.running() as url, open_store(url, graph.table) as through:
                 events = await run(through, seed, writers, each)
         return events, await problems(store, before, events)
