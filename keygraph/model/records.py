@@ -284,10 +284,13 @@ class RecordType:
 
     def plain_attribute(self, field: Field) -> tuple[str, type] | None:
         """The attribute whose value is the field's where it is of this Python type; None where there is none."""
-        expected = STORED_AS_READ.get(field.type.kind)
-        if expected is None or field.type.written is not None or len(field.attribute) != 1:
-            return None
-        return None if field.name in self._read_from_keys else (field.attribute[0], expected)
+        expected, name = STORED_AS_READ.get(field.type.kind), self.first_attribute(field)
+        return None if expected is None or name is None or field.type.written else (name, expected)
+
+    def first_attribute(self, field: Field) -> str | None:
+        """The attribute whose value is the field's where it is there; None where a key or a map goes before."""
+        is_alone = len(field.attribute) == 1 and field.name not in self._read_from_keys
+        return field.attribute[0] if is_alone else None
 
     @cached_property
     def keyed_names(self) -> frozenset[str]:

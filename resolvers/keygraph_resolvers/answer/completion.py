@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -32,7 +32,8 @@ from graphql import (
 )
 
 from keygraph.errors import WriteRefused
-from keygraph.keys.types import Kind
+from keygraph.keys.types import Kind, decoder
+from keygraph.model.fields import Field
 from keygraph_resolvers.errors import RefusedPart, message_of
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.selection import SelectedField, Selection
@@ -438,7 +439,8 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
     of_items = leaves(position, record.reader(stored), serialize)
     attribute = record.plain_attribute(stored)
     if attribute is None or serialize is not None:
-        return _items, of_items
+        written = record.first_attribute(stored)
+        return _items, of_items if written is None else _written_column(written, stored, serialize, of_items)
     name, expected = attribute
     only = {expected}
 
@@ -451,6 +453,25 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
         return values if set(map(type, values)) == only else of_items(run, items, path_of)
 
     return _items, complete
+
+
+def _written_column(name: str, stored: Field, serialize: ReadValue | None, of_items: Complete) -> Complete:
+    """What writes a column whose values are mostly the same few: numbers, enums, times."""
+    decoded = decoder(stored.type)
+
+    # By type too: 1 and True are equal.
+    @lru_cache(maxsize=4096, typed=True)
+    def written(value: Any) -> Any:
+        found = decoded(value)
+        return found if serialize is None else serialize(found)
+
+    def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
+        try:
+            return [written(item[name]) for item in items]
+        except Exception:  # `of_items` says of which item, and what stands in its place
+            return of_items(run, items, path_of)
+
+    return complete
 
 
 # --- Everything else, by its type ---------------------------------------------------------------------
