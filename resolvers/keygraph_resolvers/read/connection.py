@@ -137,7 +137,7 @@ class ListArguments:
     def of(self, run: Run, owner: Object | None) -> Connection:
         """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
         identity = owner.identity if owner else None
-        neighbours = self._form.of(identity, run.now)
+        neighbours = self._form.of(identity, None if self._form.expiry is None else run.now)
         extent = self.extent
         if self.after is not None or self.before is not None:
             places = {
