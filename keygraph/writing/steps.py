@@ -171,14 +171,16 @@ class StepMaker:
         checks: dict[Key, Step] = {}
         for step in steps:
             key = key_of(step.action, self._graph.table)
+            there = found.setdefault(key, step)
             if step.is_check:
                 checks.setdefault(key, step)
-            elif key in found:
-                refusals.add(requests[0].where, "Two parts of the write are of the same item.")
-            else:
+            elif there.is_check:
                 found[key] = step
+            elif there is not step:
+                refusals.add(requests[0].where, "Two parts of the write are of the same item.")
         for key, check in checks.items():
-            found[key] = self._joined(found[key], check, refusals) if key in found else check
+            if not found[key].is_check:
+                found[key] = self._joined(found[key], check, refusals)
         return [*found.values()]
 
     def _joined(self, step: Step, check: Step, refusals: Refusals) -> Step:
