@@ -18,12 +18,14 @@ from keygraph.dynamo.table import Key
 from keygraph.engines.dynamodb.requests import render
 from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
-from keygraph.lists.describe import DescribedRequest, expression_text, value_text
+from keygraph.lists.describe import DescribedRequest, described_requests, expression_text, value_text
 from keygraph.model.record_keys import Texts
 from keygraph.names import with_article
+from keygraph.writing.edges import ranges
 from keygraph.writing.idempotency import IdempotencyKey, note_key, note_step
 from keygraph.writing.items import Refusals
-from keygraph.writing.requests import Change, Delete, Done, Put, Upsert, WriteRequest
+from keygraph.writing.removal import named_nodes
+from keygraph.writing.requests import Change, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph.writing.steps import Step, StepMaker
 
 
@@ -63,10 +65,14 @@ class DescribedWrite:
 
     read: DescribedRequest | None
     """What is read first."""
+    marks: tuple[DescribedRequest, ...]
+    """How nodes that are deleted or moved are marked, so that nothing new names them."""
+    searches: tuple[DescribedRequest, ...]
+    """How what names these nodes is found then."""
     transactions: tuple[DescribedTransaction, ...]
     """One, or one for each case of what is read first."""
-    identity: Texts
-    """That of the record that the first request is of."""
+    identity: Texts | None
+    """That of the record that the first request is of; None where what is read first tells it."""
 
 
 def describe_write(
@@ -97,9 +103,26 @@ class _Describing:
         if any(isinstance(request, Upsert) for request in requests):
             absent, identity = self._transaction("if it is not there", requests)
             present, _ = self._transaction("if it is there", [*map(self._as_change, requests)])
-            return DescribedWrite(read, (absent, present), identity)
+            return DescribedWrite(read, (), (), (absent, present), identity)
         transaction, identity = self._transaction("", requests)
-        return DescribedWrite(read, (transaction,), identity)
+        nodes = named_nodes(self._graph, requests)
+        marks = tuple(
+            DescribedRequest(
+                "UpdateItem", None, self._key(self._graph.table_keys(each.record, each.identity)[0])
+            )
+            for each in nodes
+        )
+        searches = tuple(search for each in nodes for search in self._searches(each))
+        is_moved = isinstance(requests[0], Move)
+        return DescribedWrite(read, marks, searches, (transaction,), None if is_moved else identity)
+
+    def _searches(self, request: Delete | Move) -> Iterator[DescribedRequest]:
+        for reference in self._graph.references[request.record.name]:
+            queries = [each.query for each in ranges(self._graph, [reference], request.identity)]
+            partitions = dict.fromkeys(query.partition for query in queries)
+            pieces = [query for query in queries if query.partition == next(iter(partitions))]
+            if pieces:
+                yield described_requests(self._graph, pieces, len(partitions))
 
     def _as_change(self, request: WriteRequest) -> WriteRequest:
         identity = self._maker.new(request)[1] if isinstance(request, Upsert) else None
@@ -187,11 +210,22 @@ class _Describing:
                 yield f"If there is {with_article(record.name)} with this key, it keeps the fields that the server keeps."
             if isinstance(request, Change):
                 yield from self._notes_of_change(request)
-            if isinstance(request, Change | Delete) and is_partner:
+            if isinstance(request, Move):
+                yield "The item is put under its new key if none is there. The old one is deleted if it is as it was read."
+            yield from self._notes_of_node(request)
+            if isinstance(request, Change | Delete | Move) and is_partner:
                 done = "deleted" if isinstance(request, Delete) else "changed"
                 yield f"The other item of this {record.name} is {done} with it."
             if len(self._graph.table_keys(record, ("",) * len(record.identity))) > 1:
                 yield f"If there is {with_article(record.name)} with this key, it stays in its shard."
+
+    def _notes_of_node(self, request: WriteRequest) -> Iterator[str]:
+        for node in named_nodes(self._graph, [request]):
+            if isinstance(node, Delete) and node.on_edges is OnEdges.DETACH:
+                yield "What is found is deleted with it, or its end removed; before it, if one transaction does not hold all."
+            else:
+                yield f"If anything is found, the {node.record.name} stays, and the client is told `CONFLICT`."
+            yield "Also a condition: the mark is still there. If not, the write is tried again."
 
     def _notes_of_change(self, request: Change) -> Iterator[str]:
         following, relied = self._maker.relied(request)

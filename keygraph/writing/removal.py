@@ -8,9 +8,11 @@ deleted again.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import TypeAlias
 
 from keygraph.dynamo.actions import Check, Put, Update, key_of, outcome
@@ -21,12 +23,13 @@ from keygraph.dynamo.limits import TRANSACTION_ACTIONS, TRANSACTION_BYTES
 from keygraph.dynamo.store import Query, Write
 from keygraph.dynamo.table import Key
 from keygraph.errors import ConditionFailed, FieldName, Refusal, TransactionTooLarge, WriteRefused
+from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
 from keygraph.model.references import Reference
 from keygraph.writing.edges import Named, Range, look, ranges
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, has_mark, is_marked, new_token, removal, set_mark, token_of
-from keygraph.writing.requests import Delete, Done, Move, OnEdges
+from keygraph.writing.requests import Delete, Done, Move, OnEdges, WriteRequest
 from keygraph.writing.sending import Sender
 from keygraph.writing.steps import Step, Stored
 
@@ -44,6 +47,15 @@ class _Batch:
     """How many records each node loses."""
 
 
+def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete | Move]:
+    """The requests that delete or move nodes that others may name."""
+    return [
+        request
+        for request in requests
+        if isinstance(request, Delete | Move) and graph.references.get(request.record.name)
+    ]
+
+
 class Removal:
     """The nodes that a write deletes or moves."""
 
@@ -51,11 +63,7 @@ class Removal:
         self._sender = sender
         self._graph = sender.graph
         self._requests = requests = sender.requests
-        self.nodes = [
-            request
-            for request in requests
-            if isinstance(request, Delete | Move) and self._graph.references.get(request.record.name)
-        ]
+        self.nodes = named_nodes(sender.graph, requests)
         """What is asked of nodes that others may name."""
         self._tokens: dict[Key, str] = {}
         """The marks that are set."""
@@ -161,7 +169,12 @@ class Removal:
         left: list[Named] = []
         while wanted and not left:
             found, wanted = await look(self._sender, wanted)
-            left = [named for named in found if self._is_left(named)]
+            now = Decimal(int(time.time()))
+            left = [
+                named
+                for named in found
+                if self._is_left(named) and not self._graph.is_expired(named.item, now)
+            ]
         if left:
             refusals.found.append(self._refusal(request, left, wanted))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from keygraph.dynamo.actions import Action, Check, Put, key_of
-from keygraph.dynamo.store import BatchGet, Transaction
+from keygraph.dynamo.store import BatchGet, Query, Transaction
 from keygraph.writing.describe import DescribedAction
 from keygraph_resolvers.errors import public_path
 from keygraph_resolvers.plan.explained import Explained
@@ -127,3 +127,36 @@ async def test_what_depends_on_what_is_read(shop: Served) -> None:
     assert (absent.case, present.case) == ("if it is not there", "if it is there")
     assert [action.operation for action in (*absent.actions, *present.actions)] == ["Put", "Update"]
     assert (absent.actions[0].failures, present.actions[0].failures) == ((), ())
+
+
+async def test_a_delete_shows_how_what_names_the_node_is_found(shop: Served) -> None:
+    """Somebody could not tell what a delete reads, or which edges it does not see."""
+    document = 'mutation { deleteCategory(input: {categoryId: "headphones"}) { deletedId } }'
+    mark, search, write = shop.service.explain(document).steps
+    assert [each.kind for each in (mark, search, write)] == ["mark", "find what names", "write"]
+    assert [(request.target, request.keys) for request in (*mark.requests, *search.requests)] == [
+        ("UpdateItem", "PK = CATEGORY#headphones AND SK = CATEGORY#headphones"),
+        ("Query GSI1", "GSI1PK = CATEGORY#headphones AND begins_with(GSI1SK, PRODUCT#)"),
+        ("Query", "PK = CATEGORY#headphones AND begins_with(SK, CHILD#)"),
+        ("Query GSI1", "GSI1PK = CATEGORY#headphones AND begins_with(GSI1SK, PARENT#)"),
+    ]
+    assert write.transactions[0].notes[0] == (
+        "If anything is found, the Category stays, and the client is told `CONFLICT`."
+    )
+    shop.tracer.requests.clear()
+    answer = await shop.service.execute(document, with_cost=True)
+    assert answer["errors"][0]["extensions"]["code"] == "CONFLICT"
+    queries = [request for request in shop.tracer.requests if isinstance(request, Query)]
+    assert len(queries) == len(search.requests)
+    cost = answer["extensions"]["cost"]
+    assert cost["actual"]["requests"] <= cost["bound"]["requests"]
+    assert cost["actual"]["readUnits"] <= cost["bound"]["readUnits"]
+
+
+async def test_a_move_shows_that_the_item_is_read(shop: Served) -> None:
+    """A move would look as if it wrote nothing."""
+    moved = 'mutation { moveOrderItem(input: {orderId: "ORD001", productId: "ABC123", to: {productId: "DEF456"}}) { orderItem { quantity } } }'
+    first, write = _write(shop, moved)
+    assert first is not None
+    [transaction] = write.transactions
+    assert transaction.notes[0].startswith("The item is put under its new key if none is there.")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keygraph.errors import WriteRefused
-from keygraph.writing.requests import Change, Delete, Put, WriteRequest
+from keygraph.writing.requests import Change, Delete, Move, OnEdges, Put, WriteRequest
 from keygraph.writing.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.histories.asking import beginning
@@ -76,4 +76,27 @@ async def test_a_counterpart_keeps_what_is_its_own(make_store: MakeStore) -> Non
     ) == {
         ("Member", ("c1", "Ann")): {"since": 1, "role": "host", "badge": "b"},
         ("Stay", ("Ann", "c1")): {"since": 1, "role": "host", "log": ["x"]},
+    }
+
+
+async def test_a_node_is_deleted_with_edges_and_their_counterparts(make_store: MakeStore) -> None:
+    """A counterpart whose key says more than its edge would be left alone."""
+    puts = [
+        Put(seat, {**ENDS, "row": 1, "color": "red"}),
+        Put(member, {**ENDS, "since": 1, "badge": "b"}),
+    ]
+    detached = Delete(graph.types["Club"], ("c1",), on_edges=OnEdges.DETACH)
+    assert await edges_after(make_store, *puts, detached) == {}
+    person = Delete(graph.types["Person"], ("Ann",), on_edges=OnEdges.DETACH)
+    assert await edges_after(make_store, *puts, person) == {}
+
+
+async def test_an_edge_is_moved_with_its_counterpart(make_store: MakeStore) -> None:
+    """The counterpart would stay where it was, or lose what is its own."""
+    put = Put(seat, {**ENDS, "row": 1, "color": "red"})
+    soft = Change(seated, ("c1", "01", "Ann"), {"cushion": "soft"})
+    moved = Move(seat, ("Ann", "c1"), {"person": ("Bob",)})
+    assert await edges_after(make_store, put, soft, moved) == {
+        ("Seat", ("Bob", "c1")): {"row": 1, "color": "red"},
+        ("Seated", ("c1", "01", "Bob")): {"row": 1, "color": "red", "cushion": "soft"},
     }

@@ -129,3 +129,15 @@ async def test_the_bound_covers_what_a_second_time_takes(store: Store) -> None:
         cost = answer["extensions"]["cost"]
         for name in ("requests", "roundTrips", "items", "readUnits"):
             assert cost["actual"][name] <= cost["bound"][name], name
+
+
+async def test_a_delete_with_edges_is_answered_alike(store: Store) -> None:
+    """A client that tries again would be told that there is no such order, or that it had no lines."""
+    first = await service(store).execute(CREATE)
+    order = first["data"]["createOrder"]["order"]["orderId"]
+    document = (
+        f'mutation {{ deleteOrder(input: {{orderId: "{order}", onEdges: DETACH}}) {{ deletedId detached }} }}'
+    )
+    deleted = await service(store).execute(document, idempotency_key="k")
+    assert deleted["data"]["deleteOrder"]["detached"] == 1
+    assert await service(store).execute(document, idempotency_key="k") == deleted

@@ -32,7 +32,10 @@ _IN_BRACKETS = re.compile(r"\[[^\[\]]{1,40}\]")
 _HELD = "\u00a0"
 """A space at which no line is broken."""
 
-StepKind: TypeAlias = Literal["get node", "read list", "count", "read first", "write"]
+StepKind: TypeAlias = Literal[
+    "get node", "read list", "count", "read first", "mark", "find what names", "write"
+]
+_OF_WRITES = ("read first", "mark", "find what names", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ def described(step: Explained) -> str:
     """A step in words."""
     kind, where = step.kind if step.is_read else step.kind.removeprefix("get "), step.where
     parts = [f"{where.place}: {kind} {' or '.join(step.types)}"]
-    if step.kind in ("read first", "write"):
+    if step.kind in _OF_WRITES:
         pass
     elif not where.key:
         parts.append("from the root")

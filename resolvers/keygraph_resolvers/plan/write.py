@@ -195,6 +195,11 @@ class WriteStep(Step):
         if described.read is not None:
             yield Explained("read first", here, names, requests=(described.read,))
             shown.where = here = here.later()
+        if described.marks:
+            yield Explained("mark", here, names, requests=described.marks)
+            yield Explained("find what names", here.later(), names, requests=described.searches)
+            for _ in range(_OF_A_SEARCH):
+                shown.where = here = here.later()
         shown.transactions = described.transactions
         for field, step in self._steps:
             identity = described.identity if isinstance(field.kind, WrittenRecord) else None
