@@ -18,10 +18,10 @@ from types import ModuleType
 from keygraph.draft.kinds import Kinds
 from keygraph.draft.lists import add_lists, name_root_lists
 from keygraph.draft.parts import DraftField, DraftType
-from keygraph.draft.text import Draft, model_text, quoted
+from keygraph.draft.text import Draft, literal, model_text
 from keygraph.draft.types import Drafter
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.table import KeyAttribute, Table
+from keygraph.dynamo.table import Table
 from keygraph.errors import CorruptItem, Mistake, ModelError
 from keygraph.graph import Graph
 from keygraph.keys.template import Reference
@@ -127,16 +127,11 @@ def _notes(table: Table, refused: Sequence[tuple[Item, str]]) -> list[str]:
     noun = "item" if len(refused) == 1 else "items"
     found = [f"doubt: {len(refused):,} {noun} of the sample cannot be read by these types:"]
     for item, reason in refused[:_EXAMPLES]:
-        key = ", ".join(f"{key.name} {_shown(key, item)}" for key in table.keys)
+        key = ", ".join(f"{key.name} {literal(item.get(key.name))}" for key in table.keys)
         found.append(f"  {key}: {reason}")
     if len(refused) > _EXAMPLES:
         found.append(f"  and {len(refused) - _EXAMPLES:,} more")
     return found
-
-
-def _shown(key: KeyAttribute, item: Item) -> str:
-    value = item.get(key.name)
-    return quoted(value) if isinstance(value, str) else str(value)
 
 
 # --- Trying a draft -----------------------------------------------------------------------------------

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 
@@ -37,14 +36,18 @@ def guess(attribute: str, items: Sequence[Item]) -> DraftField:
     values = [item.get(attribute) for item in items]
     given = [value for value in values if value is not None]
     annotation, doubts = _annotation(given)
-    if annotation == "str":
-        doubts += enum_doubts([str(value) for value in given])
-    return DraftField(annotation, len(given) < len(items), tuple(doubts), attribute)
+    return DraftField(annotation, len(given) < len(items), doubts, attribute)
 
 
-def text_annotation(texts: Iterable[str]) -> str:
-    """The type of part of a key: a date or a time if all texts are, else text."""
-    return _annotation(list(texts))[0]
+def text_annotation(texts: Collection[str]) -> str:
+    """The type of texts: a date or a time if all of them are, else text."""
+    for form in (ISO_DATE, SLASHED_DATE):
+        if all(
+            re.fullmatch(form, text, re.ASCII) and _is(date.fromisoformat, text.replace("/", "-"))
+            for text in texts
+        ):
+            return "date"
+    return "datetime" if all("T" in text and _is(Moment.of_text, text) for text in texts) else "str"
 
 
 def number_annotation(numbers: Sequence[Decimal]) -> str:
@@ -74,7 +77,9 @@ def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
         return "JSON", [f"its values have several types ({shown})"]
     match next(iter(kinds)):
         case "text":
-            return _text_annotation([str(value) for value in values]), []
+            texts = [str(value) for value in values]
+            annotation = text_annotation(texts)
+            return annotation, enum_doubts(texts) if annotation == "str" else []
         case "number":
             return _number([value for value in values if isinstance(value, Decimal)])
         case "list" | "set" as kind:
@@ -83,17 +88,6 @@ def _annotation(values: Sequence[Value]) -> tuple[str, list[str]]:
             return "JSON", []
         case other:
             return other, []
-
-
-def _text_annotation(texts: Sequence[str]) -> str:
-    for form, read in ((ISO_DATE, date.fromisoformat), (SLASHED_DATE, _slashed_date)):
-        if all(re.fullmatch(form, text, re.ASCII) and _is(read, text) for text in texts):
-            return "date"
-    return "datetime" if all("T" in text and _is(Moment.of_text, text) for text in texts) else "str"
-
-
-def _slashed_date(text: str) -> date:
-    return date.fromisoformat(text.replace("/", "-"))
 
 
 def is_slashed(texts: Iterable[str | None]) -> bool:
@@ -110,10 +104,8 @@ def _is(read: Callable[[str], object], text: str) -> bool:
 
 def _number(numbers: Sequence[Decimal]) -> tuple[str, list[str]]:
     annotation = number_annotation(numbers)
-    if (
-        annotation == "Decimal"
-        and min(int(number.as_tuple().exponent) for number in numbers) <= -_FLOAT_DIGITS
-    ):
+    is_binary = any(int(number.as_tuple().exponent) <= -_FLOAT_DIGITS for number in numbers)
+    if annotation == "Decimal" and is_binary:
         return "float", ["Decimal, if all digits matter?"]
     return annotation, []
 
@@ -130,14 +122,14 @@ def _members(kind: str, values: Sequence[Value]) -> tuple[str, list[str]]:
     return f"{kind}[{annotation}{' | None' if None in members else ''}]", []
 
 
-def enum_doubts(values: Sequence[str]) -> tuple[str, ...]:
+def enum_doubts(values: Sequence[str]) -> list[str]:
     """A doubt whether texts are the values of an enum, if there are few different ones."""
     found = Counter(values)
     is_short = all(re.fullmatch(r"[A-Za-z][\w -]{0,30}", value) for value in found)
     is_few = 1 < len(found) <= _ENUM_VALUES and len(found) * 2 <= len(values)
     if len(values) < _ENUM_ITEMS or not is_few or not is_short:
-        return ()
-    return (f"an enum? Its values are {', '.join(sorted(found))}",)
+        return []
+    return [f"an enum? Its values are {', '.join(sorted(found))}"]
 
 
 # --- Parts of keys ------------------------------------------------------------------------------------
@@ -196,7 +188,7 @@ def field_for(
             type_.used.add(attribute)
     if made is None:
         annotation = _key_annotation(column.given, key, name)
-        doubts = enum_doubts(column.given) if annotation == "str" else ()
+        doubts = enum_doubts(column.given) if annotation == "str" else []
         made = DraftField(annotation, None in column.texts, doubts)
     own = type_.name or "item"
     wanted = field_name(made.attribute or name, own)
@@ -264,7 +256,7 @@ def can_be_end(type_: DraftType, node: DraftType, parts: Sequence[Part]) -> bool
     if len(rows & node.ids) * 2 > len(rows):
         return True
     first = columns[0].given
-    if text_annotation(first) != text_annotation(id_[0] for id_ in node.ids):
+    if text_annotation(first) != text_annotation([id_[0] for id_ in node.ids]):
         return False
     prefix = _common_word([id_[0] for id_ in node.ids])
     if not all(text.startswith(prefix) for text in first):
@@ -367,15 +359,15 @@ def _attributes(type_: DraftType) -> list[str]:
 def settle_dates(types: Iterable[DraftType]) -> bool:
     """Whether dates are written with slashes. If some are and some are not, the slashed ones stay texts."""
     dates = [
-        (type_, name, is_slashed(type_.texts.get((name,), ())))
+        (field, is_slashed(type_.texts.get((name,), ())))
         for type_ in types
         for name, field in type_.fields.items()
         if field.annotation == "date"
     ]
-    if all(slashed for _, _, slashed in dates):
+    if all(slashed for _, slashed in dates):
         return bool(dates)
-    for type_, name, slashed in dates:
+    for field, slashed in dates:
         if slashed:
-            doubts = (*type_.fields[name].doubts, "a date? Others are written with dashes")
-            type_.fields[name] = replace(type_.fields[name], annotation="str", doubts=doubts)
+            field.annotation = "str"
+            field.doubts.append("a date? Others are written with dashes")
     return False

@@ -101,8 +101,7 @@ class KeyReader:
         """The words that may name kinds of items, and are taken for values."""
         self._heads = self._heads_of([row for column in split.values() for row in column])
         self._constants = {name: self._constants_of(name, column) for name, column in split.items()}
-        self._words = self._words_inside(split)
-        self._tails = self._words_at_the_end(split)
+        self._literals = self._literals_behind(split)
         self._joined = self._joined_ends(columns)
         self._collapsed = {name: self._long_tails(name, column) for name, column in columns.items()}
 
@@ -194,11 +193,8 @@ class KeyReader:
         if value is given[0] and number < len(values) - 1:
             return value in self._heads
         place = (attribute, _head_of(values, self._heads), len(values), number)
-        if number == len(values) - 1:
-            return value in self._tails.get(place, ())
-        return is_word(value) and (
-            (value in self._heads and value.isupper()) or value in self._words.get(place, ())
-        )
+        is_head = number < len(values) - 1 and value in self._heads and value.isupper()
+        return is_head or value in self._literals.get(place, ())
 
     # --- Splitting ------------------------------------------------------------------------------------
 
@@ -266,40 +262,41 @@ class KeyReader:
         chosen |= lower if len(lower) <= _MOST_WORDS // 2 else set()
         return chosen | _unlike_others(others)
 
-    def _words_inside(self, split: Mapping[str, Iterable[_Row]]) -> dict[_Place, set[str]]:
-        """The words between the first and the last part that are the same in all keys of a kind."""
-        found: dict[_Place, set[str]] = {}
-        for attribute, column in split.items():
-            for values, _ in column:
-                head = _head_of(values, self._heads)
-                for number in range(1, len(values) - 1):
-                    found.setdefault((attribute, head, len(values), number), set()).add(values[number])
-        return {
-            place: words
-            for place, words in found.items()
-            if len(words) == 1
-            and all(is_word(word) and (word.isupper() or word in self._heads) for word in words)
-        }
-
-    def _words_at_the_end(self, split: Mapping[str, Iterable[_Row]]) -> dict[_Place, set[str]]:
-        """The last words of keys, behind values, of which each has items of its own form: `USER#17#PROFILE`; and values
-        that only items of another form have: `v#0`."""
+    def _literals_behind(self, split: Mapping[str, Iterable[_Row]]) -> dict[_Place, set[str]]:
+        """The literal text behind the first value of keys, by its place."""
         found: dict[_Place, dict[str, list[tuple[str, Form]]]] = {}
         for attribute, column in split.items():
             for values, form in column:
-                head, last = _head_of(values, self._heads), values[-1]
-                if head and len(values) > 1 and last:
-                    words = found.setdefault((attribute, head, len(values), len(values) - 1), {})
-                    words.setdefault(last, []).append((values[-2], form))
-        literal: dict[_Place, set[str]] = {}
-        for place, words in found.items():
-            forms = {word: [form for _, form in rows] for word, rows in words.items()}
-            if not all(is_word(word) and word.isupper() for word in words):
-                is_sort = place[0] not in self._partitions
-                literal[place] = _unlike_others(forms) if is_sort else set()
-            elif place[2] > 2 and all(len({before for before, _ in rows}) > 1 for rows in words.values()):
-                literal[place] = set(words) if _are_unlike(forms) else set()
-        return literal
+                head = _head_of(values, self._heads)
+                for number in range(1, len(values)):
+                    texts = found.setdefault((attribute, head, len(values), number), {})
+                    texts.setdefault(values[number], []).append((values[number - 1], form))
+        return {
+            place: self._words_at_the_end(place, texts)
+            if place[3] == place[2] - 1
+            else self._words_inside(texts)
+            for place, texts in found.items()
+        }
+
+    def _words_inside(self, texts: Collection[str]) -> set[str]:
+        """The word that is the same in all keys of a kind."""
+        are_words = all(is_word(text) and (text.isupper() or text in self._heads) for text in texts)
+        return set(texts) if len(texts) == 1 and are_words else set()
+
+    def _words_at_the_end(self, place: _Place, texts: Mapping[str, Sequence[tuple[str, Form]]]) -> set[str]:
+        """The last words of keys, behind values, of which each has items of its own form: `USER#17#PROFILE`; and values
+        that only items of another form have: `v#0`."""
+        attribute, head, length, _ = place
+        rows = {text: each for text, each in texts.items() if text}
+        forms = {text: [form for _, form in each] for text, each in rows.items()}
+        if not head:
+            return set()
+        if not all(is_word(text) and text.isupper() for text in forms):
+            return _unlike_others(forms) if attribute not in self._partitions else set()
+        is_behind_values = length > 2 and all(
+            len({before for before, _ in each}) > 1 for each in rows.values()
+        )
+        return set(forms) if is_behind_values and all(len(words) == 1 for words in _alike(forms)) else set()
 
     def _long_tails(self, attribute: str, column: Iterable[str]) -> set[tuple[str, ...]]:
         """The beginnings of keys that any number of parts follows."""
@@ -385,10 +382,6 @@ def _unlike_others(forms: Mapping[str, Sequence[Form]]) -> set[str]:
     groups = _alike(forms)
     alone = {values[0] for values in groups if len(values) == 1 and len(forms[values[0]]) > 1}
     return alone if len(groups) - len(alone) == 1 and len(forms) > len(groups) else set()
-
-
-def _are_unlike(forms: Mapping[str, Sequence[Form]]) -> bool:
-    return all(len(words) == 1 for words in _alike(forms))
 
 
 def _alike(forms: Mapping[str, Sequence[Form]]) -> list[list[str]]:

@@ -240,16 +240,14 @@ class Kinds:
 
 
 def _reader(table: Table, items: Sequence[Item]) -> KeyReader:
-    attributes = [key for key in table.key_attributes() if key.type == "S"]
     keys = {key.name for key in table.key_attributes()}
-    forms = [frozenset(item.keys() - keys) for item in items]
+    forms = [(item, frozenset(item.keys() - keys)) for item in items]
     columns = {
         key.name: [
-            (value, form)
-            for item, form in zip(items, forms, strict=True)
-            if isinstance(value := item.get(key.name), str) and value
+            (value, form) for item, form in forms if isinstance(value := item.get(key.name), str) and value
         ]
-        for key in attributes
+        for key in table.key_attributes()
+        if key.type == "S"
     }
     partitions = {table.partition.name, *(index.partition.name for index in table.indexes)}
     return KeyReader(columns, partitions)
@@ -318,9 +316,8 @@ def _says(value: Value, text: str) -> bool:
 
 def _without_constants(sort: tuple[Part, ...], partition: tuple[Part, ...]) -> tuple[Part, ...]:
     """The sort key, with literal text for what is the same in many partitions, if nothing else varies."""
-    own = [part for part in sort if isinstance(part, Column) and part not in partition]
-    first = next((part for part in partition if isinstance(part, Column)), None)
-    is_same = first is not None and len(set(first.texts)) >= _CERTAIN_PARTITIONS
+    own = [part for part in columns_of(sort) if part not in partition]
+    is_same = any(len(set(first.texts)) >= _CERTAIN_PARTITIONS for first in columns_of(partition)[:1])
     if not is_same or not all(len(set(part.given)) == 1 and part.given[0][0].isalpha() for part in own):
         return sort
     return tuple(part.given[0] if isinstance(part, Column) and part in own else part for part in sort)

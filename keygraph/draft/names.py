@@ -88,21 +88,8 @@ def without_id(name: str) -> str:
 
 _GENERIC = frozenset(
     [
-        "pk",
-        "sk",
-        "hk",
-        "rk",
-        "p",
-        "s",
-        "id",
-        "key",
-        "partition",
-        "sort",
-        "range",
-        "hash",
-        "gsi",
-        "lsi",
-        "index",
+        *("pk", "sk", "hk", "rk", "p", "s", "id", "key", "partition", "sort", "range", "hash"),
+        *("gsi", "lsi", "index"),
     ]
 )
 

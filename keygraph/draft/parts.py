@@ -17,13 +17,13 @@ SHARD_PLACEHOLDER = Reference(SHARD)
 TemplatePart: TypeAlias = "str | Reference"
 
 
-@dataclass(frozen=True)
+@dataclass
 class DraftField:
     """A field: its annotation, and the doubts about it. Without an attribute, only a key holds it."""
 
     annotation: str
     optional: bool = False
-    doubts: tuple[str, ...] = ()
+    doubts: list[str] = field(default_factory=list)
     attribute: str | None = None
 
     def __str__(self) -> str:

@@ -73,6 +73,11 @@ def quoted(text: str) -> str:
     return f"{quote}{inner}{quote}"
 
 
+def literal(value: object) -> str:
+    """The value as a Python literal, if it is a text, False or None."""
+    return quoted(value) if isinstance(value, str) else str(value)
+
+
 def comment(text: str) -> str:
     """The text as a comment on one line."""
     return "# " + "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(text.split()))
@@ -232,19 +237,18 @@ def _decorator(draft: Draft, type_: DraftType, variables: dict[str, str]) -> _Ca
         if call is not None and call.shards is not None:
             inner.append(f"shards={call.shards}")
         if named is not None:
-            inner.append(f"lists={quoted(named) if isinstance(named, str) else named}")
+            inner.append(f"lists={literal(named)}")
         if inner:
             arguments.append(_Call(variables[index.name], inner))
     if draft.type_attribute is not None and not type_.is_virtual and type_.type_value != type_.name:
-        value = type_.type_value
-        arguments.append(f"type={quoted(value) if value is not None else None}")
+        arguments.append(f"type={literal(type_.type_value)}")
     if type_.is_virtual:
         arguments.append("item=False")
     if type_.shards is not None:
         arguments.append(f"shards={type_.shards}")
     own = type_.root_lists.get(None)
     if own is not None:
-        arguments.append(f"lists={quoted(own) if isinstance(own, str) else own}")
+        arguments.append(f"lists={literal(own)}")
     return _Call(type_.kind, arguments)
 
 

@@ -33,7 +33,7 @@ from keygraph.draft.kinds import (
 )
 from keygraph.draft.names import Names, field_name, is_id, says_nothing, type_name, without_id
 from keygraph.draft.parts import SHARD_PLACEHOLDER, DraftType, IndexCall, TemplatePart
-from keygraph.dynamo.table import KeyAttribute, Table
+from keygraph.dynamo.table import KeyAttribute
 from keygraph.keys.template import Reference
 from keygraph.names import snake, words
 
@@ -46,7 +46,6 @@ class Drafter:
     """Makes the types of a sample: `types`, nodes first."""
 
     def __init__(self, kinds: Kinds) -> None:
-        self.kinds = kinds
         self.table = kinds.table
         self.nodes: list[DraftType] = []
         self.others: list[DraftType] = []
@@ -62,16 +61,25 @@ class Drafter:
         for kind in of_others:
             self.others.append(self._other(kind))
         for type_ in self.types:
-            if type_.source is not None:
-                add_end_attributes(type_, self.nodes)
-                _add_index_keys(self.table, kinds.reader, type_, self.nodes)
-                add_fields(type_)
-                _say_doubts(type_, type_.source)
+            if not type_.is_virtual:
+                self._add_attributes(type_, kinds.reader)
         self.slashed_dates = settle_dates(self.types)
 
     @property
     def types(self) -> list[DraftType]:
         return [*self.nodes, *self.others]
+
+    def _add_attributes(self, type_: DraftType, reader: KeyReader) -> None:
+        """Give the type what is not in the table's key: ends, its keys in each index that holds items of it, and fields."""
+        add_end_attributes(type_, self.nodes)
+        done = {key.name for key in self.table.keys}
+        for index in self.table.indexes:
+            _IndexKeys(IndexCall(index), reader, type_, self.nodes, done).add()
+        add_fields(type_)
+        if len(type_.items) == 1:
+            type_.doubts.append("the sample has only one item of it")
+        if type_.shards is not None:
+            type_.doubts.append(f"{type_.shards} shards, if the sample has the last one")
 
     # --- Nodes ----------------------------------------------------------------------------------------
 
@@ -104,12 +112,9 @@ class Drafter:
 
     def _add_virtual_owner(self, kind: ItemKind) -> None:
         """Add a node for a partition if the sample has no item of such a node."""
-        whole = kind.partition
-        last = max(
-            (n for n, part in enumerate(whole) if isinstance(part, Column) and not part.shard), default=-1
-        )
-        if last >= 0 and self._owner(kind.partition) is None:
-            self._virtual(whole[: last + 1], 0)
+        if kind.partition_columns and self._owner(kind.partition) is None:
+            ends = [n for n, part in enumerate(kind.partition, 1) if part in kind.partition_columns]
+            self._virtual(kind.partition[: ends[-1]], 0)
 
     def _virtual(self, parts: Sequence[Part], number: int) -> DraftType:
         signature, ids = signature_of(parts), rows_of(parts)
@@ -218,29 +223,25 @@ class Drafter:
             begins_with_word = isinstance(parts[at], str) and node.stands_at(signature_of(parts), at)
             if begins_with_word and can_be_end(type_, node, whole):
                 return node
-        own = parts[at : at + 3]
-        if len(own) < 3 or at + 3 != len(parts) or not isinstance(own[0], str) or not is_word(own[0]):
-            return None
-        column = own[2]
-        if not isinstance(column, Column) or column.shard or not self._is_nodes(type_, parts, at, column):
-            return None
-        return self._virtual(own, 1)
+        match parts[at:]:
+            case [str() as word, _, Column(shard=False) as column] if is_word(word):
+                if self._is_nodes(type_, parts[:at], word, column):
+                    return self._virtual(parts[at:], 1)
+        return None
 
-    def _is_nodes(self, type_: DraftType, parts: Sequence[Part], at: int, column: Column) -> bool:
+    def _is_nodes(self, type_: DraftType, before: Sequence[Part], word: str, column: Column) -> bool:
         """Whether a word and a value are the key of a node without an item: an index has them as its partition, or
         another word precedes them."""
         attribute = same_attribute(type_, column.texts)[0]
         is_text = attribute is None or isinstance(type_.items[0].get(attribute), str)
         if not is_text or text_annotation(column.given) != "str" or are_emails(column.given):
             return False
-        if self._node_of_values(type_, column, str(parts[at])) is not None:
+        if self._node_of_values(type_, column, word) is not None:
             return False
         sort = self.table.keys[1].name
-        partitions = [
-            index.partition.name for index in self.table.indexes if index.partition not in self.table.keys
-        ]
-        return bool(words_of(parts[:at])) or any(
-            all(item.get(name) == item.get(sort) for item in type_.items) for name in partitions
+        partitions = {index.partition for index in self.table.indexes}.difference(self.table.keys)
+        return bool(words_of(before)) or any(
+            all(item.get(key.name) == item.get(sort) for item in type_.items) for key in partitions
         )
 
     def _node_of_values(self, type_: DraftType, column: Column, word: str) -> DraftType | None:
@@ -297,13 +298,6 @@ def _is_main(kind: ItemKind) -> bool:
     said = {word.lower() for word in kind.literals}
     named = {part.lower() for part in kind.partition if isinstance(part, str)}
     return bool(said) and said <= MAIN | named
-
-
-def _say_doubts(type_: DraftType, kind: ItemKind) -> None:
-    if len(kind.items) == 1:
-        type_.doubts.append("the sample has only one item of it")
-    if type_.shards is not None:
-        type_.doubts.append(f"{type_.shards} shards, if the sample has the last one")
 
 
 # --- Templates ----------------------------------------------------------------------------------------
@@ -366,13 +360,6 @@ def _known(type_: DraftType, column: Column) -> tuple[str, ...] | None:
 
 
 # --- Keys in indexes ----------------------------------------------------------------------------------
-
-
-def _add_index_keys(table: Table, reader: KeyReader, type_: DraftType, nodes: Sequence[DraftType]) -> None:
-    """Give the type its keys in each index that holds items of it."""
-    done = {key.name for key in table.keys}
-    for index in table.indexes:
-        _IndexKeys(IndexCall(index), reader, type_, nodes, done).add()
 
 
 @dataclass

@@ -20,39 +20,27 @@ Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Eq:
+class _Compared:
     path: Path
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Ne:
-    path: Path
-    value: Value
+class Eq(_Compared): ...
 
 
-@dataclass(frozen=True, slots=True)
-class Lt:
-    path: Path
-    value: Scalar
+class Ne(_Compared): ...
 
 
-@dataclass(frozen=True, slots=True)
-class Le:
-    path: Path
-    value: Scalar
+class Lt(_Compared): ...
 
 
-@dataclass(frozen=True, slots=True)
-class Gt:
-    path: Path
-    value: Scalar
+class Le(_Compared): ...
 
 
-@dataclass(frozen=True, slots=True)
-class Ge:
-    path: Path
-    value: Scalar
+class Gt(_Compared): ...
+
+
+class Ge(_Compared): ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +66,8 @@ class BeginsWith:
     prefix: str | bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Contains:
+class Contains(_Compared):
     """A substring of text or bytes, or a member of a list or set."""
-
-    path: Path
-    value: Value
 
 
 @dataclass(frozen=True, slots=True)

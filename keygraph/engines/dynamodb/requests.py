@@ -5,7 +5,7 @@ A `Wire` is one call of boto's client: `client.query(**wire.body)`. Rendering re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -122,12 +122,10 @@ class Renderer:
                 return (self._transaction(request),)
             case CreateTable():
                 return (Wire("CreateTable", {"TableName": self._table.name, **_declaration(self._table)}),)
-            case DescribeTable():
-                return (Wire("DescribeTable", {"TableName": self._table.name}),)
+            case DescribeTable() | DeleteTable():
+                return (Wire(type(request).__name__, {"TableName": self._table.name}),)
             case ListTables():
                 return (Wire("ListTables", {}),)
-            case DeleteTable():
-                return (Wire("DeleteTable", {"TableName": self._table.name}),)
         raise TypeError(f"{type(request).__name__} is not a request to a store")
 
     # --- Reads ----------------------------------------------------------------------------------------
@@ -355,15 +353,13 @@ def _declaration(table: Table) -> dict[str, Any]:
 
 
 def _index(index: Index, table: Table) -> dict[str, Any]:
-    projection: Mapping[str, Any] = {"ProjectionType": index.projection}
+    projection: dict[str, Any] = {"ProjectionType": index.projection}
     if isinstance(index.projection, tuple):
         keys = {key.name for key in table.position(index.name)}
         others = [name for name in dict.fromkeys(index.projection) if name not in keys]
-        projection = (
-            {"ProjectionType": "INCLUDE", "NonKeyAttributes": others}
-            if others
-            else {"ProjectionType": "KEYS_ONLY"}
-        )
+        projection = {"ProjectionType": "INCLUDE" if others else "KEYS_ONLY"}
+        if others:
+            projection["NonKeyAttributes"] = others
     return {"IndexName": index.name, "KeySchema": _key_schema(index), "Projection": projection}
 
 

@@ -12,7 +12,7 @@ import asyncio
 import queue
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -108,7 +108,7 @@ class SQLiteStore:
 
     async def open(self) -> None:
         """Opens the file. Raises Unavailable where it cannot be used."""
-        await asyncio.get_running_loop().run_in_executor(self._writing.executor, self._connect)
+        await self._writing.run(self._connect)
 
     async def send(self, request: Request[Answer], /) -> Answer:
         """The answer.
@@ -122,11 +122,11 @@ class SQLiteStore:
             case Query() | Count() | BatchGet():
                 answer = await self._read_at_once(request)
                 if answer is None:
-                    answer = await self._read_on_thread(request)
+                    answer = await self._reading.run(self._read_in_thread, request)
             case BatchWrite() | Write() | Transaction() | CreateTable() | DeleteTable():
                 answer = await self._write(request)
             case _:
-                answer = await self._read_on_thread(request)
+                answer = await self._reading.run(self._read_in_thread, request)
         return cast(Answer, answer)
 
     async def close(self) -> None:
@@ -196,11 +196,6 @@ class SQLiteStore:
             raise _unusable(error) from error
         finally:
             self._asking -= 1
-
-    async def _read_on_thread(self, request: Request[object]) -> object:
-        return await asyncio.get_running_loop().run_in_executor(
-            self._reading.executor, self._read_in_thread, request
-        )
 
     def _read_in_thread(self, request: Request[object]) -> object:
         try:
@@ -288,6 +283,9 @@ class _Threads:
     def add(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         self._idle.put(connection)
         return connection
+
+    def run(self, function: Callable[..., object], *arguments: object) -> Awaitable[object]:
+        return asyncio.get_running_loop().run_in_executor(self.executor, function, *arguments)
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
