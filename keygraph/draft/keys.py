@@ -129,19 +129,14 @@ class KeyReader:
         return known
 
     def _found(self, attribute: str, text: str) -> KeyReading:
-        found = self._uncut(attribute, self._read(attribute, text))
-        head = _beginning(found.pattern)
-        if head not in self._collapsed.get(attribute, ()):
-            return found
-        rest = text[len("".join(part for part in head)) :]
-        return KeyReading((*head, VARYING), (rest,)) if rest else found
-
-    def _uncut(self, attribute: str, reading: KeyReading) -> KeyReading:
-        """The reading with its last two parts as one value, if that is what they are: `us-east-1:7f3a`."""
-        pattern, texts = reading
-        if (attribute, pattern) not in self._joined:
-            return reading
-        return KeyReading((*pattern[:-3], VARYING), (*texts[:-2], f"{texts[-2]}{pattern[-2]}{texts[-1]}"))
+        pattern, texts = self._read(attribute, text)
+        if (attribute, pattern) in self._joined:
+            # The last two parts are one value: `us-east-1:7f3a`.
+            texts = (*texts[:-2], f"{texts[-2]}{pattern[-2]}{texts[-1]}")
+            pattern = (*pattern[:-3], VARYING)
+        head = _beginning(pattern)
+        rest = text[len("".join(head)) :] if head in self._collapsed.get(attribute, ()) else ""
+        return KeyReading((*head, VARYING), (rest,)) if rest else KeyReading(pattern, texts)
 
     def _joined_ends(self, columns: Mapping[str, Iterable[str]]) -> set[tuple[str, Pattern]]:
         """The patterns whose last two parts are one value, which holds the separator of other keys.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from keygraph.draft.fields import (
     add_end,
@@ -112,7 +113,7 @@ class Drafter:
 
     def _add_virtual_owner(self, kind: ItemKind) -> None:
         """Add a node for a partition if the sample has no item of such a node."""
-        if kind.partition_columns and self._owner(kind.partition) is None:
+        if kind.partition_columns and _node_there(self.nodes, kind.partition) is None:
             ends = [n for n, part in enumerate(kind.partition, 1) if part in kind.partition_columns]
             self._virtual(kind.partition[: ends[-1]], 0)
 
@@ -136,7 +137,7 @@ class Drafter:
     # --- Edges and records ----------------------------------------------------------------------------
 
     def _other(self, kind: ItemKind) -> DraftType:
-        owner = self._owner(kind.partition)
+        owner = _node_there(self.nodes, kind.partition)
         type_ = DraftType("", "record", kind, type_value=kind.type_value, used=set(self._not_fields))
         type_.partition = self._written(type_, kind.partition, 0, owner)
         type_.sort = self._written(type_, kind.sort, 1)
@@ -157,10 +158,6 @@ class Drafter:
         if not said and not far:
             return "_".join([*targets[:1], "item"])
         return "_".join([*targets[:1], *said, *far])
-
-    def _owner(self, parts: Sequence[Part]) -> DraftType | None:
-        """The node to whose partition the items belong."""
-        return _node_there(self.nodes, parts, 0)
 
     # --- Templates ------------------------------------------------------------------------------------
 
@@ -218,16 +215,15 @@ class Drafter:
 
     def _node_at(self, type_: DraftType, parts: Sequence[Part], at: int) -> DraftType | None:
         """The node whose whole key is in a sort key from there on, added if it is missing."""
-        for node in sorted(self.nodes, key=lambda node: -len(node.signature)):
-            whole = parts[at : at + len(node.signature)]
-            begins_with_word = isinstance(parts[at], str) and node.stands_at(signature_of(parts), at)
-            if begins_with_word and can_be_end(type_, node, whole):
-                return node
+        if not isinstance(parts[at], str):
+            return None
+        node = _node_there(self.nodes, parts, at, partial(can_be_end, type_))
         match parts[at:]:
-            case [str() as word, _, Column(shard=False) as column] if is_word(word):
-                if self._is_nodes(type_, parts[:at], word, column):
-                    return self._virtual(parts[at:], 1)
-        return None
+            case [str() as word, _, Column(shard=False) as column] if node is None and is_word(word):
+                return (
+                    self._virtual(parts[at:], 1) if self._is_nodes(type_, parts[:at], word, column) else None
+                )
+        return node
 
     def _is_nodes(self, type_: DraftType, before: Sequence[Part], word: str, column: Column) -> bool:
         """Whether a word and a value are the key of a node without an item: an index has them as its partition, or
@@ -335,7 +331,7 @@ def _template(
 def _node_there(
     nodes: Iterable[DraftType],
     parts: Sequence[Part],
-    at: int,
+    at: int = 0,
     can_be: Callable[[DraftType, Sequence[Part]], bool] = lambda node, whole: True,
 ) -> DraftType | None:
     """The node whose whole partition key is there; if several can be, the one with these ids."""

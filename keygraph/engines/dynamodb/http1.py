@@ -384,8 +384,6 @@ class Pool:
     def _used_before(self) -> _HttpConnection | None:
         """The connection that was used last, so that connections in excess stay idle and are closed."""
         idle = self._idle
-        if not idle:
-            return None
         too_old = asyncio.get_running_loop().time() - _IDLE_SECONDS
         while idle and (idle[0].lost.done() or idle[0].heard < too_old):
             idle.popleft().transport.close()

@@ -54,7 +54,6 @@ class Catalogue:
     def __init__(self, table: Table) -> None:
         """`table` is the declared table."""
         self._declared = table
-        self._found: tuple[int, Layout] | None = None
         self.known: Layout | None = None
         """The layout that was last returned. Its tables may be gone: then SQLite says so, since names are not reused."""
 
@@ -71,11 +70,9 @@ class Catalogue:
         if row is None:
             return None
         number, schema = row
-        found = self._found
-        if found is None or found[0] != number:
-            found = (number, Layout(_table(orjson.loads(schema)), number))
-            self._found = found
-        return found[1]
+        known = self.known
+        is_known = known is not None and known.number == number
+        return known if is_known else Layout(_table(orjson.loads(schema)), number)
 
     def layout(self, connection: sqlite3.Connection) -> Layout:
         """The table's layout. Raises TableMissing, and Unavailable where the file's table differs from the declared one."""

@@ -41,6 +41,8 @@ class Keyed:
         self.attributes = tuple(limits)
         """The attributes that its rows are ordered by; each is a column."""
         self.names = tuple([attribute.name for attribute in self.attributes])
+        self.table_key = [self.attributes.index(key) for key in table.keys]
+        """Where the table's own key is among them."""
         self.projected = None if index is None else table.projected(index)
         """The attributes that its rows have; None for all."""
         self.overhead = LOCAL_ENTRY_BYTES if index is not None and index.local else 0
@@ -99,6 +101,7 @@ class Layout:
     def __init__(self, table: Table, number: int) -> None:
         """The SQLite tables are named by the table's number in the catalogue."""
         self.table = table
+        self.number = number
         self.rules = WriteRules(table)
         self.items = Keyed(f"table_{number}", table, None)
         self.indexes = {

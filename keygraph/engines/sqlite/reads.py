@@ -94,12 +94,13 @@ def _select(
     )
 
 
-def _partition_rows(keyed: Keyed, request: Query | Count, forward: bool) -> _RowRange:
+def _partition_rows(keyed: Keyed, request: Query | Count) -> _RowRange:
     """The rows of a Query or a Count, from its start on.
 
     DynamoDB refuses a start outside the range, so this does too.
     """
     partition = keyed.stored(0, request.partition)
+    forward = request.forward if isinstance(request, Query) else True
     span = _RowRange(keyed, forward, ["k0 = ?"], [partition])
     low, end = (None, None) if request.range is None else _bounds(keyed, request.range)
     start = None if request.start is None else keyed.stored_position(request.start)
@@ -155,27 +156,6 @@ def _filter(
     return lambda stored: holds(condition, decoded(stored))
 
 
-class _Fetched:
-    """The items of the rows of an index, fetched from the table, and what that costs.
-
-    A local index fetches what is selected and not projected; a global index cannot, and `read_from` refuses it.
-    """
-
-    def __init__(
-        self, connection: sqlite3.Connection, layout: Layout, keyed: Keyed, consistent: bool
-    ) -> None:
-        self._connection = connection
-        self._get = layout.items.get
-        self._consistent = consistent
-        self._at = [keyed.attributes.index(key) for key in layout.items.attributes]
-        self.units = 0.0
-
-    def stored(self, row: tuple[Any, ...]) -> Stored:
-        size, content = self._connection.execute(self._get, [row[at] for at in self._at]).fetchone()
-        self.units += read_units(size, self._consistent)
-        return stored_item(content)
-
-
 class TooMuch(Exception):
     """The read needs more than it is allowed."""
 
@@ -203,6 +183,8 @@ class _Reading:
     """The items that passed the filter."""
     scanned: int = 0
     size: int = 0
+    fetched_units: float = 0.0
+    """What it cost to fetch the items of rows from the table."""
     last: Position | None = None
 
     def read(
@@ -211,7 +193,7 @@ class _Reading:
         span: _RowRange,
         allowed: Allowance,
         passes: Callable[[Stored], bool] | None = None,
-        fetched: _Fetched | None = None,
+        fetched: Callable[[tuple[Any, ...]], Stored] | None = None,
     ) -> None:
         """Reads the rows one by one, without their items where only the sizes are asked for."""
         keyed, limit = span.keyed, self.request.limit
@@ -226,7 +208,7 @@ class _Reading:
                 if not is_last and (self.scanned == most or self.size > allowed.bytes):
                     raise TooMuch
                 if self.with_items:
-                    stored = stored_item(row[-1]) if fetched is None else fetched.stored(row)
+                    stored = stored_item(row[-1]) if fetched is None else fetched(row)
                     if passes is None or passes(stored):
                         self.found.append(stored)
                 if is_last:
@@ -240,45 +222,46 @@ class _Reading:
 def query(connection: sqlite3.Connection, layout: Layout, request: Query, allowed: Allowance) -> Page:
     """One page of a partition."""
     decoded = decoder(request.projection)
-    reading, cost = _read_partition(connection, layout, request, request.forward, True, allowed)
+    reading, cost = _read_partition(connection, layout, request, allowed)
     return Page([decoded(stored) for stored in reading.found], reading.scanned, reading.last, cost)
 
 
 def count(connection: sqlite3.Connection, layout: Layout, request: Count, allowed: Allowance) -> Counted:
     """How many items one page of a partition has."""
-    with_items = request.filter is not None
-    reading, cost = _read_partition(connection, layout, request, True, with_items, allowed)
-    return Counted(len(reading.found) if with_items else reading.scanned, reading.scanned, reading.last, cost)
+    reading, cost = _read_partition(connection, layout, request, allowed)
+    counted = reading.scanned if request.filter is None else len(reading.found)
+    return Counted(counted, reading.scanned, reading.last, cost)
 
 
 def _read_partition(
-    connection: sqlite3.Connection,
-    layout: Layout,
-    request: Query | Count,
-    forward: bool,
-    with_items: bool,
-    allowed: Allowance,
+    connection: sqlite3.Connection, layout: Layout, request: Query | Count, allowed: Allowance
 ) -> tuple[_Reading, Cost]:
     """Reads a page. A filter that nothing can pass costs no request, nor does a start that nothing can follow."""
     read = read_from(request, layout.table)
     keyed = layout.keyed(request.index)
     refuse_limit(request)
-    reading = _Reading(request, with_items)
+    reading = _Reading(request, isinstance(request, Query) or request.filter is not None)
     condition = True if request.filter is None else simplified(request.filter)
     if condition is False:
         return reading, Cost()
-    span = _partition_rows(keyed, request, forward)
+    span = _partition_rows(keyed, request)
     passes = None if condition is True else _filter(condition, layout.table, read, request)
     if request.start is not None and not can_go_on(request, request.start):
         return reading, Cost()
     asked = {path[0] for path in (request.projection if isinstance(request, Query) else None) or ()}
     is_projected = keyed.projected is None or asked <= keyed.projected
-    fetched = None if is_projected else _Fetched(connection, layout, keyed, request.consistent)
-    reading.read(connection, span, allowed, passes, fetched)
+
+    def from_table(row: tuple[Any, ...]) -> Stored:
+        # Of a local index: `read_from` refuses a global one that lacks what is asked for.
+        key = [row[at] for at in keyed.table_key]
+        size, content = connection.execute(layout.items.get, key).fetchone()
+        reading.fetched_units += read_units(size, request.consistent)
+        return stored_item(content)
+
+    reading.read(connection, span, allowed, passes, None if is_projected else from_table)
     if reading.last is not None and not can_go_on(request, reading.last):
         reading.last = None
-    units = read_units(reading.size, request.consistent)
-    return reading, Cost(1, units if fetched is None else units + fetched.units)
+    return reading, Cost(1, read_units(reading.size, request.consistent) + reading.fetched_units)
 
 
 def scan(connection: sqlite3.Connection, layout: Layout, request: Scan, allowed: Allowance) -> Page:
