@@ -66,12 +66,6 @@ class ItemKind:
     """Whether the sort key is the partition key."""
 
     @property
-    def columns(self) -> list[Column]:
-        """The varying parts of the two keys, each once, without shards."""
-        parts = columns_of((*self.partition, *self.sort))
-        return list(dict.fromkeys(part for part in parts if not part.shard))
-
-    @property
     def partition_columns(self) -> list[Column]:
         """The varying parts of the partition key, without shards."""
         return [part for part in columns_of(self.partition) if not part.shard]
@@ -80,11 +74,6 @@ class ItemKind:
     def own_columns(self) -> list[Column]:
         """The varying parts of the sort key that are not in the partition key."""
         return [part for part in dict.fromkeys(columns_of(self.sort)) if part not in self.partition]
-
-    @property
-    def literals(self) -> list[str]:
-        """The words of the sort key."""
-        return words_of(self.sort)
 
 
 def words_of(parts: Iterable[Part]) -> list[str]:
@@ -215,10 +204,9 @@ class Kinds:
 
     def _told_by_words(self, kind: ItemKind) -> list[ItemKind]:
         """The kinds that a last word of the sort key tells apart: `NAME|1|PERSON`."""
-        own, last = kind.own_columns, kind.sort[-1] if kind.sort else ""
-        if len(own) != 1 or last != own[0] or not any(part in kind.partition for part in kind.sort):
+        if kind.own_columns != [*kind.sort[-1:]] or not any(part in kind.partition for part in kind.sort):
             return []
-        column = own[0]
+        [column] = kind.own_columns
         chosen = dict.fromkeys(column.given)
         is_few = len(chosen) * 2 <= len(kind.items) + 1
         if not is_few or not all(is_word(word) and word.isupper() for word in chosen):

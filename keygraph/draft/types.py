@@ -97,7 +97,7 @@ class Drafter:
         if kind.type_value:
             return kind.type_value
         named = words_of(kind.partition)
-        own = [word for word in kind.literals if word.lower() not in MAIN]
+        own = [word for word in words_of(kind.sort) if word.lower() not in MAIN]
         return (named or own[-1:] or [self._plain_word(0, is_node=True)])[-1]
 
     def _plain_word(self, number: int, *, is_node: bool = False) -> str:
@@ -142,8 +142,7 @@ class Drafter:
         type_.partition = self._written(type_, kind.partition, 0, owner)
         type_.sort = self._written(type_, kind.sort, 1)
         targets = {part.path[0] for part in (*type_.partition, *type_.sort) if isinstance(part, Reference)}
-        in_key = [name for name in type_.ends if name in targets]
-        if len(in_key) == 2:
+        if len(targets & type_.ends.keys()) == 2:
             type_.kind = "edge"
         said = self._other_words(kind, type_)
         type_.name = self._names.take(*map(type_name, [kind.type_value, said] if kind.type_value else [said]))
@@ -152,12 +151,10 @@ class Drafter:
     def _other_words(self, kind: ItemKind, type_: DraftType) -> str:
         """A name for the type: its owner, the words of its sort key, and the node at the far end."""
         targets = [end.target.name for end in type_.ends.values()]
-        said = [word for word in kind.literals if type_name(word) not in targets]
+        said = [word for word in words_of(kind.sort) if type_name(word) not in targets]
         is_said = said and said[-1:] == [word for word in said if field_name(word, "") in type_.ends][-1:]
         far = targets[1:2] if type_.kind == "edge" and not is_said else []
-        if not said and not far:
-            return "_".join([*targets[:1], "item"])
-        return "_".join([*targets[:1], *said, *far])
+        return "_".join([*targets[:1], *(said + far or ["item"])])
 
     # --- Templates ------------------------------------------------------------------------------------
 
@@ -260,16 +257,16 @@ class Drafter:
 
 def _split(found: Sequence[ItemKind]) -> tuple[list[ItemKind], list[ItemKind]]:
     """The kinds that are items of nodes, and the others."""
-    nodes: dict[tuple[str | None, ...], list[ItemKind]] = {}
-    alone: list[list[ItemKind]] = []
-    """Each kind whose partition key is always the same, since no other item is of the same node."""
+    groups: dict[object, list[ItemKind]] = {}
     for kind in found:
-        if not kind.partition_columns and kind.columns:
-            alone.append([kind])
-        elif kind.columns and not kind.own_columns:
-            nodes.setdefault(signature_of(kind.partition), []).append(kind)
+        # No other item is of the same node where the partition key is always the same.
+        is_alone = not kind.partition_columns
+        if is_alone and all(column.shard for column in columns_of(kind.sort)):
+            continue
+        if is_alone or not kind.own_columns:
+            groups.setdefault(kind if is_alone else signature_of(kind.partition), []).append(kind)
     chosen: list[ItemKind] = []
-    for group in (*nodes.values(), *alone):
+    for group in groups.values():
         ranked = sorted(
             group, key=lambda kind: (not kind.has_equal_keys, not _is_main(kind), -len(kind.items))
         )
@@ -291,7 +288,7 @@ def _not_fields(kinds: Kinds) -> set[str]:
 
 
 def _is_main(kind: ItemKind) -> bool:
-    said = {word.lower() for word in kind.literals}
+    said = {word.lower() for word in words_of(kind.sort)}
     named = {part.lower() for part in kind.partition if isinstance(part, str)}
     return bool(said) and said <= MAIN | named
 
@@ -375,10 +372,9 @@ class _IndexKeys:
         if not any(rows):
             return
         for key in index.keys:
-            template = self._template(key) if key.name not in self._done else None
-            self._done.add(key.name)
-            if template is not None:
+            if key.name not in self._done and (template := self._template(key)) is not None:
                 call.templates.append(template)
+            self._done.add(key.name)
         if call.templates:
             type_.calls[index.name] = call
         if not all(rows):

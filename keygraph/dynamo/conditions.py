@@ -154,10 +154,7 @@ def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
         case Exists():
             return value is not _MISSING
         case Ne(_, other):
-            return value is _MISSING or not _equal(value, other)
-    if value is _MISSING:
-        return False
-    match condition:
+            return not _equal(value, other)
         case Eq(_, other):
             return _equal(value, other)
         case In(_, values):

@@ -118,15 +118,14 @@ class SQLiteStore:
         """
         if self._is_closed:
             raise Unavailable("the store is closed")
+        answer: object = None
         match request:
+            case BatchWrite() | Write() | Transaction() | CreateTable() | DeleteTable():
+                return cast(Answer, await self._write(request))
             case Query() | Count() | BatchGet():
                 answer = await self._read_at_once(request)
-                if answer is None:
-                    answer = await self._reading.run(self._read_in_thread, request)
-            case BatchWrite() | Write() | Transaction() | CreateTable() | DeleteTable():
-                answer = await self._write(request)
-            case _:
-                answer = await self._reading.run(self._read_in_thread, request)
+        if answer is None:
+            answer = await self._reading.run(self._read_in_thread, request)
         return cast(Answer, answer)
 
     async def close(self) -> None:
