@@ -164,14 +164,13 @@ def _types_not_projected(model: RecordTypes) -> _Wrong:
 
 def _expiries_not_seen(model: RecordTypes) -> _Wrong:
     """Expiries in another attribute than the table's one, and lists in an index that lacks it."""
-    attribute = model.expiry_attribute or ""
+    attribute = model.ttl_attribute
     for record in model.types.values():
         if record.expiry is not None and record.expiry.attribute != (attribute,):
             yield (
                 f"{record.name}.{record.expiry.name}",
-                f"it is stored in {record.expiry.attribute[0]}, and another type's in {attribute}: the TTL of a DynamoDB "
-                "table is one attribute.",
-                f'Store all in one: ttl("{attribute}").',
+                f"it is stored in {record.expiry.attribute[0]}, and the table's TTL attribute is {attribute}: there is one.",
+                f'Write ttl("{attribute}").',
             )
     for path in model.paths:
         index = path.keys.index_name

@@ -7,13 +7,11 @@ attribute, or where it is no number, DynamoDB never deletes it, and it never exp
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from keygraph.dynamo.conditions import Condition, Le, Not
-from keygraph.dynamo.items import Value
 from keygraph.model.fields import Field
 
 Now: TypeAlias = Decimal | str
@@ -34,12 +32,6 @@ def has_expired(expiry: Field, at: Now) -> Condition:
 def is_live(expiry: Field, at: Now) -> Condition:
     """The condition that an item has not expired at a time."""
     return Not(has_expired(expiry, at))
-
-
-def is_over(expiry: Field, item: Mapping[str, Value], at: Decimal) -> bool:
-    """Whether an item of the type has expired at a time."""
-    value = item.get(expiry.attribute[0])
-    return type(value) is Decimal and value <= at
 
 
 def whole_second(value: Any) -> Any:

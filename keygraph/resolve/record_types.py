@@ -44,7 +44,7 @@ class RecordTypes:
         formats: Mapping[str | type, Format] | None = None,
         separator: str | None = None,
         store_key_fields: bool = True,
-        ttl_attribute: str = "ttl",
+        ttl_attribute: str | None = None,
     ) -> None:
         self.table = table
         self.type_attribute = type_attribute
@@ -202,19 +202,19 @@ class RecordTypes:
         return self.recognise(item) in records
 
     @cached_property
-    def expiry_attribute(self) -> str | None:
-        """The attribute in which items say when they expire: a table has one. None where no type's items do."""
-        expiries = (record.expiry for record in self.types.values())
-        return next((expiry.attribute[0] for expiry in expiries if expiry is not None), None)
+    def expires(self) -> bool:
+        """Whether items of any type expire."""
+        return any(record.expiry is not None for record in self.types.values())
 
     @cached_property
     def ttl_attribute(self) -> str:
-        """The attribute by which DynamoDB deletes expired items: that of the model's expiries, else the one the graph names."""
-        return self.expiry_attribute or self._ttl_attribute
+        """The attribute by which DynamoDB deletes expired items: a table has one."""
+        declared = [record.expiry.attribute[0] for record in self.types.values() if record.expiry is not None]
+        return next(iter(declared), "ttl") if self._ttl_attribute is None else self._ttl_attribute
 
     def is_expired(self, item: Mapping[str, Value], at: Decimal) -> bool:
         """Whether an item, which was read from the table, is as if it were not there at a time (`keygraph.model.expiry`)."""
-        value = None if self.expiry_attribute is None else item.get(self.expiry_attribute)
+        value = item.get(self.ttl_attribute) if self.expires else None
         if type(value) is not Decimal or value > at:
             return False
         record = self.recognise(item)

@@ -85,7 +85,7 @@ async def _next(sender: Sender, wanted: Range) -> tuple[list[Named], Range | Non
             items = (await sender.send(BatchGet(keys, consistent=True))).items
         found = [
             Named(reference, wanted.identity, item)
-            for item in items
+            for item in sender.live(items)
             if item is not None
             and graph.recognise(item) is reference.record
             and reference.names(item, wanted.identity)

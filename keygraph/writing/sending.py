@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from keygraph.dynamo.actions import Update, key_of
+from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, Cost, Request, Store, Transaction, Write
 from keygraph.dynamo.table import Key
 from keygraph.errors import (
@@ -25,6 +26,7 @@ from keygraph.errors import (
     WriteRefused,
 )
 from keygraph.graph import Graph
+from keygraph.model.expiry import now
 from keygraph.writing.idempotency import IdempotencyKey, done_before, note_key, note_step
 from keygraph.writing.marks import is_marked, removal_of_old
 from keygraph.writing.requests import Done, WriteRequest
@@ -114,7 +116,12 @@ class Sender:
         if not keys:
             return known
         batch = await self.send(BatchGet(keys, consistent=True))
-        return {**known, **dict(zip(keys, batch.items, strict=True))}
+        return {**known, **dict(zip(keys, self.live(batch.items), strict=True))}
+
+    def live(self, items: Iterable[Item | None]) -> Iterator[Item | None]:
+        """The items, without those that have expired."""
+        at, is_expired = now(), self.graph.is_expired
+        return (None if item is None or is_expired(item, at) else item for item in items)
 
     # --- Transactions -------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
+from keygraph.model.expiry import has_expired, is_live, now
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 from keygraph.model.references import Reference
@@ -210,7 +211,7 @@ class StepMaker:
         exists = Refusal(
             "ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where
         )
-        conditions: list[Condition] = [Not(self._there)] if isinstance(request, Create) else []
+        conditions = [self._is_free(record)] if isinstance(request, Create) else []
         if there is not None and conditions:
             refusals.found.append(exists)
         elif there is not None:
@@ -218,10 +219,10 @@ class StepMaker:
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
         if known is not None:
             kept = [field for field in record.fields.values() if field.kept in ("created", "version")]
-            conditions += [_unchanged(field.attribute, there or {}) for field in kept]
+            conditions += self._as_read(record, [field.attribute for field in kept], there)
         others = self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and (partner := self._partners.of(record)):
-            conditions += [_unchanged(path, there or {}) for path in maker.paths(partner.moving)]
+            conditions += self._as_read(record, maker.paths(partner.moving), there)
         refusal = (lambda _: exists) if isinstance(request, Create) else _again
         steps = [Step(actions.Put(item, And(tuple(conditions)) if conditions else None), refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
@@ -246,11 +247,9 @@ class StepMaker:
             if back is not None and key_of(back) != key_of(item):
                 told = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
                 refusals.add(where, told, code="CONFLICT")
-        conditions = tuple(
-            _unchanged(path, found or {})
-            for path in self.maker(other).paths(cast(Partner, partners.of(other)).moving)
-        )
-        steps = [Step(actions.Put(made, And(conditions) if conditions else None), _again)]
+        moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
+        conditions = self._as_read(other, moving, found)
+        steps = [Step(actions.Put(made, And(tuple(conditions)) if conditions else None), _again)]
         before = None if there is None else partners.there(record, there, stored)
         if before is not None and key_of(before) != key_of(made):
             steps.append(Step(actions.Delete(key_of(before)), _again))
@@ -379,7 +378,9 @@ class StepMaker:
         if key != key_after:
             return [
                 Step(actions.Delete(key, And(tuple(conditions))), refusal, is_partner=True),
-                Step(actions.Put(after, Not(self._there)), lambda _: taken),
+                Step(
+                    actions.Put(after, self._is_free(partner.record if partner else record)), lambda _: taken
+                ),
             ]
         changes = _differences(before, after, before.keys() | after.keys())
         if not changes:
@@ -448,8 +449,8 @@ class StepMaker:
         exists = Refusal("ALREADY_EXISTS", (f"There is already a {record.name} with this key.",), request.to)
         absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
         steps = [
-            Step(actions.Put(new, Not(self._there)), lambda _: exists),
-            *(Step(actions.Check(other, Not(self._there)), lambda _: exists) for other in absent),
+            Step(actions.Put(new, self._is_free(record)), lambda _: exists),
+            *(Step(actions.Check(other, self._is_free(record)), lambda _: exists) for other in absent),
         ]
         declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}
         names = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
@@ -492,7 +493,27 @@ class StepMaker:
     def _is_there(self, record: RecordType) -> Condition:
         """The condition that an item of the type is there, under a key that may be another type's."""
         said = self._graph.type_values.condition(record)
-        return self._there if said is None else And((self._there, said))
+        live = [] if record.expiry is None else [is_live(record.expiry, now())]
+        return And((self._there, *([] if said is None else [said]), *live)) if said or live else self._there
+
+    def _is_free(self, record: RecordType) -> Condition:
+        """The condition that there is no item, or one of the type that has expired."""
+        expired = self._has_expired(record)
+        return Not(self._there) if expired is None else Or((Not(self._there), expired))
+
+    def _has_expired(self, record: RecordType) -> Condition | None:
+        """The condition that an item of the type is there that has expired; None for a type that does not expire."""
+        if record.expiry is None:
+            return None
+        said = self._graph.type_values.condition(record)
+        expired = has_expired(record.expiry, now())
+        return expired if said is None else And((said, expired))
+
+    def _as_read(self, record: RecordType, paths: Iterable[Path], there: Item | None) -> list[Condition]:
+        """The conditions that attributes of an item are what was read. What was not there may have expired."""
+        same = [_unchanged(path, there or {}) for path in paths]
+        expired = self._has_expired(record) if same and there is None else None
+        return same if expired is None else [Or((And(tuple(same)), expired))]
 
     def _missing(self, request: Change | Delete | Move) -> Refusal:
         return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
@@ -502,7 +523,8 @@ class StepMaker:
         version, wanted = request.record.version, request.version
 
         def refusal(item: Item | None) -> Refusal | None:
-            if item is None or self._graph.recognise(item) is not request.record:
+            is_gone = item is None or self._graph.recognise(item) is not request.record
+            if item is None or is_gone or self._graph.is_expired(item, now()):
                 return self._missing(request)
             if version is not None and wanted is not None:
                 current = request.record.reader(version)(item)
@@ -551,10 +573,10 @@ class StepMaker:
         self, record: RecordType, *, is_new: bool = False, before: Item | None = None
     ) -> dict[str, Any]:
         """The values of the fields that every write keeps; of a whole record, which may be in the place of another one."""
-        now = datetime.now(UTC)
-        values: dict[str | None, Any] = {"updated": now}
+        at = datetime.now(UTC)
+        values: dict[str | None, Any] = {"updated": at}
         if is_new:
-            values |= {"created": now, "version": 1}
+            values |= {"created": at, "version": 1}
         fields = [field for field in record.fields.values() if field.kept in values]
         kept = {field.name: values[field.kept] for field in fields}
         for field in fields if before is not None else ():

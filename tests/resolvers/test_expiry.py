@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, One, Table, edge, node, one, record, ttl
+from keygraph import ID, Graph, Index, Many, One, Table, edge, node, one, record, ttl, version
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Count, Query
 from keygraph.model import expiry
@@ -282,6 +282,138 @@ async def test_types_that_do_not_expire_are_read_as_before(asked: World) -> None
     assert ("expires",) not in get.projection
 
 
+# --- Writes -----------------------------------------------------------------------------------------------
+
+
+@node("LOBBY#{name}", by_user("LOBBIES#{state}", "{expires_at}"))
+class Lobby:
+    name: ID
+    state: str
+    expires_at: datetime | None = ttl("expires")
+    times: int = version()
+
+    guests: Many[Guest]
+
+
+@edge("{one}", "GUEST#{other.name}", mirror=True)
+class Guest:
+    one: Lobby
+    other: Lobby
+    note: str | None = None
+    expires: datetime | None = ttl()
+
+
+@node("ROOM#{name}#{shard}", "R", shards=3)
+class Room:
+    name: ID
+    lobby: Lobby | None
+    expires: datetime | None = ttl()
+
+
+@record("{lobby}", "VISIT#{number}")
+class Visit:
+    lobby: Lobby
+    number: int
+    times: int = version()
+    expires: datetime | None = ttl()
+
+
+hotel = Graph(
+    Table("Hotel", partition_key="pk", sort_key="sk", indexes=[by_user]),
+    *(Lobby, Guest, Room, Visit),
+    store_key_fields=False,
+).check()
+BEFORE, LATER = "2001-09-09T01:46:40Z", "2096-10-02T07:06:40Z"
+
+
+@pytest.fixture
+async def written(make_store: MakeStore) -> World:
+    """A hotel with a lobby that is over, and one that is not."""
+    made = world(hotel, await make_store(hotel.table))
+    for name, expires in (("old", f'"{BEFORE}"'), ("new", "null")):
+        document = f'createLobby(input: {{name: "{name}", state: "open", expiresAt: {expires}}})'
+        await made.ask(f"mutation {{ {document} {{ lobby {{ times }} }} }}")
+    return made
+
+
+async def test_an_expiry_is_stored_in_whole_seconds(written: World) -> None:
+    """DynamoDB would not delete the item, or before its time; or nothing would be left to delete it by."""
+    made = await written.ask(
+        """mutation { createLobby(input: {name: "a", state: "in", expiresAt: "2096-10-02T09:06:39.250+02:00"}) {
+          lobby { expiresAt } } }"""
+    )
+    assert made["createLobby"]["lobby"]["expiresAt"] == LATER
+    get = BatchGet((("LOBBY#a", "LOBBY#a"),), consistent=True)
+    [item] = (await written.tracer.store.send(get)).items
+    assert item is not None
+    assert (item["expires"], item["gs"]) == (FUTURE, "4000000000")
+    await written.ask('mutation { updateLobby(input: {name: "a", expiresAt: null}) { lobby { times } } }')
+    [item] = (await written.tracer.store.send(get)).items
+    assert item is not None
+    assert not {"expires", "gs"} & item.keys()
+
+
+async def test_what_has_expired_is_created_again(written: World) -> None:
+    """A client would be told that there is what it cannot read, until DynamoDB deletes that in a day or two."""
+    create = 'mutation { createLobby(input: {name: "old", state: "%s"}) { lobby { state times } } }'
+    assert await written.codes(create.replace("old", "new") % "x") == ["ALREADY_EXISTS"]
+    assert (await written.ask(create % "again"))["createLobby"]["lobby"] == {"state": "again", "times": 1}
+    assert await written.codes(create % "twice") == ["ALREADY_EXISTS"]
+    # Whatever is written in the place of what has expired begins anew.
+    visit = """mutation { putVisit(input: {lobbyName: "new", number: 1, expires: %s}) { visit { times } } }"""
+    times = [
+        (await written.ask(visit % expires))["putVisit"]["visit"]["times"]
+        for expires in ("null", f'"{BEFORE}"', "null", "null")
+    ]
+    assert times == [1, 2, 1, 2]
+    upsert = 'mutation { upsertLobby(input: {name: "u", state: "s", expiresAt: %s}) { lobby { times } } }'
+    await written.ask(upsert % f'"{BEFORE}"')
+    assert (await written.ask(upsert % "null"))["upsertLobby"]["lobby"] == {"times": 1}
+    assert (await written.ask(upsert % "null"))["upsertLobby"]["lobby"] == {"times": 2}
+
+
+async def test_what_has_expired_is_not_there_to_be_changed(written: World) -> None:
+    """A client would prolong a session that is over, or be told that it was it who deleted it."""
+    for document in (
+        'updateLobby(input: {name: "old", state: "x"}) { lobby { name } }',
+        f'updateLobby(input: {{name: "old", expiresAt: "{LATER}"}}) {{ lobby {{ name }} }}',
+        'updateLobby(input: {name: "old", expectedVersion: 1, state: "x"}) { lobby { name } }',
+        'deleteLobby(input: {name: "old"}) { deletedId }',
+        'putVisit(input: {lobbyName: "old", number: 1}) { visit { times } }',
+        'createRoom(input: {name: "r", lobbyName: "old"}) { room { name } }',
+        'putGuest(input: {oneName: "new", otherName: "old"}) { guest { note } }',
+    ):
+        assert await written.codes(f"mutation {{ {document} }}") == ["NOT_FOUND"], document
+
+
+async def test_edges_and_shards_that_have_expired(written: World) -> None:
+    """The other item of an edge, or of a shard, would keep what is over."""
+    await written.ask('mutation { createLobby(input: {name: "b", state: "open"}) { lobby { name } } }')
+    guest = """mutation { %sGuest(input: {oneName: "new", otherName: "b"%s}) { guest { note } } }"""
+    guests = '{ lobby(name: "%s") { guests { totalCount edges { note } } } }'
+    await written.ask(guest % ("put", f', expires: "{BEFORE}"'))
+    assert (await written.ask(guests % "b"))["lobby"]["guests"] == {"totalCount": 0, "edges": []}
+    delete = 'mutation { deleteGuest(input: {oneName: "new", otherName: "b"}) { clientMutationId } }'
+    for document in (guest % ("update", ', note: "x"'), delete):
+        assert await written.codes(document) == ["NOT_FOUND"]
+    await written.ask(guest % ("put", ', note: "y"'))
+    for name in ("new", "b"):
+        assert (await written.ask(guests % name))["lobby"]["guests"] == {
+            "totalCount": 1,
+            "edges": [{"note": "y"}],
+        }
+    # In another shard than that of its key, where somebody has put it.
+    over = {"pk": "ROOM#r#2", "sk": "R", "expires": PAST}
+    await written.put(over, {**over, "pk": "ROOM#r#1"}, {**over, "pk": "ROOM#r#0"})
+    assert await written.codes('mutation { deleteRoom(input: {name: "r"}) { deletedId } }') == ["NOT_FOUND"]
+    create = 'mutation { createRoom(input: {name: "r", lobbyName: "b"}) { room { lobby { name } } } }'
+    assert (await written.ask(create))["createRoom"]["room"] == {"lobby": {"name": "b"}}
+    assert await written.codes(create) == ["ALREADY_EXISTS"]
+
+
+# --- The model --------------------------------------------------------------------------------------------
+
+
 def test_mistakes() -> None:
     """An expiry that nothing can look at would show what is over, or never delete it."""
     bare = Index("bare", "bp", "bs", projection="KEYS_ONLY")
@@ -311,8 +443,8 @@ def test_mistakes() -> None:
 
     table = Table("Tokens", partition_key="PK", sort_key="SK", indexes=[bare])
     assert mistakes(Token, Owner, table=table) == [
-        "Owner.until: it is stored in until, and another type's in expires: the TTL of a DynamoDB table is one attribute. "
-        'Store all in one: ttl("expires").',
+        "Owner.until: it is stored in until, and the table's TTL attribute is expires: there is one. "
+        'Write ttl("expires").',
         "Owner.tokens: bare does not project expires, by which expired items of Token are left out. Project expires too, "
         'or declare the field as stored(format=Epoch("s")), which hides nothing.',
     ]

@@ -83,8 +83,8 @@ class Run:
 
     @cached_property
     def nodes(self) -> NodeLoader:
-        expires = self.graph.expiry_attribute is not None
-        return NodeLoader(self.reads, self.attributes.projection, self.is_expired if expires else None)
+        is_expired = self.is_expired if self.graph.expires else None
+        return NodeLoader(self.reads, self.attributes.projection, is_expired)
 
     @cached_property
     def neighbours(self) -> NeighbourLoader:
