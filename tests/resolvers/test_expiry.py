@@ -411,6 +411,24 @@ async def test_edges_and_shards_that_have_expired(written: World) -> None:
     assert await written.codes(create) == ["ALREADY_EXISTS"]
 
 
+async def test_what_has_expired_names_no_node(written: World) -> None:
+    """A node could not be deleted, or moved, because of edges that nobody sees."""
+    await written.ask(
+        f"""mutation {{ createLobby(input: {{name: "c", state: "s", expiresAt: "{BEFORE}"}}) {{ lobby {{ name }} }}
+          putVisit(input: {{lobbyName: "new", number: 1, expires: "{BEFORE}"}}) {{ visit {{ times }} }} }}"""
+    )
+    move = 'mutation { moveLobby(input: {name: "%s", to: {name: "%s"}}) { lobby { name } } }'
+    assert await written.codes(move % ("c", "d")) == ["NOT_FOUND"]
+    # In the place of what has expired.
+    assert (await written.ask(move % ("new", "c")))["moveLobby"]["lobby"] == {"name": "c"}
+    delete = 'mutation { deleteLobby(input: {name: "c"%s}) { deletedId } }'
+    visit = 'mutation { putVisit(input: {lobbyName: "c", number: 2%s}) { visit { times } } }'
+    await written.ask(visit % "")
+    assert await written.codes(delete % "") == ["CONFLICT"]
+    await written.ask(visit % f', expires: "{BEFORE}"')
+    assert (await written.ask(delete % ", onEdges: DETACH"))["deleteLobby"]["deletedId"]
+
+
 # --- The model --------------------------------------------------------------------------------------------
 
 

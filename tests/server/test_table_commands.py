@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +107,24 @@ def test_cloudformation_is_json_alone() -> None:
     result = run("table", "describe", "--cloudformation", "--store", "http://127.0.0.1:9")
     assert json.loads(result.stdout) == cloudformation(commerce.table)
     assert result.stderr == ""
+
+
+def test_cloudformation_has_the_time_to_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DynamoDB would keep for ever what the model says expires."""
+    (tmp_path / "offers.py").write_text(
+        """from datetime import datetime
+from keygraph import ID, Graph, Table, node, ttl
+
+@node("OFFER#{offer_id}")
+class Offer:
+    offer_id: ID
+    until: datetime | None = ttl("expires")
+
+graph = Graph(Table("Offers", partition_key="PK"), Offer)
+"""
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "offers", raising=False)
+    template = json.loads(run("table", "describe", "--cloudformation", "--model", "offers:graph").stdout)
+    properties = template["Resources"]["Table"]["Properties"]
+    assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}

@@ -327,13 +327,17 @@ def _chunks(members: Sequence[_Member], size: int) -> Iterable[list[_Member]]:
 # --- Tables -------------------------------------------------------------------------------------------
 
 
-def cloudformation(table: Table) -> dict[str, Any]:
-    """A CloudFormation template with the table as its one resource, kept with its data if the stack goes."""
+def cloudformation(table: Table, ttl_attribute: str | None = None) -> dict[str, Any]:
+    """A CloudFormation template with the table as its one resource, kept with its data if the stack goes.
+
+    By the TTL attribute DynamoDB deletes expired items; None for a table whose items do not expire.
+    """
+    expiry = {"TimeToLiveSpecification": {"AttributeName": ttl_attribute, "Enabled": True}}
     resource = {
         "Type": "AWS::DynamoDB::Table",
         "DeletionPolicy": "Retain",
         "UpdateReplacePolicy": "Retain",
-        "Properties": {"TableName": table.name, **_declaration(table)},
+        "Properties": {"TableName": table.name, **_declaration(table), **(expiry if ttl_attribute else {})},
     }
     return {"AWSTemplateFormatVersion": "2010-09-09", "Resources": {"Table": resource}}
 

@@ -52,9 +52,11 @@ def describe(
 ) -> None:
     """Show the table that the model declares, and how the table in the store differs from it."""
     settings = read_settings(model=model, store=store)
-    table = load_model(settings.model).graph.table
+    graph = load_model(settings.model).graph
+    table = graph.table
     if cloudformation_:
-        typer.echo(orjson.dumps(cloudformation(table), option=orjson.OPT_INDENT_2).decode())
+        template = cloudformation(table, graph.ttl_attribute if graph.expires else None)
+        typer.echo(orjson.dumps(template, option=orjson.OPT_INDENT_2).decode())
         return
     out().print(_drawn(table))
     typer.echo()
