@@ -22,7 +22,14 @@ from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import TRANSACTION_ACTIONS, TRANSACTION_BYTES
 from keygraph.dynamo.store import Query, Write
 from keygraph.dynamo.table import Key
-from keygraph.errors import ConditionFailed, FieldName, Refusal, TransactionTooLarge, WriteRefused
+from keygraph.errors import (
+    ConditionFailed,
+    FieldName,
+    Refusal,
+    TransactionCanceled,
+    TransactionTooLarge,
+    WriteRefused,
+)
 from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
 from keygraph.model.references import Reference
@@ -135,6 +142,8 @@ class Removal:
             if refusal is not None:
                 raise WriteRefused([refusal]) from failed
             return failed.item
+        except TransactionCanceled:
+            return {}  # a transaction of somebody else is at it
         return None
 
     def _guarded(self, step: Step) -> Step:

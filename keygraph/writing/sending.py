@@ -74,10 +74,10 @@ class Sender:
         return answer
 
     async def write_if(self, action: Update) -> bool:
-        """Changes one item; whether its condition held."""
+        """Changes one item; whether its condition held, and no transaction of somebody else was at it."""
         try:
             await self.send(Write(action))
-        except ConditionFailed:
+        except (ConditionFailed, TransactionCanceled):
             self.cost += Cost(requests=1)
             return False
         return True

@@ -12,7 +12,7 @@ from keygraph import ID, Graph, Index, Many, Table, edge, node, record
 from keygraph.dynamo.actions import Put as PutItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, Request, Scan, Store, Transaction, Write, pages
-from keygraph.errors import Unavailable, WriteRefused
+from keygraph.errors import Reason, TransactionCanceled, Unavailable, WriteRefused
 from keygraph.tables.verify import Verification
 from keygraph.writing.marks import MARK
 from keygraph.writing.requests import (
@@ -399,6 +399,29 @@ async def test_deletes_of_one_node_at_the_same_time(teams: Teams) -> None:
     assert len(done) + len(refused) == 3
     assert len(done) == 1
     assert set(refused) == {"NOT_FOUND"}
+    assert await teams.problems() == []
+
+
+class Busy(Cut):
+    """A store that is at the item in a transaction of somebody else, the first times that a single item is written."""
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        if isinstance(request, Write) and self.left > 0:
+            self.left -= 1
+            raise TransactionCanceled([Reason("TransactionConflict")])
+        return await self.store.send(request)
+
+
+async def test_a_transaction_of_somebody_else_is_waited_for(teams: Teams) -> None:
+    """A client would see an error that is nobody's fault."""
+    writer = Writer(graph, Busy(teams.store, 3, is_done=False))
+    await writer.write([Delete(team, RED)])
+    assert await teams.item("TEAM#red", "TEAM#red") is None
+    await teams.write(Put(membership, {"team": BLUE, "person": ANN}))
+    store = Busy(teams.store, 0, is_done=False)
+    writer = Writer(graph, store)
+    with pytest.raises(WriteRefused):
+        await writer.write([Delete(team, BLUE)])
     assert await teams.problems() == []
 
 

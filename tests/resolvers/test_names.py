@@ -441,3 +441,28 @@ def test_names_of_lists_have_the_owner_once() -> None:
         "users": "UserUsers",
     }
     assert [where_name(path) for path in made.root_lists] == ["PostsWithChecksumWhere"]
+
+
+def test_names_that_mutations_need() -> None:
+    """The schema could not be built, for an input that nobody has written."""
+
+    @node("USER#{user_id}")
+    class User:
+        user_id: ID
+
+    @record("{user}", "TO#{number}")
+    class UserTo:
+        user: User
+        number: int
+
+    @record("{user}", "EDGE#{number}")
+    class OnEdges:
+        user: User
+        number: int
+
+    assert mistakes(User, UserTo) == [
+        "the input of moveUserTo: the schema's name MoveUserToInput is that of the new key of moveUser too. Rename one."
+    ]
+    assert mistakes(User, OnEdges) == [
+        "what becomes of a deleted node's edges: the schema's name OnEdges is that of OnEdges too. Rename one."
+    ]
