@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
+from keygraph.dynamo.actions import Put, SetTo, Update
+from keygraph.dynamo.conditions import Exists, Not
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.store import BatchWrite, Page, Scan, Store, Written, pages
+from keygraph.dynamo.store import BatchWrite, Page, Scan, Store, Write, pages
 from keygraph.dynamo.table import Key
+from keygraph.errors import ConditionFailed
 from keygraph.writing.idempotency import is_note
 
 Mark = TypeVar("Mark")
+
+WriteItems: TypeAlias = "Callable[[Store, Sequence[Item]], Coroutine[Any, Any, None]]"
 
 BATCH_ITEMS = 250
 """The number of items in one batch of a load."""
@@ -25,8 +30,11 @@ async def write_batches(
     batches: Iterable[tuple[Sequence[Item], Mark]],
     written: Callable[[Mark], None],
     in_flight: int = IN_FLIGHT,
+    write: WriteItems | None = None,
 ) -> None:
     """Write the items, up to `in_flight` batches at once. Of items with equal keys, the last one wins.
+
+    `write` is how a batch is written; without, items replace those that are there.
 
     With `in_flight=1`, a batch is written before the next one is read. That suits the embedded engine, whose thread would
     compete with the reading one for the interpreter at every row, and large batches touch each page of its file less
@@ -35,7 +43,7 @@ async def write_batches(
     `batches` is raised again after everything before it is in the table. After a StoreError, any part of the batches
     behind the last mark may be in the table.
     """
-    running: deque[tuple[asyncio.Task[Written], set[Key], Mark]] = deque()
+    running: deque[tuple[asyncio.Task[None], set[Key], Mark]] = deque()
 
     async def end_first() -> None:
         await running[0][0]
@@ -48,7 +56,7 @@ async def write_batches(
                 # Batches may overtake each other, so two with the same key are never under way together.
                 while any(not keys.isdisjoint(other) for _, other, _ in running):
                     await end_first()
-                running.append((asyncio.create_task(store.send(BatchWrite(tuple(items)))), keys, mark))
+                running.append((asyncio.create_task((write or _replace)(store, items)), keys, mark))
                 await asyncio.sleep(0)
                 while len(running) >= in_flight:
                     await end_first()
@@ -60,6 +68,29 @@ async def write_batches(
             task.cancel()
         await asyncio.gather(*(task for task, _, _ in running), return_exceptions=True)
         raise
+
+
+async def _replace(store: Store, items: Sequence[Item]) -> None:
+    await store.send(BatchWrite(tuple(items)))
+
+
+async def put_absent(store: Store, items: Sequence[Item]) -> int:
+    """Puts the items whose keys are free, one by one, each on that condition. Returns how many keys are taken."""
+    taken = 0
+    for item in items:
+        try:
+            await store.send(Write(Put(item, Not(Exists((store.table.partition.name,))))))
+        except ConditionFailed:
+            taken += 1
+    return taken
+
+
+async def set_attributes(store: Store, items: Sequence[Item]) -> None:
+    """Gives the items their attributes, one by one. Other attributes that are there stay."""
+    names = {key.name for key in store.table.keys}
+    for item in items:
+        changes = tuple(SetTo((name,), value) for name, value in item.items() if name not in names)
+        await store.send(Write(Update(store.table.key_of(item), changes)))
 
 
 async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncGenerator[Item, None]:

@@ -30,6 +30,7 @@ from keygraph.tables.findings import (
     key_from_json,
     key_to_json,
 )
+from keygraph.tables.item_fields import ItemFields
 from keygraph.tables.item_keys import ItemKeys
 from keygraph.writing.idempotency import is_note
 
@@ -50,6 +51,7 @@ class Verification:
         self._keys = {
             record.name: ItemKeys(record) for record in graph.types.values() if not record.is_virtual
         }
+        self._fields = {name: ItemFields(graph, graph.types[name], keys) for name, keys in self._keys.items()}
         self._reached: dict[int, Position | None] = dict.fromkeys(range(segments))
         self._ended: set[int] = set()
 
@@ -74,7 +76,7 @@ class Verification:
         scan = Scan(segment, len(self._reached), _WINDOW_ITEMS, self._reached[segment], consistent=True)
         async for page in pages(self._store, scan):
             items = [item for item in page.items if not is_note(item)]
-            window = Window(self._graph, self._keys, items)
+            window = Window(self._graph, self._keys, self._fields, items)
             findings = await window.findings(self._store)
             # No await between these: an interruption leaves the findings and the position in step.
             self.report.add(window.types, window.attributes.counts, findings)
@@ -110,10 +112,17 @@ class Verification:
 class Window:
     """Some items, and the nodes and counterparts that they point to, each read once."""
 
-    def __init__(self, graph: Graph, keys: Mapping[str, ItemKeys], items: Sequence[Item]) -> None:
-        """`keys` are those that items must have, by type."""
+    def __init__(
+        self,
+        graph: Graph,
+        keys: Mapping[str, ItemKeys],
+        fields: Mapping[str, ItemFields],
+        items: Sequence[Item],
+    ) -> None:
+        """`keys` and `fields` are those that items must have, by type."""
         self._graph = graph
         self._keys = keys
+        self._fields = fields
         self._items = items
         self.types: Counter[str | None] = Counter()
         self.attributes = AttributeCounter(graph)
@@ -163,7 +172,9 @@ class Window:
             self._add("unfit", record, f"it cannot be checked: {type(error).__name__}", item)
 
     def _look_at_one_of(self, record: RecordType, item: Item) -> None:
-        for what in self._unfit(record, item):
+        for _, what in self._fields[record.name].problems(item):
+            self._add("unfit", record, what, item)
+        for what in self._failing(record, item):
             self._add("unfit", record, what, item)
         for what in self._keys[record.name].problems(item):
             self._add("key", record, what, item)
@@ -175,15 +186,12 @@ class Window:
         for end in record.ends.values():
             try:
                 identity = record.end_identity(item, end)
-            except CorruptItem as error:
-                self._add("unfit", record, str(error), item)
+            except CorruptItem:
                 continue
             if identity is not None:
                 # If the keys of several types are alike, a node of any of them will do.
                 (node, *_), own = end.nodes(identity)
                 self._nodes.setdefault((node.name, own), []).append((item, record, end.name))
-            elif not end.optional and end.name not in self._keys[record.name].optional_ends:
-                self._add("unfit", record, f"{record.name}.{end.name} is missing in an item", item)
         try:
             counterpart = self._counterpart(record, item)
         except BadUserInput:
@@ -192,13 +200,8 @@ class Window:
         if counterpart is not None:
             self._counterparts.append((item, record, counterpart))
 
-    def _unfit(self, record: RecordType, item: Item) -> Iterator[str]:
-        """How the item's fields differ from their declaration."""
-        for declared in record.fields.values():
-            try:
-                record.reader(declared)(item)
-            except CorruptItem as error:
-                yield str(error)
+    def _failing(self, record: RecordType, item: Item) -> Iterator[str]:
+        """The methods in keys that fail."""
         for name in self._keys[record.name].methods:
             method = record.methods[name]
             try:

@@ -101,6 +101,6 @@ class Partners:
         maker = self._maker(partner.record)
         shared = {path[0] for path in maker.paths(partner.shared)}
         kept = {name: value for name, value in maker.without_own_keys(there).items() if name not in shared}
-        told = {name: value for name, value in after.items() if name not in maker.own_keys}
+        told = maker.without_own_keys(after)
         made, _ = maker.with_keys(kept | told, where, refusals)
         return made

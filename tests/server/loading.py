@@ -14,7 +14,16 @@ from keygraph.dynamo.items import Item
 def user(number: int, **attributes: Any) -> Item:
     """A user of the shop."""
     key = f"USER#{number:05}"
-    return {"PK": key, "SK": key, "Type": "User", "name": f"Name {number}", **attributes}
+    return {
+        "PK": key,
+        "SK": key,
+        "Type": "User",
+        "name": f"Name {number}",
+        "email": f"{number}@example.com",
+        "userType": "customer",
+        "CreatedAt": "2024-01-01T00:00:00Z",
+        **attributes,
+    }
 
 
 def write_lines(file: str, items: Iterable[Item | str]) -> Path:

@@ -14,6 +14,7 @@ import pytest
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Table
+from keygraph_examples import social
 from keygraph_examples.commerce import sample
 from keygraph_server.commands.terminal import progress
 from tests.server.command_line import run
@@ -69,13 +70,13 @@ def test_the_articles_items(address: str) -> None:
 def test_packed_files_standard_input_and_typed_lines() -> None:
     """An export to S3, which is packed and typed, could not be loaded as it is, nor what another command writes."""
     make_table(FILE)
-    typed = json.dumps({"Item": {"PK": {"S": "USER#1"}, "SK": {"S": "USER#1"}, "Type": {"S": "User"}}})
+    typed = json.dumps({"Item": {name: {"S": value} for name, value in user(1).items()}})
     Path("export.json.gz").write_bytes(gzip.compress(typed.encode()))
     result = run(
         "load", "export.json.gz", "-", "--store", FILE, given="\ufeff" + json.dumps(user(2)) + "\r\n\n"
     )
     assert without_times(result.stdout) == "Loaded 2 items in N s into EcommerceData.\n"
-    assert items_in(FILE) == [user(2), {"PK": "USER#1", "SK": "USER#1", "Type": "User"}]
+    assert items_in(FILE) == [user(1), user(2)]
 
 
 def test_loading_again_changes_nothing_and_the_last_of_equal_keys_stays() -> None:
@@ -161,6 +162,54 @@ def test_a_wrong_sample_is_one_line(words: list[str], message: str) -> None:
     assert items_in(FILE) == []
 
 
+# --- What is in the table already ---------------------------------------------------------------------
+
+
+def test_items_in_the_table_stay_or_are_changed(address: str) -> None:
+    """A load into a table that is used would undo what was written since the file was made."""
+    make_table(address, [user(1, name="Old", bio="Kept")])
+    lines = write_lines("users.jsonl", [user(1, name="New"), user(2), user(2, name="Again")])
+    result = run("load", lines, "--store", address, "--if-absent")
+    assert without_times(result.stdout) == "Loaded 1 item in N s into EcommerceData, 2 already there.\n"
+    assert items_in(address) == [user(1, name="Old", bio="Kept"), user(2)]
+    result = run("load", lines, "--store", address, "--upsert")
+    assert without_times(result.stdout) == "Loaded 3 items in N s into EcommerceData.\n"
+    assert items_in(address) == [user(1, name="New", bio="Kept"), user(2, name="Again")]
+    both = run("load", lines, "--store", address, "--upsert", "--if-absent")
+    assert both.stderr == "keygraph: --if-absent and --upsert exclude each other. Choose one of them.\n"
+
+
+def test_the_other_item_of_an_edge_is_made(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A friendship of which the file has one side would be seen by one of the friends alone."""
+    monkeypatch.setenv("KEYGRAPH_MODEL", "keygraph_examples.social:graph")
+    table = social.graph.table
+    stale = {"PK": "USER#Cleo", "SK": "FRIEND#Ann", "friendship_since": "1999-01-01"}
+    make_table(address, [stale], table)
+    names = ("Ann", "Bob", "Cleo")
+    people = [{"PK": f"USER#{name}", "SK": "PROFILE", "name": name} for name in names]
+
+    def friend(one: str, other: str) -> Item:
+        return {"PK": f"USER#{one}", "SK": f"FRIEND#{other}", "friendship_since": "2024-01-01"}
+
+    whole = [friend("Bob", "Cleo"), friend("Cleo", "Bob")]
+    lines = write_lines("users.jsonl", [*people, friend("Ann", "Bob"), *whole, friend("Ann", "Cleo")])
+    result = run("load", lines, "--store", address)
+    assert without_times(result.stdout) == (
+        "Loaded 7 items in N s into Users, 2 other items of edges made.\n"
+    )
+    pairs = [
+        ("Ann", "Bob"),
+        ("Ann", "Cleo"),
+        ("Bob", "Ann"),
+        ("Bob", "Cleo"),
+        ("Cleo", "Ann"),
+        ("Cleo", "Bob"),
+    ]
+    edges = [item for item in items_in(address, table) if item["SK"] != "PROFILE"]
+    assert edges == [friend(*pair) for pair in pairs]
+    assert run("verify", "--store", address).exit_code == 0
+
+
 # --- What is refused ----------------------------------------------------------------------------------
 
 
@@ -212,6 +261,25 @@ graph = Graph(Table("Shops", partition_key="PK", sort_key="SK"), Shop)
     assert result.stderr.startswith(
         "keygraph: shops.jsonl:2: PK is read back with another state and city: a value contains the text between them"
     )
+
+
+def test_an_item_without_a_field_that_it_needs_is_refused() -> None:
+    """A misspelt name in a file would make every query of the items fail, once they are in the table."""
+    make_table(FILE)
+    misspelt = {name: value for name, value in user(1).items() if name != "userType"} | {
+        "user_type": "seller"
+    }
+    unread = user(2, userType="nobody")
+    order = {"PK": "ORDER#1", "SK": "PRODUCT#2", "Type": "OrderItem", "quantity": 1, "unitPrice": 1}
+    lines = write_lines("items.jsonl", [misspelt, unread, order, user(3)])
+    result = run("load", lines, "--store", FILE, "--skip-refused")
+    assert without_times(result.stdout) == "Loaded 1 item in N s into EcommerceData, 3 refused.\n"
+    assert result.stderr.splitlines() == [
+        "items.jsonl:1: User.user_type is missing in an item: it has user_type, and userType was probably meant.",
+        "items.jsonl:2: User.user_type of an item is not of type UserType: it is none of the enum's values.",
+        "items.jsonl:3: OrderItem.total_price is missing in an item.",
+    ]
+    assert items_in(FILE) == [user(3)]
 
 
 def test_refused_items_can_be_passed_over() -> None:

@@ -18,6 +18,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import write_batches
+from keygraph_examples import social
 from keygraph_examples.commerce import graph as commerce
 from keygraph_examples.commerce import sample
 from keygraph_server.commands.checkpoint import Checkpoint
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     """Makes the next load end as by Ctrl-C when so many batches are in the table."""
 
-    async def interrupted(store: Any, given: Any, written: Any, in_flight: int) -> None:
+    async def interrupted(store: Any, given: Any, written: Any, in_flight: int, write: Any) -> None:
         marks = []
 
         def stop(mark: Any) -> None:
@@ -43,7 +44,7 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
             if len(marks) == batches:
                 raise KeyboardInterrupt
 
-        await write_batches(store, given, stop, in_flight)
+        await write_batches(store, given, stop, in_flight, write)
 
     monkeypatch.setattr("keygraph_server.commands.load.write_batches", interrupted)
     monkeypatch.setattr("keygraph_server.commands.load._LOCAL_BATCHES", 1)
@@ -55,11 +56,11 @@ def test_a_load_into_a_file_writes_large_batches_in_turns(monkeypatch: pytest.Mo
     lines = write_lines("users.jsonl", [user(number) for number in range(2000)])
     sizes: list[int] = []
 
-    async def watched(store: Any, given: Any, written: Any, in_flight: int) -> None:
+    async def watched(store: Any, given: Any, written: Any, in_flight: int, write: Any) -> None:
         assert in_flight == 1
         batches = list(given)
         sizes.extend(len(items) for items, _ in batches)
-        await write_batches(store, batches, written, in_flight)
+        await write_batches(store, batches, written, in_flight, write)
 
     monkeypatch.setattr("keygraph_server.commands.load.write_batches", watched)
     assert run("load", lines, "--store", FILE).exit_code == 0
@@ -197,3 +198,23 @@ def test_what_a_killed_load_says_is_in_the_table(kill: signal.Signals) -> None:
 
     assert found.items > 0
     assert None not in asyncio.run(present())
+
+
+def test_a_mirror_is_made_of_what_was_loaded_before_the_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The half of a friendship that was loaded before a crash would stay alone."""
+    table = social.graph.table
+    monkeypatch.setenv("KEYGRAPH_MODEL", "keygraph_examples.social:graph")
+    make_table(FILE, table=table)
+    friends = [
+        {"PK": f"USER#{number}", "SK": "FRIEND#Ann", "friendship_since": "2024-01-01"}
+        for number in range(400)
+    ]
+    lines = write_lines("friends.jsonl", friends)
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1)
+        assert run("load", lines, "--store", FILE).exit_code == 130
+    resumed = run("load", lines, "--store", FILE, "--resume")
+    assert without_times(resumed.stdout) == (
+        "Loaded 150 items in N s into Users, 250 loaded earlier, 400 other items of edges made.\n"
+    )
+    assert len([item for item in items_in(FILE, table) if item["PK"] == "USER#Ann"]) == 400

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any, TypeAlias
@@ -19,9 +19,18 @@ from keygraph.dynamo.store import BatchGet, Store
 from keygraph.errors import BadUserInput, KeygraphError
 from keygraph.graph import Graph
 from keygraph.keys.types import plain
-from keygraph.tables.bulk import BATCH_ITEMS, IN_FLIGHT, write_batches
+from keygraph.tables.bulk import (
+    BATCH_ITEMS,
+    IN_FLIGHT,
+    WriteItems,
+    put_absent,
+    set_attributes,
+    write_batches,
+)
 from keygraph.tables.interchange import Interchange, LineFormat
+from keygraph.tables.item_fields import ItemFields
 from keygraph.tables.item_keys import ItemKeys
+from keygraph.tables.pairs import Pairs
 from keygraph.writing.idempotency import is_note
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
@@ -83,6 +92,13 @@ def load(
             "--skip-refused", help="Report items that the model refuses, and continue without them."
         ),
     ] = False,
+    if_absent: Annotated[
+        bool, typer.Option("--if-absent", help="Load only items whose keys are not in the table.")
+    ] = False,
+    upsert: Annotated[
+        bool,
+        typer.Option("--upsert", help="Keep the attributes of items in the table that a line does not have."),
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the same load after an interruption.")
     ] = False,
@@ -91,8 +107,11 @@ def load(
 ) -> None:
     """Load items into the table. Items with the same key are replaced, so loading them again changes nothing.
 
-    Stops at the first item that the model refuses; all items before it are loaded.
+    Stops at the first item that the model refuses; all items before it are loaded. If the source has only
+    one item of a mirrored edge or of a counterpart, the other one is made when everything is loaded.
     """
+    if if_absent and upsert:
+        raise CommandError("--if-absent and --upsert exclude each other", "Choose one of them")
     settings = read_settings(model=model, store=store)
     loaded = load_model(settings.model)
     source = _source(words or [], sample, lambda name, options: Sample(name, loaded, options))
@@ -105,15 +124,17 @@ def load(
         together=1 if settings.sqlite_file is None else _LOCAL_BATCHES,
     )
     started = time.monotonic()
-    job = _Job(reading, checkpoint)
+    job = _Job(reading, checkpoint, _Existing.of(if_absent=if_absent, upsert=upsert))
     try:
         asyncio.run(job.run(settings, resume=resume))
     except KeyboardInterrupt:
         typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
-    outcome = counted(job.reached.items - job.before.items, time.monotonic() - started)
+    outcome = counted(job.reached.items - job.before.items - job.existing.kept, time.monotonic() - started)
     notes = f", {job.before.items:,} loaded earlier" if job.before.items else ""
+    notes += f", {job.existing.kept:,} already there" if job.existing.kept else ""
     notes += f", {reading.refused:,} refused" if reading.refused else ""
+    notes += f", {job.made:,} other items of edges made" if job.made else ""
     typer.echo(f"Loaded {outcome} into {loaded.graph.table.name}{notes}.")
 
 
@@ -146,18 +167,26 @@ class _Reading:
     interchange: Interchange = field(init=False)
     rules: WriteRules = field(init=False)
     keys: dict[str, ItemKeys] = field(init=False)
+    fields: dict[str, ItemFields] = field(init=False)
+    pairs: Pairs = field(init=False)
 
     def __post_init__(self) -> None:
         self.interchange = Interchange(self.graph)
         self.rules = WriteRules(self.graph.table)
         self.keys = {name: ItemKeys(record) for name, record in self.graph.types.items()}
+        self.fields = {
+            name: ItemFields(self.graph, self.graph.types[name], keys) for name, keys in self.keys.items()
+        }
+        self.pairs = Pairs(self.graph)
 
     def batches(self, before: Reached) -> Generator[Batch, None, None]:
         """The batches after the position that was reached before. Raises CommandError at a refused item."""
         with closing(self.source.entries()) as entries:
             digest = hashlib.sha256()
-            for content in _first(entries, before.entries):
-                digest.update(content)
+            for entry in _first(entries, before.entries):
+                digest.update(entry.content)
+                if self.pairs.is_needed:
+                    self._loaded_before(entry)
             if before.entries and digest.hexdigest() != before.digest:
                 raise _changed(f"the first {before.entries:,} lines have changed since they were loaded")
             items: list[Item] = []
@@ -215,18 +244,28 @@ class _Reading:
         misread = self.keys[record.name].misread(item)
         if misread is not None:
             raise ValueError(misread)
+        unfit = self.fields[record.name].refusal(item)
+        if unfit is not None:
+            raise ValueError(unfit)
         # Checked here, where the line is known. In the store, one bad item would fail the whole batch.
         self.rules.check(item)
+        self.pairs.add(record, item)
         return item
 
+    def _loaded_before(self, entry: Entry) -> None:
+        """Remember an entry that an interrupted load has loaded, or refused."""
+        with suppress(ValueError, BadUserInput):
+            if entry.item is not None or entry.content.strip():
+                self._item(entry)
 
-def _first(entries: Iterator[Entry], count: int) -> Iterator[bytes]:
-    """The content of the first `count` entries. Raises CommandError if there are fewer."""
+
+def _first(entries: Iterator[Entry], count: int) -> Iterator[Entry]:
+    """The first `count` entries. Raises CommandError if there are fewer."""
     for number in range(count):
         entry = next(entries, None)
         if entry is None:
             raise _changed(f"only {number:,} lines are left")
-        yield entry.content
+        yield entry
 
 
 def _made_item(made: Mapping[str, Any]) -> Item:
@@ -244,11 +283,32 @@ def _changed(problem: str) -> _CannotGoOn:
     )
 
 
+@dataclass
+class _Existing:
+    """What becomes of items in the table that have the key of a loaded one."""
+
+    write: WriteItems | None = None
+    kept: int = 0
+    """How many of them were kept as they are."""
+
+    @classmethod
+    def of(cls, *, if_absent: bool, upsert: bool) -> _Existing:
+        made = cls(set_attributes if upsert else None)
+        made.write = made._put_absent if if_absent else made.write
+        return made
+
+    async def _put_absent(self, store: Store, items: Sequence[Item]) -> None:
+        self.kept += await put_absent(store, items)
+
+
 class _Job:
     """A running load: the position before it, and the position that it has reached."""
 
-    def __init__(self, reading: _Reading, checkpoint: Checkpoint) -> None:
+    def __init__(self, reading: _Reading, checkpoint: Checkpoint, existing: _Existing) -> None:
         self._reading = reading
+        self.existing = existing
+        self.made = 0
+        """How many mirrors and counterparts were made."""
         self._checkpoint = checkpoint
         self._saved = time.monotonic()
         self._is_kept = True
@@ -297,7 +357,8 @@ class _Job:
 
         try:
             with closing(self._reading.batches(self.before)) as batches:
-                await write_batches(store, batches, written, in_flight)
+                await write_batches(store, batches, written, in_flight, self.existing.write)
+            self.made = await self._reading.pairs.complete(store)
         except _CannotGoOn:
             raise
         except (CommandError, KeygraphError) as error:

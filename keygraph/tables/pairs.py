@@ -1,0 +1,81 @@
+"""The other items of loaded edges: mirrors and counterparts that the source does not have are made.
+
+An edge whose other item comes by itself needs nothing. Of all others the keys are kept until the source ends; then both
+items are read, and the other one is put as this one says, with what is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchGet, BatchWrite, Store
+from keygraph.dynamo.table import Key
+from keygraph.errors import KeygraphError
+from keygraph.graph import Graph
+from keygraph.model.records import RecordType
+from keygraph.writing.items import ItemMaker, Refusals
+from keygraph.writing.partners import Partners
+
+_AT_ONCE = 100
+
+
+class Pairs:
+    """The edges of one load whose other items have not come."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._makers: dict[str, ItemMaker] = {}
+        self._partners = Partners(graph, self._maker)
+        self._alone: dict[Key, tuple[Key, ...]] = {}
+        """The keys of edges, with those under which the other item may be."""
+        self.is_needed = bool(graph.correspondences)
+
+    def _maker(self, record: RecordType) -> ItemMaker:
+        return self._makers.setdefault(record.name, ItemMaker(self._graph, record))
+
+    def add(self, record: RecordType, item: Item) -> None:
+        """An item of the source. Raises BadUserInput or ValueError if its other item cannot be made."""
+        if record.name not in self._graph.correspondences:
+            return
+        other = self._graph.counterpart(record, item)
+        if other is None:
+            return
+        keys = tuple(self._graph.table_keys(other.record, other.identity))
+        if not any(self._alone.pop(key, None) for key in keys):
+            self._alone[self._graph.table.key_of(item)] = keys
+
+    async def complete(self, store: Store) -> int:
+        """Puts the other items that are missing or differ, and returns how many. Raises KeygraphError."""
+        count = 0
+        alone = [*self._alone.items()]
+        for start in range(0, len(alone), _AT_ONCE):
+            some = dict(alone[start : start + _AT_ONCE])
+            wanted = tuple(dict.fromkeys([*some, *(key for keys in some.values() for key in keys)]))
+            batch = await store.send(BatchGet(wanted, consistent=True))
+            stored = dict(zip(wanted, batch.items, strict=True))
+            made = [*self._made(some, stored)]
+            if made:
+                await store.send(BatchWrite(tuple(made)))
+            count += len(made)
+        return count
+
+    def _made(self, some: Mapping[Key, tuple[Key, ...]], stored: Mapping[Key, Item | None]) -> Iterator[Item]:
+        for key, others in some.items():
+            item = stored.get(key)
+            record = None if item is None else self._graph.recognise(item)
+            if item is None or record is None:
+                continue
+            refusals = Refusals()
+            there = next((found for each in others if (found := stored.get(each)) is not None), None)
+            made = self._partners.item(record, item, (), refusals)
+            told = self._graph.correspondences[record.name]
+            if there is not None and self._graph.recognise(there) is not told.other:
+                continue
+            if there is not None and made is not None and not told.is_mirror:
+                made = self._partners.changed(record, there, made, (), refusals)
+                made |= {each.name: there[each.name] for each in self._graph.table.keys}
+            if refusals.found:
+                raise KeygraphError(refusals.found[0].message)
+            if made is not None and made != there:
+                yield made
