@@ -219,7 +219,7 @@ class Template:
         """What reads the texts that stand in a key, in the order of `slots`; None where the key is none of this
         template's. Of a slot inside `Maybe` that is absent it is None."""
         if not self.slots:
-            literal = self.render({})
+            literal = self.render({}) or ""
             return lambda key: () if key == literal else None
         if self._around is not None:
             return _one_slot_reader(*self._around, self.slots[0].text)
@@ -289,7 +289,7 @@ class Template:
         return len(self.tokens), "it would be written otherwise"
 
     def render(self, texts: Mapping[str, str | None]) -> str | None:
-        """The key with those texts by slot name; None where one outside `Maybe` has none."""
+        """The key with those texts by slot name; None where one outside `Maybe` has none, or nothing is there at all."""
         parts = []
         for token in self.tokens:
             if isinstance(token, str):
@@ -301,7 +301,7 @@ class Template:
                 parts.append(text)
             else:
                 parts.append(Template(token.tokens).render(texts) or "")
-        return "".join(parts)
+        return "".join(parts) or None
 
     def with_texts(self, texts: Mapping[str, str | None]) -> Template:
         """The template with those texts in place of their slots; without optional parts of which one is None."""

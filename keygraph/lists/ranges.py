@@ -204,7 +204,8 @@ def sort_span(
         exact += narrowing.eq
     else:
         if path.keys.sort is not None:
-            return _checked(Span(exact, exact))
+            # What is wholly absent is no key: no item has it.
+            return _checked(Span(exact or "\0", exact))
     _refuse_later(given, arguments)
     return _checked(beginning_with(exact))
 

@@ -206,9 +206,14 @@ def test_the_text_of_a_method_may_hold_the_separator() -> None:
 # --- Optional parts -----------------------------------------------------------------------------------
 
 by_day = Index("ByDay", "DayPK", "DaySK")
+by_version = Index("ByVersion", "VersionPK", "VersionSK")
 
 
-@node("DOC#{doc_id}", "V{version?}")
+@node(
+    "DOC#{doc_id}",
+    "V{version?}",
+    by_version("DOCS", "{version?}", lists="by_version"),
+)
 class Document:
     doc_id: ID
     version: int | None
@@ -242,7 +247,11 @@ class Desk:
 
 
 DOCUMENTS = Graph(
-    Table("Documents", partition_key="PK", sort_key="SK", indexes=[by_day]), Document, Review, Desk, Link
+    Table("Documents", partition_key="PK", sort_key="SK", indexes=[by_day, by_version]),
+    Document,
+    Review,
+    Desk,
+    Link,
 )
 
 
@@ -263,7 +272,7 @@ async def documents(make_store: MakeStore) -> World:
     made = world(DOCUMENTS.check(), await make_store(DOCUMENTS.table))
     await made.put(
         {"PK": "DOC#1", "SK": "V"},
-        {"PK": "DOC#1", "SK": "V2"},
+        {"PK": "DOC#1", "SK": "V2", "VersionPK": "DOCS", "VersionSK": "2"},
         review("1", "", 1, other_doc_id="1"),
         review("1", "2", 2, desk="north"),
         review("1", "2", 3),
@@ -310,6 +319,14 @@ async def test_null_asks_for_the_absent_part(documents: World, desk: str, wanted
     answer = await documents.ask(f"{{ onDays{arguments} {{ totalCount nodes {{ reviewId }} }} }}")
     assert sorted(each["reviewId"] for each in answer["onDays"]["nodes"]) == sorted(wanted)
     assert answer["onDays"]["totalCount"] == len(wanted)
+
+
+async def test_no_key_is_without_all_of_it(documents: World) -> None:
+    """To ask for it would be an error that says nothing to the client, or find what has the part."""
+    found = await documents.ask(
+        "{ all: byVersion { totalCount } none: byVersion(version: null) { totalCount nodes { version } } }"
+    )
+    assert found == {"all": {"totalCount": 1}, "none": {"totalCount": 0, "nodes": []}}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,6 @@ from tests.resolvers.judge.plain import Listing, Model, Path, Slot, Type
 from tests.resolvers.judge.values import Kind
 
 DEEPEST = 3
-EXCLUDED: tuple[str, ...] = ("empty parts",)
-"""What operations do not ask yet, because the product is known to answer it wrongly."""
 
 
 class Offered(Protocol):
@@ -205,7 +203,7 @@ class Maker:
         kind: Kind = type_.kind_of(slot.path)
         row = self.row(listing) if row is None or self.chance(3) else row
         value = None if row is None else type_.value(row.values, slot.path)
-        if value is None and slot.may_be_empty and "empty parts" not in EXCLUDED and self.chance(2):
+        if value is None and slot.may_be_empty and self.chance(2):
             return None
         if (value is None or value is GONE or self.chance(8)) and kind.pool:
             value = self.random.choice(kind.pool)
