@@ -4,8 +4,9 @@ A count reads what it counts, whoever counts: DynamoDB charges for the items' si
 pages of at most 1 MB (128 read units), beyond which there is no count.
 
 What is counted is what paging through the list finds: the items of its type, by type attribute and key, that meet its
-conditions. With one exception: where items say their type, the store is believed, and counts an item that says it of
-itself under a key that is none of the type's.
+conditions. With two exceptions, since to recognise every item here would make the store's own count useless. Where
+items say their type, the store counts what says it under keys that begin as the type's, though no value is behind that
+beginning (`RIDE#tomorrow` for a time). And an index that does not have the type attribute counts by keys alone.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
 
     Counts, where the store's own is the list's; else Queries for keys that are recognised here.
     """
-    index, filter_, by_store = neighbours.index_name, neighbours.filter_with_type, neighbours.counted
+    index, by_store = neighbours.index_name, neighbours.counted
     spans = [
         span for span in (neighbours.reading.pieces if by_store is None else by_store) if not span.is_empty
     ]
     parts = [(partition, span.range) for partition in neighbours.partitions for span in spans]
     if by_store is not None:
-        return [Count(partition, index, range_, filter_) for partition, range_ in parts]
-    projection = neighbours.form.projection(frozenset())
+        return [Count(partition, index, range_, neighbours.filter_of_count) for partition, range_ in parts]
+    filter_, projection = neighbours.filter_with_type, neighbours.form.projection(frozenset())
     return [Query(partition, index, range_, filter_, projection=projection) for partition, range_ in parts]
 
 

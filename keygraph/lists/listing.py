@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 
-from keygraph.dynamo.conditions import And, Condition, Path, holds, paths_of
+from keygraph.dynamo.conditions import And, BeginsWith, Condition, Eq, Path, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
+from keygraph.keys.template import Template
 from keygraph.lists.checks import checked_names, checks_of
 from keygraph.lists.placeholders import shown_texts
 from keygraph.lists.projection import attributes_of, list_projection
@@ -112,6 +113,11 @@ class NeighbourList:
     @property
     def _compared(self) -> tuple[object, ...]:
         return self.form.told, self.partitions, self.prefix, self.span, self.values
+
+    @property
+    def filter_of_count(self) -> Condition | None:
+        """What the store decides where it counts: nobody sees the keys of what is counted."""
+        return _joined(self.filter_with_type, self.form.begins)
 
     @property
     def counted(self) -> tuple[Span, ...] | None:
@@ -332,6 +338,13 @@ class ListForm:
     def _with_type(self, filter_: Condition | None, condition: Condition | None) -> Decided:
         return Decided(filter_, condition, _joined(self.graph.type_condition(self.path), filter_))
 
+    @cached_property
+    def begins(self) -> Condition | None:
+        """That the table's keys begin as those of the type, as far as they are no keys of an index which is read."""
+        read = {key.name for key in self.path.keys.attributes}
+        parts = [(key.name, template) for key, template in self.path.record.table_keys.parts]
+        return _joined(*(_begins(name, template) for name, template in parts if name not in read))
+
     def of(self, owner: tuple[str, ...] | None = None, at: Now | None = None) -> NeighbourList:
         """The list of an owner (its identity), at a time: without items that have expired then. None: with them.
 
@@ -433,6 +446,14 @@ def _split_condition(
         _joined(*(part for part in parts if is_decidable(part))),
         _joined(*(part for part in parts if not is_decidable(part))),
     )
+
+
+def _begins(name: str, template: Template) -> Condition | None:
+    """The condition that a key begins with the literal text of its template, or is it; None where it has none."""
+    [head, *others] = template.tokens
+    if not isinstance(head, str):
+        return None
+    return BeginsWith((name,), head) if others else Eq((name,), head)
 
 
 def _joined(*conditions: Condition | None) -> Condition | None:

@@ -256,7 +256,22 @@ class AccessPath:
                 own = read(item) if read is not None else None
                 if own is not None:
                     texts[name] = own
+                elif name in self._absent_with_attribute:
+                    texts.pop(name, None)
         return texts
+
+    @cached_property
+    def _absent_with_attribute(self) -> frozenset[str]:
+        """The slots that are uncertain of which an item without the attribute has no text, whatever its key is read as."""
+        record, table, index = self.record, self.record.table, self.keys.index_name
+        return frozenset(
+            slot.name
+            for slot in self.keys.slots
+            if self.uncertain.get(slot.name)
+            and not record.reads_from(self.keys, slot.path)
+            and (attribute := record.attribute_of(slot.path))
+            and table.has(index, attribute[0])
+        )
 
     @cached_property
     def attributes_of_uncertain(self) -> frozenset[str]:

@@ -346,8 +346,8 @@ class RecordType:
     def end_identity(self, item: Mapping[str, Value], end: End) -> Texts | None:
         """The identity of the node at that end, from the item's keys or attributes; None for none.
 
-        The table's key is believed first, then attributes, then the indexes' keys. A part that is optional in the node's
-        key may be absent.
+        The table's key is believed first, as far as it can be read in one way, then attributes, then the indexes' keys. A
+        part that is optional in the node's key may be absent.
         """
         texts: list[str] = []
         for slot, own, read_key in self._slots_of_ends[end.name]:
@@ -377,13 +377,16 @@ class RecordType:
         source = self.source(wanted, self.identity)
         if source is None:
             return None
-        read, is_alike = self.table_keys.reader((source.name,)), source.text == wanted.text
+        place, is_alike = self.identity.index(source), source.text == wanted.text
+        read = self.read_identity
+        if self._own_texts[place] is None:
+            place, read = 0, self.table_keys.reader((source.name,))
 
         def read_text(item: Mapping[str, Value]) -> str | None:
             texts = read(item)
-            if not texts or not texts[0]:
+            if not texts or not texts[place]:
                 return None
-            return texts[0] if is_alike else source.rewritten(texts[0], wanted)
+            return texts[place] if is_alike else source.rewritten(texts[place], wanted)
 
         return read_text
 

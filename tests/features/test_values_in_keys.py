@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, record, stored
+from keygraph import ID, Format, Graph, Index, Many, Table, edge, field, many, node, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.verify import Verification
@@ -203,6 +203,35 @@ def test_the_text_of_a_method_may_hold_the_separator() -> None:
     assert ItemKeys(order).misread(told) is None
 
 
+# --- Ends whose key can be read in several ways --------------------------------------------------------
+
+
+@node("ROOM#{floor}#{name}", item=False)
+class Room:
+    floor: ID
+    name: ID
+
+
+@record("BOOKINGS", "{number:03d}#{room}")
+class Booking:
+    number: int
+    room: Room = stored(floor="floor", name="room")
+
+
+async def test_an_end_is_the_node_that_its_attributes_say(make_store: MakeStore) -> None:
+    """A booking would be of another room, without a word."""
+    graph = Graph(Table("Rooms", partition_key="PK", sort_key="SK"), Room, Booking).check()
+    made = world(graph, await make_store(graph.table))
+    rooms = [("a", "b#c"), ("a#b", "c")]
+    for number, (floor, name) in enumerate(rooms):
+        key = {"PK": "BOOKINGS", "SK": f"{number:03d}#ROOM#a#b#c"}
+        await made.put({**key, "floor": floor, "room": name})
+    answer = await made.service.execute("{ bookings { nodes { room { floor name } } } }")
+    # No key is that of the second one: it would be read as that of the first.
+    assert answer["data"]["bookings"]["nodes"] == [{"room": {"floor": "a", "name": "b#c"}}, {"room": None}]
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["CORRUPT_ITEM"]
+
+
 # --- Optional parts -----------------------------------------------------------------------------------
 
 by_day = Index("ByDay", "DayPK", "DaySK")
@@ -357,6 +386,25 @@ async def test_ends_without_an_optional_part(documents: World) -> None:
 async def test_verify_misses_no_end_that_is_there(documents: World) -> None:
     """It would say that ends are missing."""
     assert await findings(documents) == []
+
+
+@record("TOURS", "{number:03d}", by_day("TOURS", "{guide?:lower}#{place:lower}#{note}", lists="by_guide"))
+class Tour:
+    number: int
+    guide: str | None
+    place: str
+    note: str
+
+
+async def test_an_absent_part_is_what_the_item_says(make_store: MakeStore) -> None:
+    """A tour without a guide would be missing among those, as its key may be read with one."""
+    table = Table("Tours", partition_key="PK", sort_key="SK", indexes=[by_day])
+    made = world(Graph(table, Tour, formats={"lower": Format(str.lower)}).check(), await make_store(table))
+    for number, note in enumerate(("b", "b#c#d")):
+        item: Item = {"PK": "TOURS", "SK": f"{number:03d}", "place": "A", "note": note}
+        await made.put({**item, "DayPK": "TOURS", "DaySK": f"#a#{note}"})
+    found = await made.ask("{ byGuide(guide: {eq: null}) { totalCount nodes { number } } }")
+    assert found == {"byGuide": {"totalCount": 2, "nodes": [{"number": 0}, {"number": 1}]}}
 
 
 # --- Leftovers in indexes -----------------------------------------------------------------------------

@@ -53,3 +53,29 @@ async def test_counts_at_the_root_of_items_without_types(make_store: MakeStore) 
     for name in ("people", "robots", "cities", "districts"):
         found = await made.ask(f"{{ a: {name} {{ totalCount }} b: {name} {{ nodes {{ id }} }} }}")
         assert (found["a"]["totalCount"], len(found["b"]["nodes"])) == (3, 3), name
+
+
+@node("SHIP#{ship_id}", "SHIP", people("SHIPS", "{name}", lists="ships"))
+class Ship:
+    ship_id: ID
+    name: str
+
+
+async def test_counts_in_an_index_of_what_says_the_type(make_store: MakeStore) -> None:
+    """A copy of an item, in another place and with the same type and index keys, would be counted and never shown."""
+    table = Table("Ships", partition_key="PK", sort_key="SK", indexes=[people])
+    graph = Graph(table, Ship, type_attribute="kind").check()
+    made = world(graph, await make_store(table))
+    keys = [
+        ("SHIP#1", "SHIP"),
+        ("SHIP#2", "SHIP"),
+        ("FLEET#1", "SHIP"),
+        ("SHIP#2", "SHIP#OLD"),
+        ("SHIP#2", "V"),
+    ]
+    for number, (partition, sort) in enumerate(keys):
+        item = {"PK": partition, "SK": sort, "GSI1PK": "SHIPS", "GSI1SK": f"n{number}"}
+        await made.put({**item, "name": f"n{number}", "kind": "Ship"})
+    answer = await made.ask("{ ships { totalCount nodes { shipId } } }")
+    assert answer == {"ships": {"totalCount": 2, "nodes": [{"shipId": "1"}, {"shipId": "2"}]}}
+    assert made.operations == {"Query": 1, "Count": 1}

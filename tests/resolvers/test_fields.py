@@ -332,3 +332,23 @@ async def test_indexes_that_project_less(make_store: MakeStore) -> None:
         "edges": [{"length": 9, "node": {"name": "Na"}}],
         "totalCount": 1,
     }
+
+
+@node("STOP#{stop_id}", keys_only("STOPS", "{stop_id}", lists="stops"))
+class Stop:
+    stop_id: ID
+    name: str
+
+
+async def test_the_index_does_not_say_the_type(make_store: MakeStore) -> None:
+    """An item that says another type of itself would be answered as one of this type."""
+    graph = Graph(
+        Table("Stops", partition_key="PK", sort_key="SK", indexes=[keys_only]), Stop, type_attribute="kind"
+    )
+    stops = world(graph.check(), await make_store(graph.table))
+    for number, kind in enumerate(("Stop", "Closed", "Stop")):
+        key = {"PK": f"STOP#{number}", "SK": f"STOP#{number}", "GSI1PK": "STOPS", "GSI1SK": str(number)}
+        await stops.put({**key, "kind": kind, "name": f"N{number}"})
+    found = await stops.ask("{ stops { nodes { name } edges { node { name } } } }")
+    names = [{"name": "N0"}, {"name": "N2"}]
+    assert found == {"stops": {"nodes": names, "edges": [{"node": each} for each in names]}}

@@ -350,12 +350,14 @@ class PageStep(Priced):
         came: list[tuple[Any, Item | Exception | None]],
         round_trip: int,
     ) -> None:
-        """Goes on with the whole items behind an index's; those that the table no longer has are left out."""
+        """Goes on with the whole items behind an index's; those that the table no longer has are left out, or has as
+        items of another type, which the index does not say."""
+        of, is_of = (self._path.record,), run.graph.is_of
         for edge, answer in came:
             if isinstance(answer, Exception):
                 edge.item, edge.error = None, answer
             else:
-                edge.item = answer
+                edge.item = answer if answer is not None and is_of(answer, of) else None
         there = [edge for edge in edges if edge.item is not None or edge.error is not None]
         self.spread(run, bound, there, round_trip)
 

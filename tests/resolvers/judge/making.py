@@ -348,10 +348,11 @@ class _Maker:
         if self.chance(5):
             return
         partition, front = self.refer(far)
-        if len(far.node.identity) > 1 and self.chance(3):
+        index = self.index()
+        is_told = far.node.identity[-1] in far.node.certain and index.projection == "ALL"
+        if is_told and len(far.node.identity) > 1 and self.chance(3):
             # A part of its name: the others are attributes.
             partition, front = self.refer_in_part(far), ()
-        index = self.index()
         head = self.head(made, "BY") if made.kind != "edge" or self.chance(2) else ()
         if self.model_.type_attribute is None and not head:
             head = (f"{made.name.upper()}BY#",)

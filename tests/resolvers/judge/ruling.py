@@ -322,9 +322,8 @@ class Judge:
             nodes = [self._neighbour(listing, row, each.nodes) for row in page]
             if any(node is BROKEN for node in nodes):
                 raise Null
-            answer["nodes"] = [
-                node.expected if isinstance(node, Either) else node for node in nodes if node is not None
-            ]
+            found = [node.expected if isinstance(node, Either) else node for node in nodes]
+            answer["nodes"] = [node for node in found if node is not None]
             refusable = any(isinstance(node, Either) for node in nodes)
         if each.counts:
             answer["totalCount"] = len(matching)
