@@ -221,8 +221,14 @@ class RecordType:
         None where no attribute but a key holds it.
         """
         attribute = self.attribute_of(slot.path)
-        names = {key.name for keys in self.keys.values() for key in keys.attributes}
-        if attribute is None or attribute[0] in names or slot.computed:
+        # A key says more than the field, unless it is the field.
+        said = {
+            key.name
+            for keys in self.keys.values()
+            for key, template in keys.parts
+            if len(template.tokens) > 1
+        }
+        if attribute is None or attribute[0] in said or slot.computed:
             return None
 
         def read(item: Mapping[str, Value]) -> str | None:
@@ -311,8 +317,12 @@ class RecordType:
 
     @cached_property
     def _key_readers(self) -> dict[FieldPath, ValueReader]:
-        """For each path that is in keys in a way that can be read back, what reads its value there; None for none."""
+        """For each path that is in keys in a way that can be read back, what reads its value there; None for none.
+
+        The table's key is believed first, then a key that is the field's attribute, then others.
+        """
         found: dict[FieldPath, list[tuple[IdentityReader, Callable[[str], Any]]]] = {}
+        own: dict[FieldPath, int] = {}
         stored: list[FieldPath] = [(name,) for name in self.fields]
         stored += [(end.name, *path) for end in self.ends.values() for path in end.attributes]
         for keys in self.keys.values():
@@ -320,7 +330,15 @@ class RecordType:
                 if not slot.lossy and not slot.is_shard:
                     same = [path for path in stored if path != slot.path and self.is_same(slot.path, path)]
                     for path in filter(partial(self.reads_from, keys), (slot.path, *same)):
-                        found.setdefault(path, []).append((keys.reader((slot.name,)), slot.text.value))
+                        readers = found.setdefault(path, [])
+                        is_own = self._is_attribute(keys, path)
+                        is_first = keys.index is None or is_own
+                        place = own.get(path, 0) if is_first else len(readers)
+                        own[path] = own.get(path, 0) + is_first
+                        read = keys.reader((slot.name,))
+                        if is_own and keys.index is not None:
+                            read = _half_reader(keys, slot, (self.attribute_of(path) or ("",))[0])
+                        readers.insert(place, (read, slot.text.value))
         return {path: _first_value_reader(readers) for path, readers in found.items()}
 
     def reads_from(self, keys: Keys, path: FieldPath) -> bool:
@@ -331,8 +349,11 @@ class RecordType:
         declared = self.fields.get(path[0]) or self.ends.get(path[0])
         if keys.index is None or declared is None or not declared.optional or declared.in_key:
             return True
-        names = {(key.name,) for each in self.keys.values() for key in each.attributes}
-        return self.attribute_of(path) in names
+        return self._is_attribute(keys, path)
+
+    def _is_attribute(self, keys: Keys, path: FieldPath) -> bool:
+        """Whether the attribute of what a placeholder names is one of these keys."""
+        return self.attribute_of(path) in [(key.name,) for key in keys.attributes]
 
     @cached_property
     def _read_from_keys(self) -> frozenset[str]:
@@ -592,6 +613,20 @@ class Method:
 def _optional(value_of: Callable[[str], Any], text: str) -> Any:
     """The value of a text; None for an optional one that is absent, which is empty."""
     return value_of(text) if text else None
+
+
+def _half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
+    """What reads the text of a slot from one of the two keys, whether or not the item has the other."""
+    key, template = next(part for part in keys.parts if part[0].name == name)
+    if slot not in template.slots:
+        return keys.reader((slot.name,))
+
+    def read(item: Mapping[str, Value]) -> Texts | None:
+        text = key.text(item.get(name))
+        found = None if text is None else (template.parse(text) or {}).get(slot.name)
+        return None if found is None else (found,)
+
+    return read
 
 
 def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:

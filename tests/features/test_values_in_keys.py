@@ -453,3 +453,30 @@ async def test_an_optional_field_is_null_where_it_is_absent(users: World) -> Non
 async def test_verify_names_leftovers(users: World) -> None:
     """Nobody would look for the program that writes them."""
     assert await findings(users) == ["User: ByEmail: EmailPK has undefined for email: is it a leftover?"]
+
+
+by_seat = Index("BySeat", "seat", "bought")
+
+
+@record(
+    "TICKETS", "{number:03d}", by_day("DAYS", "{bought}#{seat}", lists="tickets_on"), by_seat(lists="in_seat")
+)
+class Ticket:
+    number: int
+    bought: str | None
+    seat: str
+
+
+@pytest.mark.parametrize("left", ["2024-02-02#A", "undefined#B#C"])
+async def test_a_field_is_its_attribute_though_it_is_a_key_too(make_store: MakeStore, left: str) -> None:
+    """What is left over in another index would be shown instead of the value."""
+    table = Table("Tickets", partition_key="PK", sort_key="SK", indexes=[by_day, by_seat])
+    made = world(Graph(table, Ticket).check(), await make_store(table))
+    key = {"PK": "TICKETS", "DayPK": "DAYS", "DaySK": left, "seat": "B#C"}
+    await made.put({**key, "SK": "001", "bought": "2024-01-01"}, {**key, "SK": "002"})
+    shown = "nodes { number bought seat }"
+    answer = await made.ask(f'{{ ticketsOn {{ {shown} }} inSeat(seat: "B#C") {{ {shown} }} }}')
+    first = {"number": 1, "bought": "2024-01-01", "seat": "B#C"}
+    second = {"number": 2, "bought": None, "seat": "B#C"}
+    assert sorted(answer["ticketsOn"]["nodes"], key=str) == [first, second]
+    assert answer["inSeat"]["nodes"] == [first]

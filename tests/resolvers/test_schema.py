@@ -113,7 +113,7 @@ def test_lists_of_edges() -> None:
   nodes: [Author!]!
   pageInfo: PageInfo!
 
-  """The number of edges; null with a warning if counting costs too much. Items that do not fit the model may be counted."""
+  """The number of edges; null with a warning if counting costs too much."""
   totalCount: Int
 }'''
     )

@@ -312,7 +312,7 @@ class _Types:
                         "totalCount",
                         nullable(int),
                         TotalCount(),
-                        description="The number of edges; null with a warning if counting costs too much. Items that do not fit the model may be counted.",
+                        description="The number of edges; null with a warning if counting costs too much.",
                     ),
                 ],
             )

@@ -66,6 +66,7 @@ class _Maker:
         self.model_.awkward = self.chance(5)
         if not self.model_.awkward and self.chance(3):
             self.model_.separator = "#"
+        self.model_.is_flat = self.chance(8)
         self.indexes = 0
 
     def chance(self, out_of: int) -> bool:
@@ -87,6 +88,8 @@ class _Maker:
 
     def model(self) -> Model:
         model = self.model_
+        if not model.is_flat and self.chance(3):
+            model.indexes["inverted"] = Index("inverted", ("SK", "PK"), is_inverted=True)
         for name in _NODES[: self.random.choice([2, 3, 3])]:
             model.types.append(self.node(name))
         for name in self.random.sample(_OTHERS, self.random.choice([2, 3])):
@@ -108,7 +111,8 @@ class _Maker:
             own = Field(f"{low}_no", self.pick_pool(NUMBERS), attribute=f"{low}_no")
         forms = [each for each in own.kind.forms if not each.loses]
         form = LOWER if own.kind.is_text and self.chance(5) else self.random.choice(forms)
-        shape = self.random.choice(["one", "one", "profile", "two", "split", "virtual"])
+        shapes = ["one", "one", "profile", "two", "split", "virtual"]
+        shape = self.random.choice(["one", "two", "virtual"] if self.model_.is_flat else shapes)
         slot = Slot((own.name,), forms[0] if shape == "virtual" else form)
         if shape in ("two", "split"):
             made.fields["zone"] = zone
@@ -117,18 +121,22 @@ class _Maker:
         zone_slot = Slot(("zone",), zone.kind.forms[0])
         if shape == "two":
             partition: Template = (f"{head}#", zone_slot, "#", slot)
-            made.keys[None] = KeyPair(partition, partition)
+            made.keys[None] = self.pair(partition, partition)
         elif shape == "split":
             made.keys[None] = KeyPair((f"{head}S#", zone_slot), (f"{head}#", slot))
         else:
             partition = (f"{head}#", slot)
-            made.keys[None] = KeyPair(partition, ("PROFILE",) if shape == "profile" else partition)
+            made.keys[None] = self.pair(partition, ("PROFILE",) if shape == "profile" else partition)
             made.is_virtual = shape == "virtual"
         if not made.is_virtual:
             self.give_fields(made, self.random.randint(1, 3))
             if self.chance(2):
                 self.give_root(made)
         return made
+
+    def pair(self, partition: Template, sort: Template) -> KeyPair:
+        """The key in the table."""
+        return KeyPair(partition, None if self.model_.is_flat else sort)
 
     def give_fields(self, made: Type, count: int) -> None:
         for number in range(count):
@@ -229,11 +237,22 @@ class _Maker:
     def index(self, **given: object) -> Index:
         self.indexes += 1
         name = f"gsi{self.indexes}"
-        projection = self.random.choice(["ALL", "ALL", "ALL", "KEYS_ONLY"])
+        # An index of keys alone does not have what says where such a value ends.
+        projections = ["ALL"] if self.model_.awkward else ["ALL", "ALL", "ALL", "KEYS_ONLY"]
+        projection = self.random.choice(projections)
         made = Index(name, (f"{name}pk", f"{name}sk"), projection=projection)
         made = replace(made, **given)  # type: ignore[arg-type]
         self.model_.indexes[name] = made
         return made
+
+    def keys(self, made: Type, index: Index, partition: Template, sort: Template, *, is_whole: bool) -> None:
+        """Gives the type its keys in an index, which has no sort key now and then. `is_whole`: the partition tells whose
+        list it is."""
+        if is_whole and not index.is_number and self.chance(6):
+            self.model_.indexes[index.name] = replace(index, attributes=index.attributes[:1])
+            made.keys[index.name] = KeyPair(partition, None)
+        else:
+            made.keys[index.name] = KeyPair(partition, sort)
 
     def give_root(self, made: Type) -> None:
         """A list at the root: all of a type, or those with a value."""
@@ -253,7 +272,10 @@ class _Maker:
         if is_number:
             sort = (Slot((numbers[0],), Form("", str)),)
         index = self.index(is_number=is_number)
-        made.keys[index.name] = KeyPair(partition, sort, shards)
+        if shards:
+            made.keys[index.name] = KeyPair(partition, sort, shards)
+        else:
+            self.keys(made, index, partition, sort, is_whole=True)
         is_one = not shards and len(partition) == 2 and self.chance(4)
         name = f"all_{made.name.lower()}s" if not is_one else f"{made.name.lower()}_found"
         self.model_.roots.append(Listing(name, None, made, index.name, None, is_one))
@@ -291,20 +313,28 @@ class _Maker:
             made.fields = {key.name: key, **made.fields}
             made.identity = (key.name,)
             template: Template = (f"{name.upper()}#", Slot((key.name,), key.kind.forms[0]))
-            made.keys[None] = KeyPair(template, template)
+            made.keys[None] = self.pair(template, template)
             index = self.index()
             sort = self.sort_of(
                 made, set(), self.joined(front, self.head(made)) if front else self.head(made)
             )
-            made.keys[index.name] = KeyPair(partition, sort)
+            self.keys(made, index, partition, sort, is_whole=not front)
             near.node.lists.append(Listing(f"{low}s", near.node, made, index.name, near.name))
+        elif self.model_.is_flat:
+            self.give_flat(made, near, far)
         elif made.kind == "edge":
             there, behind = self.refer(far)
             # From a node to itself it would have the node's own key.
             head = (f"{name.upper()}#",) if first is second else self.head(made)
             sort = self.told_apart(made, self.joined(head, front, there, behind))
             made.keys[None] = KeyPair(partition, sort)
-            near.node.lists.append(Listing(f"{low}s", near.node, made, None, near.name, self.chance(8)))
+            shared = {*near.attributes.values()} & {*far.attributes.values()}
+            made.is_mirrored = first is second and not shared and not front and self.chance(2)
+            is_one = not made.is_mirrored and self.chance(8)
+            near.node.lists.append(Listing(f"{low}s", near.node, made, None, near.name, is_one))
+            if "inverted" in self.model_.indexes and not front and not made.is_mirrored:
+                made.keys["inverted"] = KeyPair(sort, partition)
+                far.node.lists.append(Listing(f"{low}s_in", far.node, made, "inverted", far.name))
         else:
             made.fields["seq"] = Field("seq", replace(NUMBERS, pool=tuple(range(30))), attribute="seq")
             room = self.candidates(made, certain=True)
@@ -322,17 +352,47 @@ class _Maker:
             sort = self.told_apart(made, self.joined(self.head(made), front, parts, (unique,)))
             made.keys[None] = KeyPair(partition, sort)
             near.node.lists.append(Listing(f"{low}s", near.node, made, None, near.name))
+        if made.kind != "node" and not made.is_mirrored and not self.model_.is_flat and self.chance(3):
+            self.give_local(made, near, front)
         self.leave_to_keys(made)
-        self.give_other_side(made, far)
+        if not made.is_mirrored:
+            self.give_other_side(made, far)
         if self.chance(3):
             self.give_root(made)
         if self.chance(3):
             self.give_plain(made)
         return made
 
+    def give_flat(self, made: Type, near: End, far: End) -> None:
+        """A key for a table without a sort key, and an index by which the first end finds it."""
+        head, low = f"{made.name.upper()}#", made.name.lower()
+        if made.kind == "edge":
+            ends = [self.under(end, end.node.keys[None].partition) for end in (near, far)]
+            made.keys[None] = KeyPair(self.joined((head,), *ends), None)
+        else:
+            made.fields["seq"] = Field("seq", replace(NUMBERS, pool=tuple(range(30))), attribute="seq")
+            made.keys[None] = KeyPair((head, Slot(("seq",), NUMBERS.forms[0])), None)
+        index = self.index()
+        sort = self.sort_of(made, set(), self.head(made))
+        self.keys(made, index, self.refer(near)[0], sort, is_whole=True)
+        near.node.lists.append(Listing(f"{low}s", near.node, made, index.name, near.name))
+
+    def give_local(self, made: Type, near: End, front: Template) -> None:
+        """A local index, in which what stands in a partition is sorted otherwise."""
+        index = self.index(is_local=True)
+        index = self.model_.indexes[index.name] = replace(index, attributes=("PK", index.attributes[1]))
+        partition, head = made.keys[None].partition, self.head(made, "IN")
+        taken = {slot.path for slot in made.slots(partition)}
+        sort = self.sort_of(made, taken, self.joined(front, head) if front else head)
+        made.keys[index.name] = KeyPair(partition, sort)
+        name = f"{made.name.lower()}s_beside"
+        near.node.lists.append(Listing(name, near.node, made, index.name, near.name))
+
     def leave_to_keys(self, made: Type) -> None:
         """Some fields stand in the table's key alone."""
         pair = made.keys[None]
+        if self.model_.awkward:
+            return  # nothing would say where such a value ends
         for slot in made.slots((*pair.partition, *(pair.sort or ()))):
             name = slot.path[0]
             if len(slot.path) == 1 and name in made.fields and not slot.form.loses and self.chance(5):
@@ -357,7 +417,8 @@ class _Maker:
         if self.model_.type_attribute is None and not head:
             head = (f"{made.name.upper()}BY#",)
         sort = self.sort_of(made, set(), self.joined(front, head) if front else head)
-        made.keys[index.name] = KeyPair(partition, sort)
+        is_whole = not front and "IN#" not in str(partition[0])
+        self.keys(made, index, partition, sort, is_whole=is_whole)
         name = f"{made.name.lower()}s_to"
         far.node.lists.append(Listing(name, far.node, made, index.name, far.name, self.chance(8)))
 

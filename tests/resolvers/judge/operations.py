@@ -171,7 +171,7 @@ class Maker:
         offered = []
         for slot in listing.ranged:
             operators = self.offered.operators(listing, slot)
-            if not operators:
+            if not operators or self.is_checked_by_value(listing, slot):
                 break
             offered.append((slot, operators))
         count = min(len(offered), self.random.choice([0, 0, 1, 1, 2, 3]))
@@ -192,6 +192,13 @@ class Maker:
                 said.ranged[slot] = {"from": value, "to": other}
             else:
                 said.ranged[slot] = {way[0]: value}
+
+    def is_checked_by_value(self, listing: Listing, slot: Slot) -> bool:
+        """Whether the argument goes by the items' fields where some have other values in their keys."""
+        is_read_back = len(slot.path) == 1 and slot.path[0] in listing.type.fields and not slot.form.loses
+        return not is_read_back and any(
+            row.type is listing.type and listing.index in row.stale for row in self.rows
+        )
 
     def row(self, listing: Listing) -> Row | None:
         rows = [row for row in self.rows if row.type is listing.type]

@@ -101,12 +101,21 @@ class KeyPair:
 @dataclass(frozen=True)
 class Index:
     name: str
-    attributes: tuple[str, str]
+    attributes: tuple[str, ...]
+    """The second one is missing where it has no sort key."""
     is_plain: bool = False
     """Whether its keys are attributes of fields, so that nobody writes templates for it."""
     projection: str = "ALL"
     is_number: bool = False
     """Whether its sort key is a number."""
+    is_local: bool = False
+    is_inverted: bool = False
+    """Whether its keys are the table's, swapped."""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether types have templates for it."""
+        return not (self.is_plain or self.is_inverted)
 
 
 @dataclass(eq=False, repr=False)
@@ -124,6 +133,8 @@ class Type:
     is_virtual: bool = False
     is_gathered: bool = False
     """Whether it is read together with its lists."""
+    is_mirrored: bool = False
+    """Whether each edge is two items, whose ends are exchanged."""
     lists: list[Listing] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -270,6 +281,8 @@ class Model:
     """The formats of the graph, in Python, by their names."""
     separator: str = ""
     """What no text may hold."""
+    is_flat: bool = False
+    """Whether the table has no sort key."""
     awkward: bool = False
     """Whether values may hold what separates the parts of keys."""
 

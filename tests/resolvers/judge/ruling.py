@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from tests.resolvers.judge.asked import ByKey, Compared, EndAt, Leaf, ListAt, Said, Selection, Where
 from tests.resolvers.judge.items import GONE, Identity, Row
-from tests.resolvers.judge.plain import Listing, Model, Slot, Type
+from tests.resolvers.judge.plain import Listing, Model, Path, Slot, Type
 
 DEFAULT_SIZE = 20
 SEPARATOR = "#"
@@ -96,7 +96,9 @@ class Judge:
         type_, index = listing.type, self.model.indexes[listing.index] if listing.index else None
         found = []
         for row in self.rows:
-            if row.type is not type_ or (owner is not None and not self.is_owned(listing, row, owner)):
+            if row.type is not type_ and not (row.hidden is type_ and self.hides_types(listing)):
+                continue
+            if owner is not None and not self.is_owned(listing, row, owner):
                 continue
             if index is not None and not all(
                 isinstance(row.item.get(name), str | Decimal) for name in index.attributes
@@ -104,19 +106,23 @@ class Judge:
                 continue
             if index is not None and index.is_plain and not all(row.item[name] for name in index.attributes):
                 continue
-            if all(self.is_equal(slot, type_, row, value) for slot, value in said.required.items()):
+            if all(self.is_equal(slot, listing, row, value) for slot, value in said.required.items()):
                 found.append(row)
         return sorted(found, key=lambda row: self.sort_key(listing, row))
+
+    def hides_types(self, listing: Listing) -> bool:
+        """Whether what is read does not say which type an item is of."""
+        return listing.index is not None and self.model.indexes[listing.index].projection == "KEYS_ONLY"
 
     def is_owned(self, listing: Listing, row: Row, owner: Identity) -> bool:
         """Whether the item says that this node is its owner."""
         end = listing.type.ends[listing.end or ""]
-        identity = row.values[end.name]
+        identity = row.values_in(listing.index)[end.name]
         return identity is not None and end.node.canonical(identity) == end.node.canonical(owner)
 
     def sort_key(self, listing: Listing, row: Row) -> Any:
-        name = self.model.indexes[listing.index].attributes[1] if listing.index else "SK"
-        value = row.item[name]
+        names = self.model.indexes[listing.index].attributes if listing.index else ("PK", "SK")
+        value = row.item.get(names[1], "") if len(names) > 1 else ""
         return value.encode() if isinstance(value, str) else value
 
     def instance(self, listing: Listing, owner: Identity | None, said: Said) -> Instance:
@@ -149,16 +155,16 @@ class Judge:
         return any(
             SEPARATOR in slot.form.text(value)
             for slot in slots
-            if (value := self.said(row, slot)) is not None
+            if (value := self.said(listing, row, slot)) is not None
         )
 
-    def said(self, row: Row, slot: Slot) -> Any:
-        assert row.type is not None
-        value = row.type.value(row.values, slot.path)
+    def said(self, listing: Listing, row: Row, slot: Slot) -> Any:
+        """What the keys by which the list is read say."""
+        value = listing.type.value(row.values_in(listing.index), slot.path)
         return None if value is GONE else value
 
-    def is_equal(self, slot: Slot, type_: Type, row: Row, wanted: Any) -> bool:
-        value = self.said(row, slot)
+    def is_equal(self, slot: Slot, listing: Listing, row: Row, wanted: Any) -> bool:
+        value = self.said(listing, row, slot)
         if value is None or wanted is None:
             return value is wanted
         return bool(slot.form.text(value) == slot.form.text(wanted) if slot.form.loses else value == wanted)
@@ -166,10 +172,10 @@ class Judge:
     def is_within(self, listing: Listing, row: Row, said: Said) -> bool:
         """Whether a row of the list is one of those that are asked for."""
         for slot, operators in said.ranged.items():
-            kind, value = listing.type.kind_of(slot.path), self.said(row, slot)
+            kind, value = listing.type.kind_of(slot.path), self.said(listing, row, slot)
             for operator, wanted in operators.items():
                 if operator == "eq":
-                    if not self.is_equal(slot, listing.type, row, wanted):
+                    if not self.is_equal(slot, listing, row, wanted):
                         return False
                 elif value is None:
                     return False
@@ -179,20 +185,21 @@ class Judge:
                 elif not _is_ordered(kind.order, operator, value, wanted):
                     return False
         if said.to is not None:
+            if row.type is None:
+                return False  # it is read by its key, and so as a whole
             far = row.values[listing.far_end.name] if listing.far_end else row.identity
             node = listing.far_end.node if listing.far_end else listing.type
             if node.canonical(far) not in map(node.canonical, said.to):
                 return False
-        return said.where is None or self.holds(said.where, row)
+        return said.where is None or self.holds(said.where, listing.type, row)
 
-    def holds(self, where: Where, row: Row) -> bool:
+    def holds(self, where: Where, type_: Type, row: Row) -> bool:
         """What a condition says of an item, as DynamoDB does."""
         if not isinstance(where, Compared):
-            inner = [self.holds(each, row) for each in where.inner]
+            inner = [self.holds(each, type_, row) for each in where.inner]
             return {"and": all(inner), "or": any(inner), "not": not inner[0]}[where.word]
-        assert row.type is not None
-        order, wanted = row.type.kind_of(where.path).order, where.value
-        value = row.type.value(row.values, where.path)
+        order, wanted = type_.kind_of(where.path).order, where.value
+        value = type_.value(row.values, where.path)
         value = None if value is GONE else value
         if where.operator == "exists":
             return (value is not None) == wanted
@@ -289,6 +296,7 @@ class Judge:
         values = [value for _, value in owner or ()]
         values += said.required.values()
         values += [value for operators in said.ranged.values() for value in operators.values()]
+        values += [value for identity in said.to or () for _, value in identity]
         if listing.is_one or self.lists_may_be_null:
             expected = _in_nullable_place(lambda: {"": self._connection(each, owner)})
             expected = _unwrapped(expected)
@@ -305,7 +313,9 @@ class Judge:
             whole = whole[::-1]
         matching = [row for row in whole if self.is_within(listing, row, said)]
         if listing.is_one:
-            return None if not matching else self._one(each, matching[0])
+            if not matching or self.is_seen_through(each, matching[0]):
+                return None
+            return self._one(each, matching[0])
         low = 0 if said.after is None else whole.index(said.after) + 1
         high = len(whole) if said.before is None else whole.index(said.before)
         places = {row: place for place, row in enumerate(whole)}
@@ -316,10 +326,11 @@ class Judge:
         page = inside[max(0, len(inside) - size) :] if is_last else inside[:size]
         answer: dict[str, Any] = {}
         refusable = False
+        shown = [row for row in page if not self.is_seen_through(each, row)]
         if each.edge is not None:
-            answer["edges"] = [self._edge(each, row) for row in page]
+            answer["edges"] = [self._edge(each, row) for row in shown]
         if each.nodes:
-            nodes = [self._neighbour(listing, row, each.nodes) for row in page]
+            nodes = [self._neighbour(listing, row, each.nodes) for row in shown]
             if any(node is BROKEN for node in nodes):
                 raise Null
             found = [node.expected if isinstance(node, Either) else node for node in nodes]
@@ -356,16 +367,64 @@ class Judge:
             return OneOf((True, False))  # the edges of the cursors themselves may be told
         return any(places[row] >= high if is_last else places[row] < low for row in matching)
 
+    def is_seen_through(self, each: ListAt, row: Row) -> bool:
+        """Whether it is found that the row says another type: something is asked for that what is read does not have."""
+        if row.type is not None:
+            return False
+        listing = each.listing
+        pairs = [listing.type.keys[None], listing.keys]
+        slots = [
+            slot
+            for pair in pairs
+            for template in (pair.partition, pair.sort or ())
+            for slot in listing.type.slots(template)
+            if not slot.form.loses
+        ]
+        own = self._needed(listing.type, each.edge or {})
+        inner = [*(each.edge_node or {}).values(), *(each.nodes or {}).values()]
+        if listing.far_end is None:
+            own |= self._needed(listing.type, each.edge_node or {}) | self._needed(
+                listing.type, each.nodes or {}
+            )
+        elif inner:
+            own |= {(listing.far_end.name, key) for key in listing.far_end.attributes}
+        table = {
+            slot.path
+            for slot in listing.type.slots((*pairs[0].partition, *(pairs[0].sort or ())))
+            if not slot.form.loses
+        }
+        told = {slot.path for slot in slots}
+        optional = {
+            path
+            for path in told - table
+            if (path[0] in listing.type.fields and listing.type.fields[path[0]].optional)
+            or (path[0] in listing.type.ends and listing.type.ends[path[0]].optional)
+        }
+        return not own <= told - optional
+
+    def _needed(self, type_: Type, selection: Selection) -> set[Path]:
+        """What an item must say for a selection of its fields."""
+        found: set[Path] = set()
+        for each in selection.values():
+            if isinstance(each, EndAt):
+                found |= {(each.end.name, key) for key in each.end.attributes}
+            elif isinstance(each, Leaf) and each.name in type_.methods:
+                found.add((type_.methods[each.name].need,))
+            elif isinstance(each, Leaf) and each.name in type_.fields:
+                found.add((each.name,))
+        return found
+
     def _one(self, each: ListAt, row: Row) -> Any:
         if each.listing.far_end is None:
             return self._neighbour(each.listing, row, each.edge_node or {})
         return self._edge(each, row)
 
     def _edge(self, each: ListAt, row: Row) -> Any:
-        assert row.type is not None
         try:
             edge = {} if each.listing.is_one else {"cursor": CursorOf(each.listing, row)}
-            edge |= {key: self._field(row.type, (), row, leaf) for key, leaf in (each.edge or {}).items()}
+            edge |= {
+                key: self._field(each.listing.type, (), row, leaf) for key, leaf in (each.edge or {}).items()
+            }
             if each.edge_node:
                 edge["node"] = self._neighbour(each.listing, row, each.edge_node)
         except Null:
@@ -374,11 +433,11 @@ class Judge:
 
     def _neighbour(self, listing: Listing, row: Row, inner: Selection) -> Any:
         """The node of an edge, or the item itself."""
-        assert row.type is not None
         far = listing.far_end
         if far is not None:
             return self._node(far.node, row.values[far.name], inner)
-        return self._object(row.type, row.identity, row, inner)
+        identity = tuple((name, row.values[name]) for name in listing.type.identity)
+        return self._object(listing.type, identity, row, inner)
 
 
 def _in_nullable_place(made: Callable[[], dict[str, Any]]) -> Any:

@@ -29,24 +29,26 @@ def source(model: Model) -> str:
     formats = ", ".join(f"{name}: {made}" for name, made in model.formats.items())
     told = f", type_attribute={model.type_attribute!r}" if model.type_attribute else ""
     told += f", separator={model.separator!r}" if model.separator else ""
+    sort_key = "" if model.is_flat else ", sort_key='SK'"
     parts.append(
-        f"table = Table('Judged', partition_key='PK', sort_key='SK', indexes=[{indexes}])\n"
+        f"table = Table('Judged', partition_key='PK'{sort_key}, indexes=[{indexes}])\n"
         f"graph = Graph(table, {', '.join(type_.name for type_ in model.types)}{told}, formats={{{formats}}})\n"
     )
     return "\n".join(parts)
 
 
 def _index(index: Index) -> str:
-    partition, sort = index.attributes
-    keys = f"{partition!r}, {(sort, 'N') if index.is_number else sort!r}"
+    partition, *sort = index.attributes
+    keys = ", ".join([repr(partition), *(repr((name, "N") if index.is_number else name) for name in sort)])
     projection = "" if index.projection == "ALL" else f", projection={index.projection!r}"
-    return f"{index.name} = Index({index.name!r}, {keys}{projection})"
+    local = ", local=True" if index.is_local else ""
+    return f"{index.name} = Index({index.name!r}, {keys}{projection}{local})"
 
 
 def _class(model: Model, type_: Type) -> str:
     keys = [] if None not in type_.keys else _templates(type_.keys[None])
     for name, pair in type_.keys.items():
-        if name is None:
+        if name is None or model.indexes[name].is_inverted:
             continue
         index, roots = (
             model.indexes[name],
@@ -58,10 +60,12 @@ def _class(model: Model, type_: Type) -> str:
             else ["lists=False"]
         )
         shards = [f"shards={_shards(pair)}"] if pair.shards else []
-        templates = [] if index.is_plain else _templates(pair)
+        templates = [] if index.is_plain else _templates(pair)[index.is_local :]
         keys.append(f"{name}({', '.join([*templates, *lists, *shards])})")
     if type_.is_gathered:
         keys.append("gather=True")
+    if type_.is_mirrored:
+        keys.append("mirror=True")
     if type_.is_virtual:
         keys.append("item=False")
     elif model.type_attribute is None:
