@@ -53,8 +53,8 @@ class RecordType:
     """Whether a node's partition is small, so that the node is read together with its lists there."""
     item_bytes: int = DEFAULT_ITEM_BYTES
     """The size of an item, in bytes, that the cost bound of an operation is computed with."""
-    writes: tuple[WriteName, ...] = ()
-    """What mutations do to its records."""
+    declared_writes: tuple[WriteName, ...] = ()
+    """What was declared that mutations do to its records."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)
@@ -75,6 +75,12 @@ class RecordType:
     @property
     def table_keys(self) -> Keys:
         return self.keys[None]
+
+    @cached_property
+    def writes(self) -> tuple[WriteName, ...]:
+        """What mutations do to its records: none gives another key to what has no field in it."""
+        has_own_key = any(slot.path[0] in self.fields or slot.path[0] in self.ends for slot in self.identity)
+        return tuple(name for name in self.declared_writes if name != "move" or has_own_key)
 
     @cached_property
     def version(self) -> Field | None:

@@ -97,7 +97,7 @@ class Resolution:
             counterpart=declaration.counterpart,
             gathers=declaration.gather,
             item_bytes=DEFAULT_ITEM_BYTES if declaration.item_bytes is None else declaration.item_bytes,
-            writes=_writes(declaration),
+            declared_writes=_writes(declaration),
         )
         for mistake in option_mistakes(name, declaration):
             self.mistakes.found.append(mistake)
