@@ -69,7 +69,9 @@ def crossed(graph: Graph, sample: Sequence[Item], random: Random, *, count: int)
 def spoilt(graph: Graph, item: Item, keys: set[str], random: Random) -> Item:
     """The item with one attribute missing, of another type, or without an index."""
     changed = dict(item)
-    others = sorted(name for name in item if name not in keys)
+    # Behind an index that lacks its type an item of another one is left out as soon as it is read: the judge knows when.
+    hidden = {name for index in graph.table.indexes for name in graph.type_values.hidden(index.name)}
+    others = sorted(name for name in item if name not in keys | hidden)
     kind = random.randrange(10)
     if kind == 0:
         for index in graph.table.indexes[:1]:
