@@ -15,6 +15,7 @@ import pytest
 from keygraph.dynamo.store import BatchWrite, Store
 from keygraph.dynamo.table import Table
 from keygraph.engines.dynamodb.requests import render
+from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange
 from keygraph_examples import commerce
 from keygraph_resolvers import Service, build_schema
@@ -69,9 +70,12 @@ async def test_the_model_is_served(
 ) -> None:
     """Somebody who copies the README's model would not get the answer that it promises."""
     store = await make_store(league.graph.table)
-    interchange = Interchange(league.graph)
-    await store.send(BatchWrite(tuple(interchange.read(line) for line in blocks("json")[1].splitlines())))
     service = Service(build_schema(league.graph), store, secret=b"a secret")
+    assert "errors" not in await service.execute(blocks("graphql")[1])
+    found = [item async for item in whole_table(store)]
+    interchange = Interchange(league.graph)
+    wanted = [interchange.read(line) for line in blocks("json")[1].splitlines()]
+    assert sorted(found, key=store.table.key_of) == wanted
     [query] = re.findall(r"now answers `(.*?)`\.", README, re.DOTALL)
 
     answer = await service.execute(query)
