@@ -39,8 +39,10 @@ class Refusals:
         self.found: list[Refusal] = []
 
     def add(self, path: InputPath, *parts: str, code: str = "BAD_USER_INPUT", **details: Any) -> None:
-        """One more reason, at its place in the input."""
-        self.found.append(Refusal(code, parts, path, details))
+        """One more reason, at its place in the input. What is wrong with several keys is told once."""
+        refusal = Refusal(code, parts, path, details)
+        if refusal not in self.found:
+            self.found.append(refusal)
 
     def take(self, path: InputPath, error: KeygraphError) -> None:
         """What an error says, at that place, or at the field there that it names."""
