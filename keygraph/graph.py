@@ -6,8 +6,9 @@ which path leads from one node to others; here it makes keys, and refuses values
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import Any, TypeVar
 
 from keygraph.check.counterparts import counterpart_mistakes
 from keygraph.check.graph import graph_mistakes
@@ -23,6 +24,8 @@ from keygraph.resolve.options import graph_option_mistakes
 from keygraph.resolve.record_types import RecordTypes
 from keygraph.resolve.rivals import Rivals
 
+_Made = TypeVar("_Made")
+
 
 class Graph(RecordTypes):
     """The record types that live in one table.
@@ -35,6 +38,17 @@ class Graph(RecordTypes):
     `store_key_fields=False` writes leave out the attributes of what an item's keys say. The TTL attribute is that by which
     DynamoDB deletes expired items: that of the fields declared as `ttl()`, else `ttl`.
     """
+
+    @cached_property
+    def _made(self) -> dict[Callable[[Graph], Any], Any]:
+        return {}
+
+    def made(self, make: Callable[[Graph], _Made]) -> _Made:
+        """What a function or a class makes of the graph, which is made once."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: _Made = self._made[make]
+        return found
 
     # --- Mistakes -------------------------------------------------------------------------------------
 
@@ -125,11 +139,19 @@ class Graph(RecordTypes):
             # No item has its sort key.
             self.render(record, keys, 0, texts)
             return
-        key = [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
-        item = {a.name: a.value(text) for a, text in zip(keys.attributes, key, strict=True)}
-        for rival in self._rivals.records(record, texts):
-            if rival.read_identity(item) is not None:
-                raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
+        self.refuse_rivals(
+            record, texts, [self.render(record, keys, number, texts) for number in range(len(keys.templates))]
+        )
+
+    def refuse_rivals(self, record: RecordType, texts: Mapping[str, str | None], key: Iterable[str]) -> None:
+        """Raises BadUserInput where a table key of the type, with its texts, would be that of another type."""
+        rivals = self._rivals.records(record, texts)
+        if rivals:
+            attributes = record.table_keys.attributes
+            item = {a.name: a.value(text) for a, text in zip(attributes, key, strict=True)}
+            for rival in rivals:
+                if rival.read_identity(item) is not None:
+                    raise BadUserInput(f"the key of this {record.name} would be that of a {rival.name}")
 
     def table_keys(self, record: RecordType, identity: tuple[str, ...]) -> list[Key]:
         """The keys under which the item with that identity can stand: one, or one for each shard."""
@@ -144,8 +166,18 @@ class Graph(RecordTypes):
         Raises BadUserInput where it is empty or too long, does not parse back to the texts, or has the shape of
         another type's key there.
         """
+        return self.checked_key(record, keys, number, texts, keys.templates[number].render(texts))
+
+    def checked_key(
+        self,
+        record: RecordType,
+        keys: Keys,
+        number: int,
+        texts: Mapping[str, str | None],
+        key: str | None,
+    ) -> str:
+        """The partition key (0) or sort key (1) that was rendered from those texts. Raises as `render` does."""
         template = keys.templates[number]
-        key = template.render(texts)
         if key and key.isascii() and len(key) <= KEY_BYTES[number] and self._rivals.has_none(keys, number):
             return key
         problem = self._problem(record, keys, number, key, texts)

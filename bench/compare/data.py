@@ -50,7 +50,7 @@ def category_of(name: str, size: int) -> Iterator[Item]:
     key = f"CATEGORY#{name}"
     yield _category(name)
     for number in range(size):
-        product = _product_id(number)
+        product = product_id(number)
         good = f"PRODUCT#{product}"
         yield shop_item("ProductCategory", good, key, (key, good), productId=product, categoryId=name)
 
@@ -82,7 +82,7 @@ def _user(number: int) -> Item:
 
 
 def _product(number: int) -> Iterator[Item]:
-    product, shelf = _product_id(number), _leaves()[number * 7 % BRANCHES**LEVELS]
+    product, shelf = product_id(number), _leaves()[number * 7 % BRANCHES**LEVELS]
     key, above = f"PRODUCT#{product}", f"CATEGORY#{shelf}"
     yield shop_item(
         "Product",
@@ -103,7 +103,7 @@ def _order(customer: int, number: int) -> Iterator[Item]:
     key, total = f"ORDER#{order}", Decimal(0)
     for place in range(ITEMS):
         bought = (serial * ITEMS + place) % PRODUCTS
-        good, quantity = f"PRODUCT#{_product_id(bought)}", place % 3 + 1
+        good, quantity = f"PRODUCT#{product_id(bought)}", place % 3 + 1
         cost = _price(bought) * quantity
         total += cost
         yield shop_item(
@@ -112,7 +112,7 @@ def _order(customer: int, number: int) -> Iterator[Item]:
             good,
             (good, key),
             orderId=order,
-            productId=_product_id(bought),
+            productId=product_id(bought),
             quantity=Decimal(quantity),
             unitPrice=_price(bought),
             totalPrice=cost,
@@ -150,7 +150,8 @@ def _leaves() -> list[str]:
     return names
 
 
-def _product_id(number: int) -> str:
+def product_id(number: int) -> str:
+    """Ids of products."""
     return f"P{number:05d}"
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 ANSWER_SECONDS = 60.0
+FRESH = "@@@@@@@@@@@@"
+"""Stands in a request for a text of this length that no other request has."""
+_NUMBERS = itertools.count()
 
 
 class WrongAnswerError(Exception):
@@ -43,7 +47,7 @@ class Connection:
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
         reader, writer = self._streams
-        writer.write(request)
+        writer.write(request.replace(FRESH.encode(), b"%012d" % next(_NUMBERS)))
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()

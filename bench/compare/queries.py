@@ -8,10 +8,12 @@ from typing import Any
 
 import orjson
 
-from bench.compare.data import CUSTOMERS, ROOT, user_id
+from bench.compare.data import CUSTOMERS, ITEMS, PRODUCTS, ROOT, product_id, user_id
+from bench.compare.load import FRESH
 
 _CUSTOMERS = tuple({"user": user_id(number)} for number in range(CUSTOMERS))
 _ONCE: tuple[Mapping[str, Any], ...] = ({},)
+_OF_KEYGRAPH_AND_FLOOR = frozenset({"keygraph", "floor-plain", "floor-merged"})
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,12 @@ class Query:
     about: str
     document: str
     variables: Sequence[Mapping[str, Any]] = field(default=_ONCE)
+    servers: frozenset[str] | None = None
+    """The names of those that answer it; None for all."""
+
+    def is_of(self, server: str) -> bool:
+        """Whether a server answers it."""
+        return self.servers is None or server in self.servers
 
     def bodies(self) -> list[bytes]:
         """The bodies of the requests, one for each set of variables."""
@@ -29,6 +37,29 @@ class Query:
             orjson.dumps({"query": self.document, "operationName": self.name, "variables": each})
             for each in self.variables
         ]
+
+
+def _order(number: int) -> Mapping[str, Any]:
+    """A new order of five products."""
+    items = [
+        {
+            "productId": product_id((number * ITEMS + place) % PRODUCTS),
+            "quantity": place + 1,
+            "unitPrice": "9.99",
+            "totalPrice": f"{(place + 1) * 9.99:.2f}",
+        }
+        for place in range(ITEMS)
+    ]
+    return {
+        "input": {
+            "orderId": FRESH,
+            "customerId": user_id(number % CUSTOMERS),
+            "total": "149.85",
+            "status": "PENDING",
+            "orderDate": "2026-02-03T04:05:06Z",
+            "items": items,
+        }
+    }
 
 
 QUERIES = (
@@ -89,6 +120,15 @@ QUERIES = (
     nodes { productId name price } pageInfo { hasNextPage }
   }
 }""",
+    ),
+    Query(
+        "order",
+        "a new order with five items, in one transaction that checks the customer and the products",
+        """mutation order($input: CreateOrderInput!) {
+  createOrder(input: $input) { order { total status orderDate } }
+}""",
+        tuple(map(_order, range(100))),
+        _OF_KEYGRAPH_AND_FLOOR,
     ),
 )
 

@@ -43,10 +43,21 @@ def _nested_trips(found: Found) -> float | None:
     return None if one is None else float(one.round_trips)
 
 
+def _order_requests(found: Found) -> float | None:
+    one = found.get(KEYGRAPH, "order", min(found.clients))
+    return None if one is None else float(one.requests)
+
+
 GOALS = (
     *(
         Goal(f"{query}: at most {limit:g} of the floor's processor time", limit, _processor(FLOOR, query))
-        for query, limit in (("nested", 1.0), ("wide", 1.0), ("shallow", 2.0), ("list", 2.0))
+        for query, limit in (
+            ("nested", 1.0),
+            ("wide", 1.0),
+            ("shallow", 2.0),
+            ("list", 2.0),
+            ("order", 1.5),
+        )
     ),
     *(
         Goal(f"{query}: at most 0.4 of Apollo's processor time", 0.4, _processor(APOLLO, query))
@@ -57,6 +68,7 @@ GOALS = (
         for query in ("shallow", "list", "deep", "count", "filtered")
     ),
     Goal("nested: 4 round trips", 4.0, _nested_trips),
+    Goal("order: 1 request", 1.0, _order_requests),
     Goal("nested: at most 0.6 of Apollo's p50, one client", 0.6, _nested_p50),
 )
 

@@ -55,7 +55,7 @@ async def measure(plan: Plan, store_url: str) -> Found:
         counted = {
             (each.server.name, query.name): await count(query, each, proxy_port)
             for query in plan.queries
-            for each in servers
+            for each in _of(query, servers)
         }
         turns = await take_turns(plan, servers)
         return Found(
@@ -99,13 +99,19 @@ async def compare_answers(queries: Sequence[Query], servers: Sequence[Running]) 
     """Raises DifferentAnswersError where a server's data are not the first one's, the order of keys aside."""
     for query in queries:
         for body in query.bodies()[:2]:
-            shown = [await _shown(query, body, each) for each in servers]
-            for each, lines in zip(servers, shown, strict=True):
+            asked = _of(query, servers)
+            shown = [await _shown(query, body, each) for each in asked]
+            for each, lines in zip(asked, shown, strict=True):
                 if lines != shown[0]:
-                    names = (servers[0].server.name, each.server.name)
+                    names = (asked[0].server.name, each.server.name)
                     difference = difflib.unified_diff(shown[0], lines, *names, lineterm="", n=1)
                     text = "\n".join(list(difference)[:40])
                     raise DifferentAnswersError(f"{query.name}: {names[0]} and {names[1]} differ\n{text}")
+
+
+def _of(query: Query, servers: Sequence[Running]) -> list[Running]:
+    """The servers that answer a query."""
+    return [each for each in servers if query.is_of(each.server.name)]
 
 
 async def _shown(query: Query, body: bytes, each: Running) -> list[str]:
@@ -137,13 +143,13 @@ async def take_turns(plan: Plan, servers: Sequence[Running]) -> dict[tuple[str, 
     """By server, query and clients. All take turns in each round; before the first, each warms up."""
     began, found = time.monotonic(), dict[tuple[str, str, int], Turns]()
     for query in plan.queries:
-        for each in servers:
+        for each in _of(query, servers):
             await take_turn(query, each, plan.clients[-1], plan.seconds * each.server.warm_up)
     say(f"warm after {time.monotonic() - began:.0f} s")
     for number in range(plan.rounds):
         for query in plan.queries:
             for clients in plan.clients:
-                for each in servers:
+                for each in _of(query, servers):
                     turns = found.setdefault((each.server.name, query.name, clients), Turns())
                     turns.add(*await take_turn(query, each, clients, plan.seconds))
         say(f"round {number + 1} of {plan.rounds} done after {time.monotonic() - began:.0f} s")

@@ -104,6 +104,9 @@ _ORDERS: dict[type, Callable[[Any, Any], bool]] = {
 
 def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> object:
     """The value at the path, or `missing` where the item has none."""
+    if len(path) == 1:
+        # Asked of every attribute that is written, most of which stand in no map.
+        return item.get(path[0], missing)
     value: object = item
     for name in path:
         if not isinstance(value, Mapping) or name not in value:
@@ -114,13 +117,13 @@ def at_path(item: Mapping[str, Value], path: Path, missing: object = None) -> ob
 
 def put_at_path(item: dict[str, Value], path: Path, value: Value) -> None:
     """Puts a value at the path. Maps on the way are new ones: they may be another item's."""
-    name, *inner = path
-    if not inner:
+    name = path[0]
+    if len(path) == 1:
         item[name] = value
         return
     there = item.get(name)
     below = dict(there) if isinstance(there, dict) else {}
-    put_at_path(below, tuple(inner), value)
+    put_at_path(below, path[1:], value)
     item[name] = below
 
 

@@ -27,12 +27,13 @@ class Rivals:
         """
         self._templates_of = cache(self._find_templates)
         self._records_of = cache(self._find_records)
+        self._names_unions = cache(_names_unions)
 
     def _has_none(self, keys: Keys, number: int) -> bool:
         template = keys.templates[number]
         return (
             (template.says_any_text or not template.slots)
-            and not any(isinstance(slot.text, NodeText) for slot in keys.slots)
+            and not _names_unions(keys)
             and not self.templates(keys, number, {})
         )
 
@@ -57,7 +58,10 @@ class Rivals:
 
     def records(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
         """The types of which a whole key of this one can be, as the edge from a node to itself has the node's own."""
-        return self._records_of(record, in_use(record.table_keys.templates, texts))
+        templates = record.table_keys.templates
+        return self._records_of(
+            record, in_use(templates, texts) if self._names_unions(record.table_keys) else templates
+        )
 
     def _find_records(self, record: RecordType, templates: tuple[Template, ...]) -> list[RecordType]:
         own = shape(*templates)
@@ -68,3 +72,8 @@ class Rivals:
             for theirs in [shape(*other.table_keys.templates)]
             if not is_special_case(own, theirs) and not are_disjoint(own, theirs)
         ]
+
+
+def _names_unions(keys: Keys) -> bool:
+    """Whether a text in the keys may be the key of a node of one of several types."""
+    return any(isinstance(slot.text, NodeText) for slot in keys.slots)

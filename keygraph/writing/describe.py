@@ -89,7 +89,7 @@ class _Describing:
         self._graph = graph
         self._requests = requests
         self._key_of_note = idempotency_key
-        self._maker = StepMaker(graph)
+        self._maker = graph.made(StepMaker)
 
     def write(self) -> DescribedWrite:
         requests = self._requests

@@ -39,8 +39,10 @@ class Refusals:
         self.found: list[Refusal] = []
 
     def add(self, path: InputPath, *parts: str, code: str = "BAD_USER_INPUT", **details: Any) -> None:
-        """One more reason, at its place in the input."""
-        self.found.append(Refusal(code, parts, path, details))
+        """One more reason, at its place in the input. What is wrong with several keys is told once."""
+        refusal = Refusal(code, parts, path, details)
+        if refusal not in self.found:
+            self.found.append(refusal)
 
     def take(self, path: InputPath, error: KeygraphError) -> None:
         """What an error says, at that place, or at the field there that it names."""
@@ -66,6 +68,14 @@ class ItemMaker:
         self._key_names = frozenset(key.name for key in graph.table.key_attributes())
         names = {field.attribute[0] for field in record.fields.values()}
         names |= {path[0] for end in record.ends.values() for path in end.attributes.values()}
+        record_names = (*record.fields, *record.ends)
+        self._shown = {name: self._name_shown(name) for name in record_names}
+        self._paths = {name: self._attributes_of(name) for name in record_names}
+        self._needed = [name for name in record_names if not self.is_optional(name)]
+        self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
+        said = graph.type_values.of(record)
+        self._type: Item = {name: value for name, value in said.items() if value is not None}
+        self._slots = [slot for slot in record.slots.values() if not slot.is_shard]
         self._in_key = [name for name in record.keyed_names if self._is_in_key(name)]
         self.own_keys = self._key_names - names
         """The key attributes that are nothing but keys of this type."""
@@ -86,34 +96,27 @@ class ItemMaker:
     def attributes(self, values: Mapping[str, Any], where: InputPath, refusals: Refusals) -> Item:
         """The attributes of a whole record; the defaults of what is not given."""
         item: Item = {}
-        given = {**self._defaults(), **values}
-        names = (*self.record.fields, *self.record.ends)
-        for name in names:
+        given = {**self._defaults, **values}
+        for name in self._shown:
             value = given.get(name)
             if value is not None:
                 self.place(item, name, value, where, refusals)
-        for name in names:
+        for name in self._needed:
             # What is stored in one attribute needs to be given once.
-            is_told = any(at_path(item, path) is not None for path in self.paths([name]))
-            if not is_told and not self.is_optional(name) and given.get(name) is None:
+            if given.get(name) is None and all(at_path(item, path) is None for path in self._paths[name]):
                 shown = self.shown(name)
                 refusals.add((*where, shown), shown, f" of {self.record.name} is missing.")
-        return item | self._type()
+        return item | self._type
 
     def shown(self, name: str) -> FieldName:
         """What a field, or an end, is called in an input."""
+        return self._shown.get(name) or FieldName(name)
+
+    def _name_shown(self, name: str) -> FieldName:
         end = self.record.ends.get(name)
         if end is not None and len(end.identity) == 1:
             return FieldName(self.record.leaf_name((name, *end.identity[0].path)))
         return FieldName(name)
-
-    def _defaults(self) -> dict[str, Any]:
-        fields = self.record.fields.items()
-        return {name: field.default for name, field in fields if field.has_default}
-
-    def _type(self) -> Item:
-        values = self._graph.type_values.of(self.record)
-        return {name: value for name, value in values.items() if value is not None}
 
     def is_optional(self, name: str) -> bool:
         """Whether a field or an end may be missing."""
@@ -122,26 +125,26 @@ class ItemMaker:
 
     def paths(self, names: Iterable[str]) -> list[Path]:
         """The attributes of fields and ends."""
-        found: list[Path] = []
-        for name in names:
-            field = self.record.fields.get(name)
-            found += self.record.ends[name].attributes.values() if field is None else [field.attribute]
-        return [*dict.fromkeys(found)]
+        return [*dict.fromkeys(path for name in names for path in self._paths[name])]
+
+    def _attributes_of(self, name: str) -> tuple[Path, ...]:
+        field = self.record.fields.get(name)
+        return (*self.record.ends[name].attributes.values(),) if field is None else (field.attribute,)
 
     def place(self, item: Item, name: str, value: Any, where: InputPath, refusals: Refusals) -> None:
         """Puts the value of a field into its attribute, or the key fields of the node at an end into theirs."""
-        at = (*where, self.shown(name))
-        if name in self.record.fields:
+        field = self.record.fields.get(name)
+        if field is not None:
             stored = self.encoded(name, value, where, refusals)
             if stored is not None:
-                self._put(item, self.record.fields[name].attribute, stored, at, refusals)
+                self._put(item, field.attribute, stored, name, where, refusals)
             return
         end = self.record.ends[name]
         for slot, text in zip(end.identity, value, strict=True):
             path = end.attributes.get(slot.path)
             if path is not None and text:
                 stored = text if slot.lossy else encode(slot.text.type, slot.text.value(text))
-                self._put(item, path, stored, at, refusals)
+                self._put(item, path, stored, name, where, refusals)
 
     def encoded(self, name: str, value: Any, where: InputPath, refusals: Refusals) -> Value:
         """The value of a field as it is stored; None where it cannot be."""
@@ -156,11 +159,15 @@ class ItemMaker:
             refusals.add((*where, FieldName(name)), FieldName(name), f" cannot be stored: it is {error}.")
             return None
 
-    def _put(self, item: Item, path: Path, value: Value, at: InputPath, refusals: Refusals) -> None:
+    def _put(
+        self, item: Item, path: Path, value: Value, name: str, where: InputPath, refusals: Refusals
+    ) -> None:
         there = at_path(item, path)
         if there is not None and there != value:
-            name = cast(str, at[-1])
-            refusals.add(at, name, " differs from another value that is stored in the same attribute")
+            shown = self.shown(name)
+            refusals.add(
+                (*where, shown), shown, " differs from another value that is stored in the same attribute"
+            )
         put_at_path(item, path, value)
 
     # --- Keys -------------------------------------------------------------------------------------------
@@ -180,13 +187,19 @@ class ItemMaker:
             # What is missing there would be told a second time.
             return made, identity
         for keys in self.record.keys.values():
-            rendered = self._rendered(keys, {**texts, **shard_texts(keys, identity)}, where, refusals)
+            own = texts
+            if keys.index is None and "" in texts.values():
+                own = {name: text or None for name, text in texts.items()}
+            if keys.shards:
+                own = {**own, **shard_texts(keys, identity)}
+            rendered = self._rendered(keys, own, where, refusals)
             for attribute, text in zip(keys.attributes, rendered, strict=False):
                 made[attribute.name] = attribute.value(text)
-        try:
-            self._graph.check_identity(self.record, identity)
-        except BadUserInput as error:
-            refusals.take(where, error)
+            if keys.index is None and not refusals.found:
+                try:
+                    self._graph.refuse_rivals(self.record, own, rendered)
+                except BadUserInput as error:
+                    refusals.take(where, error)
         return self._without_said(made) if self._in_key else made, identity
 
     def _without_said(self, item: Item) -> Item:
@@ -215,20 +228,19 @@ class ItemMaker:
         found = [template.render(texts) for template in keys.templates]
         if keys.index is not None and not all(found):
             return []
-        for number, template in enumerate(keys.templates):
+        for number, key in enumerate(found):
             try:
-                found[number] = self._graph.render(self.record, keys, number, texts)
+                found[number] = self._graph.checked_key(self.record, keys, number, texts, key)
             except BadUserInput as error:
-                names = [self.shown(slot.path[0]) for slot in template.slots if not slot.is_shard]
+                slots = keys.templates[number].slots
+                names = [self.shown(slot.path[0]) for slot in slots if not slot.is_shard]
                 refusals.take((*where, *names[:1]), error)
         return [text or "" for text in found]
 
     def _texts(self, item: Item, where: InputPath, refusals: Refusals) -> dict[str, str | None]:
         """The texts, by slot, that the attributes of an item give to its keys; no shards."""
         texts: dict[str, str | None] = {}
-        for slot in self.record.slots.values():
-            if slot.is_shard:
-                continue
+        for slot in self._slots:
             try:
                 texts[slot.name] = self._text(item, slot)
             except KeygraphError as error:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache, lru_cache
 from typing import Any, TypeAlias, cast
 
 from keygraph.dynamo import actions
@@ -29,7 +30,9 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
+from keygraph.model.declaration import Kept
 from keygraph.model.expiry import has_expired, is_live, now
+from keygraph.model.fields import Field
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 from keygraph.model.references import Reference
@@ -43,6 +46,8 @@ Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
 _MISSING: Any = object()
 _NOTHING: Stored = {}
+_CONDITIONS = 1024
+"""How many conditions of types are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,20 @@ class StepMaker:
         self._graph = graph
         self._makers: dict[str, ItemMaker] = {}
         self._there: Condition = Exists((graph.table.partition.name,))
+        self._absent: Condition = Not(self._there)
         self._partners = Partners(graph, self.maker)
+        # What is told by the types alone, and by the second where they expire, is decided once.
+        self._is_there_at = lru_cache(_CONDITIONS)(self._is_there_since)
+        self._is_open_at = lru_cache(_CONDITIONS)(self._is_open_since)
+        self._kept_fields = cache(_kept_fields)
         self._key_of = graph.table.key_of
 
     def maker(self, record: RecordType) -> ItemMaker:
         """What makes the items of a type."""
-        return self._makers.setdefault(record.name, ItemMaker(self._graph, record))
+        found = self._makers.get(record.name)
+        if found is None:
+            found = self._makers[record.name] = ItemMaker(self._graph, record)
+        return found
 
     # --- What has to be read ------------------------------------------------------------------------------
 
@@ -114,8 +127,7 @@ class StepMaker:
 
     def is_replaced(self, request: Create | Put) -> bool:
         """Whether what is kept of a record outlives its replacement."""
-        kept = {field.kept for field in request.record.fields.values()}
-        return isinstance(request, Put) and not kept.isdisjoint({"created", "version"})
+        return isinstance(request, Put) and bool(self._kept_fields(request.record, ("created", "version")))
 
     def keys_of_ends(self, request: WriteRequest) -> list[Key]:
         """The keys of nodes that may stand in one of several places."""
@@ -218,13 +230,13 @@ class StepMaker:
             # It stays in the shard where somebody put it.
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
         if known is not None:
-            kept = [field for field in record.fields.values() if field.kept in ("created", "version")]
+            kept = self._kept_fields(record, ("created", "version"))
             conditions += self._as_read(record, [field.attribute for field in kept], there)
         others = self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and (partner := self._partners.of(record)):
             conditions += self._as_read(record, maker.paths(partner.moving), there)
         refusal = (lambda _: exists) if isinstance(request, Create) else _again
-        steps = [Step(actions.Put(item, And(tuple(conditions)) if conditions else None), refusal), *others]
+        steps = [Step(actions.Put(item, _all(conditions)), refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
 
     def _partner_put(
@@ -248,8 +260,7 @@ class StepMaker:
                 told = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
                 refusals.add(where, told, code="CONFLICT")
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
-        conditions = self._as_read(other, moving, found)
-        steps = [Step(actions.Put(made, And(tuple(conditions)) if conditions else None), _again)]
+        steps = [Step(actions.Put(made, _all(self._as_read(other, moving, found))), _again)]
         before = None if there is None else partners.there(record, there, stored)
         if before is not None and key_of(before) != key_of(made):
             steps.append(Step(actions.Delete(key_of(before)), _again))
@@ -492,14 +503,17 @@ class StepMaker:
 
     def _is_there(self, record: RecordType) -> Condition:
         """The condition that an item of the type is there, under a key that may be another type's."""
+        return self._is_there_at(record, record.expiry and now())
+
+    def _is_there_since(self, record: RecordType, at: Decimal | None) -> Condition:
         said = self._graph.type_values.condition(record)
-        live = [] if record.expiry is None else [is_live(record.expiry, now())]
+        live = [] if record.expiry is None or at is None else [is_live(record.expiry, at)]
         return And((self._there, *([] if said is None else [said]), *live)) if said or live else self._there
 
     def _is_free(self, record: RecordType) -> Condition:
         """The condition that there is no item, or one of the type that has expired."""
         expired = self._has_expired(record)
-        return Not(self._there) if expired is None else Or((Not(self._there), expired))
+        return self._absent if expired is None else Or((self._absent, expired))
 
     def _has_expired(self, record: RecordType) -> Condition | None:
         """The condition that an item of the type is there that has expired; None for a type that does not expire."""
@@ -514,6 +528,14 @@ class StepMaker:
         same = [_unchanged(path, there or {}) for path in paths]
         expired = self._has_expired(record) if same and there is None else None
         return same if expired is None else [Or((And(tuple(same)), expired))]
+
+    def _is_open(self, members: tuple[RecordType, ...]) -> Condition:
+        """The condition that a node of one of these types is there, and that something may come to name it."""
+        return self._is_open_at(members, now() if any(member.expiry for member in members) else None)
+
+    def _is_open_since(self, members: tuple[RecordType, ...], at: Decimal | None) -> Condition:
+        there = tuple(self._is_there_at(member, at) for member in members)
+        return And((there[0] if len(there) == 1 else Or(there), UNMARKED))
 
     def _missing(self, request: Change | Delete | Move) -> Refusal:
         return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
@@ -549,9 +571,7 @@ class StepMaker:
             if len(keys) > 1 and not found:
                 refusals.found.append(missing)
                 continue
-            there = [self._is_there(member) for member in members]
-            condition = And((there[0] if len(there) == 1 else Or(tuple(there)), UNMARKED))
-            check = actions.Check((found or keys)[0], condition)
+            check = actions.Check((found or keys)[0], self._is_open(members))
             steps.append(Step(check, _missing_or_again(missing), is_check=True))
         return steps
 
@@ -563,7 +583,8 @@ class StepMaker:
             if identity is None:
                 continue
             members, own = end.nodes(identity)
-            members = tuple(member for member in members if not member.is_virtual)
+            if any(member.is_virtual for member in members):
+                members = tuple(member for member in members if not member.is_virtual)
             if members:
                 yield end, members, own
 
@@ -573,11 +594,11 @@ class StepMaker:
         self, record: RecordType, *, is_new: bool = False, before: Item | None = None
     ) -> dict[str, Any]:
         """The values of the fields that every write keeps; of a whole record, which may be in the place of another one."""
+        fields = self._kept_fields(record, ("updated", "created", "version") if is_new else ("updated",))
+        if not fields:
+            return {}
         at = datetime.now(UTC)
-        values: dict[str | None, Any] = {"updated": at}
-        if is_new:
-            values |= {"created": at, "version": 1}
-        fields = [field for field in record.fields.values() if field.kept in values]
+        values: dict[str | None, Any] = {"updated": at, "created": at, "version": 1}
         kept = {field.name: values[field.kept] for field in fields}
         for field in fields if before is not None else ():
             value = None if field.kept == "updated" else record.reader(field)(before or {})
@@ -608,6 +629,16 @@ def _lost_or_again(lost: Refusal) -> Callable[[Item | None], Refusal | None]:
 def _missing_or_again(missing: Refusal) -> Callable[[Item | None], Refusal | None]:
     """What is told of a node that must be there: nothing where it has a mark, since it may stay after all."""
     return lambda item: None if is_marked(item) else missing
+
+
+def _all(conditions: Sequence[Condition]) -> Condition | None:
+    """The condition that all of these hold; None for none."""
+    return And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None
+
+
+def _kept_fields(record: RecordType, kept: tuple[Kept, ...]) -> list[Field]:
+    """The fields of a type in which the server keeps one of these."""
+    return [field for field in record.fields.values() if field.kept in kept]
 
 
 def _named(request: Change) -> set[str]:

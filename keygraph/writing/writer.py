@@ -25,7 +25,7 @@ class Writer:
     def __init__(self, graph: Graph, store: Store) -> None:
         self._graph = graph
         self._store = store
-        self._steps = StepMaker(graph)
+        self._steps = graph.made(StepMaker)
 
     async def write(
         self, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None = None

@@ -11,6 +11,7 @@ import hmac
 import os
 import sys
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 from typing import Any
@@ -387,6 +388,52 @@ async def _filtered(dynamo: Dynamo, variables: dict[str, Any], is_merged: bool) 
     return {"products": {"nodes": nodes, "pageInfo": {"hasNextPage": len(found) > 20}}}
 
 
+async def _order(dynamo: Dynamo, variables: dict[str, Any], is_merged: bool) -> dict[str, Any]:
+    given = variables["input"]
+    key, placed = f"ORDER#{given['orderId']}", given["orderDate"]
+    customer = f"USER#{given['customerId']}"
+    order = {
+        "PK": {"S": key},
+        "SK": {"S": key},
+        "GSI1PK": {"S": customer},
+        "GSI1SK": {"S": f"ORDER#{placed}"},
+        "Type": {"S": "Order"},
+        "orderId": {"S": given["orderId"]},
+        "customerId": {"S": given["customerId"]},
+        "total": {"N": given["total"]},
+        "status": {"S": given["status"].lower()},
+        "orderDate": {"S": placed},
+    }
+    actions: list[_Typed] = [
+        {"Put": {"TableName": _TABLE, "Item": order, "ConditionExpression": "attribute_not_exists(PK)"}},
+        _exists(customer),
+    ]
+    for item in given["items"]:
+        product = f"PRODUCT#{item['productId']}"
+        put = {
+            "PK": {"S": key},
+            "SK": {"S": product},
+            "GSI1PK": {"S": product},
+            "GSI1SK": {"S": key},
+            "Type": {"S": "OrderItem"},
+            "orderId": {"S": given["orderId"]},
+            "productId": {"S": item["productId"]},
+            "quantity": {"N": str(item["quantity"])},
+            "unitPrice": {"N": item["unitPrice"]},
+            "totalPrice": {"N": item["totalPrice"]},
+        }
+        actions += [{"Put": {"TableName": _TABLE, "Item": put}}, _exists(product)]
+    body = {"TransactItems": actions, "ClientRequestToken": uuid.uuid4().hex}
+    await dynamo.send("TransactWriteItems", orjson.dumps(body))
+    shown = {"total": given["total"], "status": given["status"], "orderDate": placed}
+    return {"createOrder": {"order": shown}}
+
+
+def _exists(key: str) -> _Typed:
+    check = {"TableName": _TABLE, "Key": _node_key(key), "ConditionExpression": "attribute_exists(PK)"}
+    return {"ConditionCheck": check}
+
+
 _ANSWERS: dict[str, _Answer] = {
     "shallow": _shallow,
     "nested": _nested,
@@ -395,6 +442,7 @@ _ANSWERS: dict[str, _Answer] = {
     "deep": _deep,
     "count": _count,
     "filtered": _filtered,
+    "order": _order,
     "fan_out": _fan_out,
     **{f"depth{levels}": _line(levels) for levels in range(1, 7)},
 }

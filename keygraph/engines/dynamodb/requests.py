@@ -100,6 +100,7 @@ class Renderer:
         }
         self._queries: dict[object, _QueryForm] = {}
         self._projections: dict[object, dict[str, Any]] = {}
+        self._conditions: dict[object, tuple[Condition | None, dict[str, Any]]] = {}
 
     def render(self, request: Request[Any]) -> tuple[Wire, ...]:
         """What is sent to DynamoDB for the request; nothing where the answer is known without asking.
@@ -253,17 +254,36 @@ class Renderer:
 
     def _action(self, action: Action) -> tuple[str, dict[str, Any]]:
         """DynamoDB's name of an action, and its parameters."""
-        placeholders = Placeholders()
         body: dict[str, Any] = {"TableName": self._table.name}
         if isinstance(action, Put):
             self._rules.check(action.item)
             body["Item"] = typed_item(action.item)
         else:
             [body["Key"]] = self._typed_keys([action.key], None)
-        if isinstance(action, Update):
-            refuse_changes(action.changes, [key.name for key in self._table.keys])
-            if text := changes_text(action.changes, placeholders):
-                body["UpdateExpression"] = text
+        name = "ConditionCheck" if isinstance(action, Check) else type(action).__name__
+        if not isinstance(action, Update):
+            return name, body | self._condition(action)
+        placeholders = Placeholders()
+        refuse_changes(action.changes, [key.name for key in self._table.keys])
+        if text := changes_text(action.changes, placeholders):
+            body["UpdateExpression"] = text
+        return name, body | self._condition_of(action, placeholders)
+
+    def _condition(self, action: Action) -> dict[str, Any]:
+        """The condition of an action that has no other expression, which is kept: most are those of a type."""
+        if isinstance(action, Put | Delete) and action.condition is None:
+            return {}
+        # An equal one may differ, since 1 == True.
+        form_key = (id(action.condition), isinstance(action, Check))
+        known = self._conditions.get(form_key)
+        if known is None or known[0] is not action.condition:
+            known = (action.condition, self._condition_of(action, Placeholders()))
+            _keep(self._conditions, form_key, known)
+        return known[1]
+
+    def _condition_of(self, action: Action, placeholders: Placeholders) -> dict[str, Any]:
+        """The condition of an action, with all placeholders."""
+        body: dict[str, Any] = {}
         condition: Condition | bool | None = action.condition is None or simplified(action.condition)
         if isinstance(condition, bool):
             # DynamoDB has no constants, and asks for the condition of a check.
@@ -274,8 +294,7 @@ class Renderer:
         if condition is not None:
             body["ConditionExpression"] = filter_text(condition, placeholders, "condition")
             body["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
-        name = "ConditionCheck" if isinstance(action, Check) else type(action).__name__
-        return name, body | placeholders.attributes()
+        return body | placeholders.attributes()
 
     # --- Keys -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 from keygraph.dynamo.items import number_text
@@ -281,11 +281,25 @@ def idempotency_key(given: Sequence[Input], name: tuple[str | int, ...], where: 
     return IdempotencyKey(name, hashlib.sha256(written.encode()).digest(), where)
 
 
+class _Known:
+    """What the types of a graph say of inputs, each found once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.fields = cache(given_fields)
+        self.key = cache(key_names)
+        self.lists = cache(
+            lambda record: [
+                (camel(path.name), path, cast(str, path.end)) for path in nested_lists(graph, record)
+            ]
+        )
+
+
 class _Meaning:
     """What inputs mean."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._known = graph.made(_Known)
         self.refusals = Refusals()
 
     def requests(
@@ -309,7 +323,7 @@ class _Meaning:
         if action == "move":
             to = (*where, TO)
             return [Move(record, identity, self._values(record, given[TO], to), version, where, to)]
-        key = key_names(record)
+        key = self._known.key(record)
         added, taken = (
             {
                 field.name: self._value(field.type, said[camel(field.name)])
@@ -328,11 +342,12 @@ class _Meaning:
         self, record: RecordType, values: Mapping[str, Any], given: Mapping[str, Any], where: InputPath
     ) -> list[WriteRequest]:
         found: list[WriteRequest] = []
-        for path in nested_lists(self._graph, record):
-            name, end = camel(path.name), cast(str, path.end)
+        owner: Texts | None = None
+        for name, path, end in self._known.lists(record):
             for number, each in enumerate(given.get(name) or ()):
                 at = (*where, FieldName(path.name), number)
-                owner = self._identity(record, values, where)
+                if owner is None:
+                    owner = self._identity(record, values, where)
                 own = with_ids(path.record, {**self._values(path.record, each, at, without=end), end: owner})
                 found.append((Create if path.record.is_node else Put)(path.record, own, at))
                 if path.record.is_node:
@@ -346,7 +361,7 @@ class _Meaning:
     ) -> dict[str, Any]:
         """The values of fields and ends, by their names, of those that are given."""
         values: dict[str, Any] = {}
-        for each in given_fields(record, without):
+        for each in self._known.fields(record, without):
             if each.name not in given:
                 continue
             value = given[each.name]
