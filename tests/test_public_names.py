@@ -15,7 +15,7 @@ PUBLIC = {
         *("Graph", "Table", "Index", "node", "edge", "record", "fields"),
         *("Many", "One", "many", "one", "stored", "field", "ref", "ID", "JSON", "Long"),
         *("Format", "Epoch", "ULID", "KSUID"),
-        *("created", "updated", "version", "new_id", "ttl"),
+        *("created", "updated", "version", "new_id", "ttl", "rule"),
         # What somebody needs who opens the table beside the server.
         "open_store",
         # What can go wrong.

@@ -75,6 +75,14 @@ class ListOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold of a record after every write, and what a client is told where it would not."""
+
+    where: Mapping[str, Any]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Declaration:
     """What a decorator was told about a class."""
 
@@ -89,6 +97,7 @@ class Declaration:
     item_bytes: int | None = None
     writes: Writes = True
     gather: bool = False
+    rules: Sequence[Rule] = ()
     docstring: str | None = None
     own: Mapping[str, StoredAs | ListOptions] = dataclasses.field(default_factory=dict)
     """What stands on the right of the class's own fields."""
@@ -197,6 +206,15 @@ class _Specifier:
     default: Any
 
 
+def rule(where: Mapping[str, Any], message: str) -> Rule:
+    """What must hold of a record after every write: `check=[rule({"total": {"ge": 0}}, "A total is not negative.")]`.
+
+    `where` is written as the filter of a list, with the names of fields as the model has them, and the model's values.
+    A write after which it does not hold is refused with the message. Only the rules of fields that a write changes are looked at.
+    """
+    return Rule(where, message)
+
+
 def field(*, needs: Sequence[str] | None = None) -> Callable[[Function], Function]:
     """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them."""
 
@@ -245,6 +263,7 @@ def node(
     counterpart: None = None,
     item_bytes: int | None = None,
     writes: Writes = True,
+    check: Sequence[Rule] = (),
 ) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template where it differs, then indexes.
 
@@ -253,11 +272,22 @@ def node(
     table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
     node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
     item size that the cost bound of an operation is computed with. `writes` says which mutations there are: all (True), none
-    (False), or a list such as `["create", "update"]`.
+    (False), or a list such as `["create", "update"]`. `check` are rules that every write keeps.
     """
     return _decorator(
         Declaration(
-            "node", keys, type, not item, shards, lists, mirror, counterpart, item_bytes, writes, gather
+            "node",
+            keys,
+            type,
+            not item,
+            shards,
+            lists,
+            mirror,
+            counterpart,
+            item_bytes,
+            writes,
+            gather,
+            check,
         )
     )
 
@@ -274,6 +304,7 @@ def edge(
     counterpart: str | None = None,
     item_bytes: int | None = None,
     writes: Writes = True,
+    check: Sequence[Rule] = (),
 ) -> Callable[[_Class], _Class]:
     """What joins two nodes, which are the two ends in its table key. The options are those of `node`, and two more.
 
@@ -282,7 +313,9 @@ def edge(
     too; it is enough that one of the two names the other.
     """
     return _decorator(
-        Declaration("edge", keys, type, False, shards, lists, mirror, counterpart, item_bytes, writes)
+        Declaration(
+            "edge", keys, type, False, shards, lists, mirror, counterpart, item_bytes, writes, rules=check
+        )
     )
 
 
@@ -298,10 +331,13 @@ def record(
     counterpart: None = None,
     item_bytes: int | None = None,
     writes: Writes = True,
+    check: Sequence[Rule] = (),
 ) -> Callable[[_Class], _Class]:
     """An item that belongs to a node and is no node itself. The options are those of `node`."""
     return _decorator(
-        Declaration("record", keys, type, False, shards, lists, mirror, counterpart, item_bytes, writes)
+        Declaration(
+            "record", keys, type, False, shards, lists, mirror, counterpart, item_bytes, writes, rules=check
+        )
     )
 
 

@@ -24,6 +24,7 @@ from keygraph.keys.union import NodeText
 from keygraph.model.declaration import ListOptions, StoredAs, WriteName
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
 from keygraph.model.record_keys import IdentityReader, Keys, Texts
+from keygraph.model.write_rules import WriteRule
 from keygraph.names import end_names, snake
 
 TextReader: TypeAlias = Callable[[Mapping[str, Value]], str | None]
@@ -55,6 +56,8 @@ class RecordType:
     """The size of an item, in bytes, that the cost bound of an operation is computed with."""
     declared_writes: tuple[WriteName, ...] = ()
     """What was declared that mutations do to its records."""
+    rules: tuple[WriteRule, ...] = ()
+    """What must hold of its records after every write."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)

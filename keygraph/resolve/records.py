@@ -25,6 +25,7 @@ from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
 from keygraph.resolve.fields import resolve_fields
 from keygraph.resolve.keys import resolve_keys
 from keygraph.resolve.options import option_mistakes
+from keygraph.resolve.write_rules import resolve_rules
 
 
 class Resolution:
@@ -42,6 +43,7 @@ class Resolution:
             self._add(cls, table)
         resolve_fields(self.types, self._declarations, style, self.mistakes)
         resolve_keys(table, self.types, self._declarations, style, self.mistakes)
+        resolve_rules(self.types, self._declarations, self.mistakes)
 
     def _declared_in(self, modules: Sequence[object], listed: Sequence[type]) -> list[type]:
         """The record types in the modules, in the order of their declaration, each once.

@@ -41,6 +41,7 @@ from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.marks import MARK, UNMARKED, is_marked
 from keygraph.writing.partners import Partner, Partners
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
+from keygraph.writing.rules import Foreseen, broken_rule, check_rules, foreseen_rules, told_in_keys
 
 Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
@@ -122,7 +123,9 @@ class StepMaker:
     def _is_relied_on(self, request: Change | Delete | Move) -> bool:
         """Whether what is there is a part of what will be."""
         if isinstance(request, Change):
-            return bool(self.maker(request.record).keys_that_follow(_named(request)))
+            names = _named(request)
+            is_in_key = bool(request.record.rules and told_in_keys(request.record, names))
+            return is_in_key or bool(self.maker(request.record).keys_that_follow(names))
         return isinstance(request, Move)
 
     def is_replaced(self, request: Create | Put) -> bool:
@@ -232,6 +235,7 @@ class StepMaker:
         if known is not None:
             kept = self._kept_fields(record, ("created", "version"))
             conditions += self._as_read(record, [field.attribute for field in kept], there)
+        check_rules(maker, item, where, refusals)
         others = self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and (partner := self._partners.of(record)):
             conditions += self._as_read(record, maker.paths(partner.moving), there)
@@ -274,9 +278,8 @@ class StepMaker:
         if identity is None or not self._found(record, identity, stored, request.where, refusals):
             made, done = self._written(Create(record, request.values, request.where), stored, refusals)
         else:
-            change = self.change_of(request, identity)
-            made, done = self._changed(change, stored, refusals)
-        # Where the first step fails, somebody created or deleted it in the meantime.
+            return self._changed(self.change_of(request, identity), stored, refusals, is_upsert=True)
+        # Where the first step fails, somebody created it in the meantime.
         return [*(replace(step, refusal=_again) for step in made[:1]), *made[1:]], done
 
     def change_of(self, request: Upsert, identity: Texts) -> Change:
@@ -289,7 +292,9 @@ class StepMaker:
         """The fields and ends that stand in the table's key."""
         return self.maker(record).sources([record.table_keys])
 
-    def _changed(self, request: Change, stored: Stored, refusals: Refusals) -> _Made:
+    def _changed(
+        self, request: Change, stored: Stored, refusals: Refusals, *, is_upsert: bool = False
+    ) -> _Made:
         record, where, done = request.record, request.where, Done(request.record, request.identity, None)
         maker = self.maker(record)
         names = _named(request)
@@ -305,6 +310,7 @@ class StepMaker:
         following, relied = self.relied(request)
         conditions: list[Condition] = [self._is_there(record)]
         others: list[Step] = []
+        rules = self._foreseen(request, changes, old, conditions, refusals)
         if old is not None and (following or partner):
             attributes = changed(maker.without_own_keys(old), changes)
             new, _ = maker.with_keys(attributes, where, refusals)
@@ -321,8 +327,37 @@ class StepMaker:
         condition = And((*conditions, *version))
         # DynamoDB takes no update in a transaction that changes nothing.
         update = actions.Update(key, tuple(changes), condition) if changes else actions.Check(key, condition)
-        steps = [Step(update, self.refused(request)), *others]
+        # Where an upsert finds nothing, somebody has deleted it in the meantime.
+        told, broken = _again if is_upsert else self.refused(request), broken_rule(rules)
+        refusal = (lambda item: told(item) or (broken(item) if item else None)) if rules else told
+        steps = [Step(update, refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], done
+
+    def _foreseen(
+        self,
+        request: Change,
+        changes: Sequence[actions.Change],
+        old: Item | None,
+        conditions: list[Condition],
+        refusals: Refusals,
+    ) -> list[Foreseen]:
+        """What the model's rules ask of what is there, which is added to the conditions."""
+        record, names = request.record, _named(request)
+        if not record.rules:
+            return []
+        maker, known = self.maker(record), [*changes]
+        in_keys = told_in_keys(record, names) if old is not None else []
+        if old is not None and in_keys:
+            whole = record.completed(old)
+            for path in maker.paths(in_keys):
+                value = at_path(whole, path, _MISSING)
+                known.append(actions.Remove(path) if value is _MISSING else SetTo(path, cast(Value, value)))
+            keys = maker.keys_that_follow(in_keys)
+            relied = [(key.name,) for each in keys for key in each.attributes]
+            conditions += [_unchanged(path, old) for path in (*maker.paths(in_keys), *relied)]
+        rules = foreseen_rules(maker, names, known, request.where, refusals)
+        conditions += [each.condition for each in rules]
+        return rules
 
     def relied(self, request: Change) -> tuple[list[Keys], list[Path]]:
         """The keys that a change makes anew, and the attributes that must still be what was read for it."""
@@ -455,6 +490,7 @@ class StepMaker:
             refusals.add(request.to, f"The key of this {record.name} would stay the same.")
         if refusals.found:
             return [], Done(record, identity, None)
+        check_rules(maker, made, request.to, refusals)
         in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
         new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
         exists = Refusal("ALREADY_EXISTS", (f"There is already a {record.name} with this key.",), request.to)

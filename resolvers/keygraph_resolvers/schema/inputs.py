@@ -6,32 +6,15 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-from keygraph.dynamo.conditions import (
-    And,
-    BeginsWith,
-    Between,
-    Condition,
-    Contains,
-    Eq,
-    Exists,
-    Ge,
-    Gt,
-    In,
-    Le,
-    Lt,
-    Ne,
-    Not,
-    Or,
-    Path,
-)
-from keygraph.dynamo.limits import IN_VALUES
+from keygraph.dynamo.conditions import And, Condition, Not, Or, Path
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.keys.text import IsoDatetime
-from keygraph.keys.types import FieldType, Moment, encode
+from keygraph.keys.types import FieldType, Moment
 from keygraph.keys.union import NodeText
 from keygraph.lists.ranges import Narrowing, ValueRange
+from keygraph.model.comparisons import EQUALITY, OPERATORS, comparison
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel
@@ -61,19 +44,6 @@ class SortDirection(Enum):
     ASC = "ASC"
     DESC = "DESC"
 
-
-_EQUALITY = ("eq", "ne", "in")
-_ORDER = (*_EQUALITY, "lt", "le", "gt", "ge", "between")
-_OPERATORS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("id", "string"), (*_ORDER, "beginsWith", "contains")),
-    **dict.fromkeys(("int", "long", "float", "decimal", "datetime", "date"), _ORDER),
-    "boolean": ("eq", "ne"),
-    "enum": _EQUALITY,
-    "bytes": (*_EQUALITY, "beginsWith", "contains"),
-    **dict.fromkeys(("list", "set"), ("contains",)),
-    **dict.fromkeys(("object", "json"), ()),
-}
-"""The comparisons that an attribute of each kind offers, besides `exists`."""
 
 _NODES = "Compares a node by global id, because its key alone does not tell its type."
 
@@ -123,9 +93,9 @@ class InputTypes:
             made = self._made[name] = input_type(name, _NODES if compared.node else None)
             element = type_.of or type_
             # What has members of its own has no scalar to be compared with.
-            operators = () if element.kind in ("object", "json", "list", "set") else _OPERATORS[type_.kind]
+            operators = () if element.kind in ("object", "json", "list", "set") else OPERATORS[type_.kind]
             if compared.node is not None:
-                operators = _EQUALITY
+                operators = EQUALITY
             scalar = self._scalar(element) if operators else bool
             several = nullable(list_of(scalar))
             fields = [
@@ -287,42 +257,10 @@ def _compared_value(graph: Graph, compared: Filterable, where: str, value: Any) 
 
 
 def _comparison(name: str, type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
-    if operator == "exists":
-        present = And((Exists(path), Ne(path, None)))
-        if value is not None:
-            return present if value else Not(present)
-    if value is None:
-        return _null_comparison(name, path, operator)
-    element = type_.of or type_
-
-    def attribute(given: Any) -> Any:
-        try:
-            if isinstance(given, str):
-                given.encode()  # half of a surrogate pair is no text
-            return encode(element, given)
-        except (ValueError, TypeError):
-            raise BadUserInput(f"where.{name}.{operator}: a value that cannot be stored") from None
-
-    written = element.written
-    if written is not None and operator in ("between", *_OPPOSITE):
-        if not written.ordered:
-            problem = "its values are written so that they have no order; use eq, ne or in"
-            raise BadUserInput(f"where.{name}.{operator}: {problem}")
-        if written.is_descending:
-            operator = _OPPOSITE.get(operator, operator)
-            value = value[::-1] if operator == "between" else value
-    match operator:
-        case "in":
-            if len(value) > IN_VALUES:
-                raise BadUserInput(f"where.{name}.in: at most {IN_VALUES} values")
-            return In(path, tuple(attribute(each) for each in value))
-        case "between":
-            bounds = [attribute(each) for each in value]
-            # DynamoDB refuses crossed bounds; what is decided here would find nothing instead.
-            if len(bounds) != 2 or bounds[0] > bounds[1]:
-                raise BadUserInput(f"where.{name}.between: two values, the lower one first")
-            return Between(path, *bounds)
-    return _SIMPLE[operator](path, attribute(value))
+    try:
+        return comparison(type_, path, operator, value)
+    except ValueError as error:
+        raise BadUserInput(f"where.{name}.{operator}: {error}") from None
 
 
 def _as_stored(type_: FieldType, operator: str, value: Any) -> list[Any]:
@@ -336,26 +274,3 @@ def _as_stored(type_: FieldType, operator: str, value: Any) -> list[Any]:
     if isinstance(value, list):
         return [value, said] if said else [value]
     return [value, *said]
-
-
-_OPPOSITE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-_SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
-    "eq": Eq,
-    "ne": Ne,
-    "lt": Lt,
-    "le": Le,
-    "gt": Gt,
-    "ge": Ge,
-    "beginsWith": BeginsWith,
-    "contains": Contains,
-}
-
-
-def _null_comparison(name: str, path: Path, operator: str) -> Condition:
-    """Null is a missing attribute as well as a stored null."""
-    missing: Condition = Or((Not(Exists(path)), Eq(path, None)))
-    if operator == "eq":
-        return missing
-    if operator == "ne":
-        return Not(missing)
-    raise BadUserInput(f"where.{name}.{operator}: null cannot be compared this way")

@@ -1,0 +1,115 @@
+"""What has to hold of an item before it is changed, so that a condition holds of it afterwards.
+
+Where the changes alone decide a part of the condition, nothing of that part is left. So a condition on the item as it will
+be is one on the item that is there, and no other write can come in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Context, Decimal
+from typing import Any, cast
+
+from keygraph.dynamo.actions import AddMembers, AddNumber, Append, Change, Remove, SetTo
+from keygraph.dynamo.conditions import (
+    And,
+    Between,
+    Comparison,
+    Condition,
+    Contains,
+    Exists,
+    In,
+    Not,
+    Or,
+    Path,
+    holds,
+    put_at_path,
+)
+from keygraph.dynamo.items import Item, Value
+
+ALWAYS: Condition = And(())
+NEVER: Condition = Or(())
+_EXACT = Context(prec=100)
+"""DynamoDB's numbers have 38 digits, and any two of them a difference of more."""
+
+
+def before(condition: Condition, changes: Sequence[Change]) -> Condition:
+    """The condition that an item has to meet before the changes. Raises ValueError for one that no condition says: of a set
+    to which members are added, or from which they are removed, only what it contains can be told."""
+    match condition:
+        case And(conditions):
+            return And(tuple(before(each, changes) for each in conditions))
+        case Or(conditions):
+            return Or(tuple(before(each, changes) for each in conditions))
+        case Not(inner):
+            return Not(before(inner, changes))
+    for change in changes:
+        size = len(change.path)
+        if condition.path[:size] == change.path:
+            return _before(condition, change)
+        if change.path[: len(condition.path)] == condition.path and isinstance(change, SetTo):
+            return _decided(isinstance(condition, Exists) or None, condition)
+    return condition
+
+
+def _decided(outcome: bool | None, otherwise: Condition) -> Condition:
+    return otherwise if outcome is None else ALWAYS if outcome else NEVER
+
+
+def _before(condition: Comparison, change: Change) -> Condition:
+    match change:
+        case SetTo(path, value):
+            return _decided(_holds_of(condition, path, value), condition)
+        case Remove():
+            return _decided(holds(condition, {}), condition)
+        case AddNumber(path, amount):
+            if isinstance(condition, Exists):
+                return ALWAYS
+            new = _decided(_holds_of(condition, path, amount), condition)
+            there = Exists(path)
+            return Or((And((there, _shifted(condition, amount))), And((Not(there), new))))
+        case Append(path, values):
+            return _with_members(condition, path, list(values))
+        case AddMembers(path, members):
+            return _with_members(condition, path, cast(Value, members))
+    if not isinstance(condition, Contains):
+        raise _untold(condition)
+    is_removed = _holds_of(condition, change.path, cast(Value, change.members))
+    return NEVER if is_removed else condition
+
+
+def _with_members(condition: Comparison, path: Path, added: Value) -> Condition:
+    """The condition of a set or a list to which that is added."""
+    if isinstance(condition, Contains):
+        return ALWAYS if _holds_of(condition, path, added) else condition
+    if isinstance(condition, Exists) or getattr(condition, "value", added) is None:
+        return _decided(_holds_of(condition, path, added), condition)
+    raise _untold(condition)
+
+
+def _untold(condition: Comparison) -> ValueError:
+    return ValueError(f"{type(condition).__name__} of {'.'.join(condition.path)}")
+
+
+def _holds_of(condition: Condition, path: Path, value: Value) -> bool:
+    item: Item = {}
+    put_at_path(item, path, value)
+    return holds(condition, item)
+
+
+def _shifted(condition: Comparison, amount: Decimal) -> Condition:
+    """The comparison of a number that is so much less."""
+
+    def less(value: Any) -> Any:
+        return _EXACT.subtract(value, amount) if isinstance(value, Decimal) else value
+
+    match condition:
+        case Between(path, low, high):
+            return Between(path, less(low), less(high))
+        case In(path, values):
+            return In(path, tuple(map(less, values)))
+        case Exists():
+            return condition
+    told: Any = condition
+    return cast(Condition, replace(told, value=less(told.value))) if hasattr(told, "value") else condition

@@ -1,0 +1,100 @@
+"""Comparisons of a field with a value, as filters and rules say them: what each kind of field offers, and what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keygraph.dynamo.conditions import (
+    And,
+    BeginsWith,
+    Between,
+    Condition,
+    Contains,
+    Eq,
+    Exists,
+    Ge,
+    Gt,
+    In,
+    Le,
+    Lt,
+    Ne,
+    Not,
+    Or,
+    Path,
+)
+from keygraph.dynamo.limits import IN_VALUES
+from keygraph.keys.types import FieldType, encode
+
+EQUALITY = ("eq", "ne", "in")
+_ORDER = (*EQUALITY, "lt", "le", "gt", "ge", "between")
+OPERATORS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("id", "string"), (*_ORDER, "beginsWith", "contains")),
+    **dict.fromkeys(("int", "long", "float", "decimal", "datetime", "date"), _ORDER),
+    "boolean": ("eq", "ne"),
+    "enum": EQUALITY,
+    "bytes": (*EQUALITY, "beginsWith", "contains"),
+    **dict.fromkeys(("list", "set"), ("contains",)),
+    **dict.fromkeys(("object", "json"), ()),
+}
+"""The comparisons that an attribute of each kind offers, besides `exists`."""
+_OPPOSITE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
+    "eq": Eq,
+    "ne": Ne,
+    "lt": Lt,
+    "le": Le,
+    "gt": Gt,
+    "ge": Ge,
+    "beginsWith": BeginsWith,
+    "contains": Contains,
+}
+
+
+def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condition:
+    """The comparison of the attribute of a field of the type. Raises ValueError where it means nothing."""
+    if operator == "exists":
+        present = And((Exists(path), Ne(path, None)))
+        if value is not None:
+            return present if value else Not(present)
+    if value is None:
+        return _null_comparison(path, operator)
+    element = type_.of or type_
+
+    def attribute(given: Any) -> Any:
+        try:
+            if isinstance(given, str):
+                given.encode()  # half of a surrogate pair is no text
+            return encode(element, given)
+        except (ValueError, TypeError):
+            raise ValueError("a value that cannot be stored") from None
+
+    written = element.written
+    if written is not None and operator in ("between", *_OPPOSITE):
+        if not written.ordered:
+            raise ValueError("its values are written so that they have no order; use eq, ne or in")
+        if written.is_descending:
+            operator = _OPPOSITE.get(operator, operator)
+            value = value[::-1] if operator == "between" else value
+    match operator:
+        case "in":
+            if len(value) > IN_VALUES:
+                raise ValueError(f"at most {IN_VALUES} values")
+            return In(path, tuple(attribute(each) for each in value))
+        case "between":
+            bounds = [attribute(each) for each in value]
+            # DynamoDB refuses crossed bounds; what is decided here would find nothing instead.
+            if len(bounds) != 2 or bounds[0] > bounds[1]:
+                raise ValueError("two values, the lower one first")
+            return Between(path, *bounds)
+    return _SIMPLE[operator](path, attribute(value))
+
+
+def _null_comparison(path: Path, operator: str) -> Condition:
+    """Null is a missing attribute as well as a stored null."""
+    missing: Condition = Or((Not(Exists(path)), Eq(path, None)))
+    if operator == "eq":
+        return missing
+    if operator == "ne":
+        return Not(missing)
+    raise ValueError("null cannot be compared this way")

@@ -1,0 +1,90 @@
+"""Reading the rules of record types: conditions in the words of filters, with the model's names and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from keygraph.dynamo.conditions import And, Condition, Not, Or
+from keygraph.keys.types import decode, encode
+from keygraph.model.comparisons import OPERATORS, comparison
+from keygraph.model.declaration import Declaration, Rule
+from keygraph.model.fields import Field
+from keygraph.model.mistakes import Mistakes
+from keygraph.model.records import RecordType
+from keygraph.model.write_rules import WriteRule
+
+
+def resolve_rules(
+    types: Mapping[str, RecordType], declarations: Mapping[str, Declaration], mistakes: Mistakes
+) -> None:
+    """Gives each record type its rules."""
+    for record in types.values():
+        record.rules = tuple(_rules(record, declarations[record.name].rules, mistakes))
+
+
+def _rules(record: RecordType, rules: object, mistakes: Mistakes) -> Iterator[WriteRule]:
+    if not isinstance(rules, list | tuple) or not all(isinstance(each, Rule) for each in rules):
+        problem, mend = (
+            f"check={rules!r} is not a list of rules.",
+            'Use check=[rule({"total": {"ge": 0}}, "…")].',
+        )
+        mistakes.add("check", record.name, problem, mend)
+        return
+    for number, each in enumerate(rules, 1):
+        names: dict[str, None] = {}
+        try:
+            condition = _condition(record, each.where, names)
+            if not isinstance(each.message, str) or not each.message or not names:
+                raise ValueError("it says nothing, or has no message")
+        except ValueError as error:
+            mend = 'Write it as a filter: rule({"total": {"ge": 0}}, "A total is not negative.").'
+            mistakes.add("check", record.name, f"its rule {number} cannot be used: {error}.", mend)
+            continue
+        yield WriteRule(condition, tuple(names), each.message)
+
+
+def _condition(record: RecordType, where: object, names: dict[str, None]) -> Condition:
+    """The condition that a rule says. Raises ValueError where it says none; puts the names of its fields into `names`."""
+    if not isinstance(where, Mapping):
+        raise ValueError(f"{where!r} is not a mapping of fields to comparisons")
+    parts: list[Condition] = []
+    for name, said in where.items():
+        if name in record.fields:
+            names[name] = None
+            parts += _comparisons(record.fields[name], said)
+        elif name == "not":
+            parts.append(Not(_condition(record, said, names)))
+        elif name in ("and", "or"):
+            if not isinstance(said, Sequence) or not said:
+                raise ValueError(f"{name} is not a list of conditions")
+            inner = tuple(_condition(record, each, names) for each in said)
+            parts.append(And(inner) if name == "and" else Or(inner))
+        else:
+            raise ValueError(f"{record.name} has no field {name}")
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _comparisons(field: Field, said: object) -> Iterator[Condition]:
+    type_ = field.type
+    # Whether a set of which members are removed is still there only the store knows.
+    offered = (*OPERATORS[type_.kind], *(["exists"] if type_.kind != "set" else []))
+    if not isinstance(said, Mapping) or not said:
+        raise ValueError(f'{field.name} is not compared: write {{"{field.name}": {{"eq": …}}}}')
+    for operator, value in said.items():
+        if operator not in offered:
+            raise ValueError(f"{field.name} has no {operator}; it has {', '.join(offered)}")
+        yield _comparison(field, operator, value)
+
+
+def _comparison(field: Field, operator: str, value: Any) -> Condition:
+    element = field.type.of or field.type
+    values = value if operator in ("in", "between") else [] if operator == "exists" else [value]
+    try:
+        if any(each is not None and decode(element, encode(element, each)) != each for each in values):
+            raise ValueError("it would be stored as another value")
+        return comparison(field.type, field.attribute, operator, value)
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(
+            f"{field.name}.{operator}={value!r} is not a value of type {field.type.name}"
+        ) from None
