@@ -312,10 +312,15 @@ class ItemMaker:
         return found
 
 
+def new_id() -> str:
+    """An id that sorts behind all that were made before."""
+    return str(uuid7())
+
+
 def with_ids(record: RecordType, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a new record, with an id for each field that gets one and has none."""
     made = {
-        field.name: str(uuid7())
+        field.name: new_id()
         for field in record.fields.values()
         if field.kept == "id" and values.get(field.name) is None
     }

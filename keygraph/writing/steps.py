@@ -493,7 +493,9 @@ class StepMaker:
         check_rules(maker, made, request.to, refusals)
         in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
         new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
-        exists = Refusal("ALREADY_EXISTS", (f"There is already a {record.name} with this key.",), request.to)
+        exists = Refusal(
+            "ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), request.to
+        )
         absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
         steps = [
             Step(actions.Put(new, self._is_free(record)), lambda _: exists),

@@ -30,7 +30,6 @@ from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_erro
 from keygraph_resolvers.plan.documents import Document, Documents
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.write import WriteStep
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Refusal, Run
@@ -220,7 +219,7 @@ class Service:
     ) -> _Found:
         """What mutations do: one after the other, each with what is selected of its payload."""
         found = _Found(run.new_root())
-        writes = {step.name: step for step in plan.roots if isinstance(step, WriteStep)}
+        writes = {step.name: step for step in plan.writes}
         for selected in plan.root.fields:
             if selected in plan.foreign:
                 operation = _of_fields(plan.operation, selected.nodes)

@@ -115,7 +115,8 @@ def test_fields_that_are_one_in_the_schema() -> None:
     assert mistakes(Person, People, table=table) == [
         "the root: 3 fields are called people in the schema: the People by its key, "
         "the list of Person in the index ByDate, the list of Person in the index ByName. "
-        'Rename all but one: lists="…" names a list, and lists=False removes it.'
+        'Rename all but one: lists="…" names a list, and lists=False removes it.',
+        "People: its mutation createPeople has the name of one of Person. Rename one, or use writes=False.",
     ]
 
 

@@ -151,9 +151,11 @@ class Bound:
 
 def _key(plan: Plan, run: Run) -> Hashable:
     """What decides the bound of a run: nothing of it is a client's text."""
+    writes = tuple(step.bound_key(run) for step in plan.writes)
     if not plan.operation.variable_definitions:
-        return ()
+        return writes
     return (
+        writes,
         tuple(step.bound_key(run) for step in plan.lists if step.selected.variables),
         tuple(step.bound_key(run) for step in plan.named),
         tuple(gather.bound_key(run) for gather in plan.gathers),

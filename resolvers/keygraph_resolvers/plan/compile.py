@@ -35,6 +35,7 @@ from keygraph.model.records import End, RecordType
 from keygraph_resolvers.plan.call import CallMethod, CallOwn
 from keygraph_resolvers.plan.get import EndStep, Get, Items, Named, NodesStep
 from keygraph_resolvers.plan.lists import ListStep, PageStep
+from keygraph_resolvers.plan.payload import PayloadStep
 from keygraph_resolvers.plan.plan import Plan, is_consistent
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
@@ -48,7 +49,10 @@ from keygraph_resolvers.schema.field_kinds import (
     ListOf,
     NodeAt,
     OwnNode,
+    ResultList,
     Writes,
+    WritesEach,
+    WritesTogether,
     WrittenRecord,
 )
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
@@ -75,7 +79,8 @@ def compile_plan(
     lists = [steps.list(each) for each in root.lists]
     by_name = (field_kinds.NodeByKey, field_kinds.NodeById, field_kinds.NodesByIds)
     named = [steps.named(each) for each in root.having(*by_name)]
-    writes = [steps.write(each, position) for position, each in enumerate(root.having(Writes))]
+    written = root.having(Writes, WritesEach, WritesTogether)
+    writes = [steps.write(each, position) for position, each in enumerate(written)]
     own = [steps.own(each) for each in root.having(OwnNode)]
     by_field: dict[str, Step] = {step.name: step for step in (*lists, *named, *own, *writes)}
     roots = [by_field[each.key] for each in root.fields if each.key in by_field]
@@ -252,10 +257,27 @@ class _Steps:
 
     def write(self, selected: SelectedField, position: int) -> WriteStep:
         """The step of a mutation; its position is that among the operation's mutations."""
-        record = cast(Writes, selected.kind).record
-        shown = [(each, cast(Step, self.get(each.only))) for each in selected.only.having(WrittenRecord)]
-        ends = [(each, self._end(record, each)) for each in selected.only.having(NodeAt)]
-        return WriteStep(selected, position, [*shown, *ends])
+        step = WriteStep(selected, position)
+        match selected.kind:
+            case Writes() as kind:
+                step.payloads = [self._payload("", kind, selected.only, step)]
+            case WritesEach(action, record):
+                kind = Writes(action, record)
+                results = selected.only.having(ResultList)
+                step.payloads = [self._payload(each.key, kind, each.only, step) for each in results]
+            case _:
+                step.payloads = [
+                    self._payload(f"{results.key}.{each.key}", cast(Writes, each.kind), each.only, step)
+                    for results in selected.only.having(ResultList)
+                    for each in results.only.having(Writes)
+                ]
+        return step
+
+    def _payload(self, name: str, kind: Writes, selection: Selection, step: WriteStep) -> PayloadStep:
+        """What goes on from payloads of which this is selected."""
+        shown = [(each, self.get(each.only)) for each in selection.having(WrittenRecord)]
+        ends = [self._end(kind.record, each) for each in selection.having(NodeAt)]
+        return PayloadStep(name, kind, shown, ends, step.is_noted)
 
     def _nodes(self, selected: SelectedField) -> Step:
         """The step of the nodes that a field gives."""

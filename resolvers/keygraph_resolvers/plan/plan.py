@@ -21,6 +21,7 @@ from keygraph_resolvers.plan.get import Items, Named
 from keygraph_resolvers.plan.lists import ListStep
 from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.plan.step import Step
+from keygraph_resolvers.plan.write import WriteStep
 from keygraph_resolvers.schema.definitions import CONSISTENT
 from keygraph_resolvers.schema.field_kinds import (
     Called,
@@ -72,6 +73,10 @@ class Plan:
     @cached_property
     def named(self) -> list[Named]:
         return [step for step in self.roots if isinstance(step, Named)]
+
+    @cached_property
+    def writes(self) -> list[WriteStep]:
+        return [step for step in self.roots if isinstance(step, WriteStep)]
 
     @cached_property
     def foreign(self) -> tuple[SelectedField, ...]:

@@ -1,4 +1,4 @@
-"""Mutations: one write, and what the client wants to know of the record afterwards.
+"""Mutations: what is written, and what the client wants to know of the records afterwards.
 
 A write is sent before its payload is read. What it made is known then, and is not read again; what it only changed is read
 consistently.
@@ -6,10 +6,12 @@ consistently.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, cast
+import asyncio
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias, cast
 
-from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.store import Query, read_units
 from keygraph.errors import KeygraphError
@@ -18,82 +20,135 @@ from keygraph.writing.idempotency import IdempotencyKey
 from keygraph.writing.requests import WriteRequest
 from keygraph.writing.writer import Writer
 from keygraph_resolvers.plan.explained import Explained, View, Where, problem_text
-from keygraph_resolvers.plan.get import Get
+from keygraph_resolvers.plan.payload import Payload, PayloadStep, Results
 from keygraph_resolvers.plan.selection import SelectedField
 from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
-from keygraph_resolvers.schema.field_kinds import Writes, WrittenRecord
+from keygraph_resolvers.schema.field_kinds import ResultList, Writes, WritesEach, WritesTogether
 from keygraph_resolvers.schema.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID
-from keygraph_resolvers.schema.mutations import Input, idempotency_key, write_requests
+from keygraph_resolvers.schema.mutations import Input, Told, idempotency_key, told_of, write_requests
 
+_AT_ONCE = 8
+"""How many transactions of one mutation are sent at once: more of them would often meet at the same nodes."""
 _OF_A_SEARCH = 3
 """The round trips in which a node is marked and what names it is looked for: by indexes, then in the table."""
 
-
-class Payload:
-    """What a mutation answers: the record that it wrote, or the key of one that is no more."""
-
-    item: Item | None = None
-    error: None = None
-    is_missing = False
-
-    def __init__(self, record: Object, detached: int, client_mutation_id: str | None) -> None:
-        self.record = record
-        self.detached = detached
-        self.client_mutation_id = client_mutation_id
-        self.found = record.found
-
-    @property
-    def id(self) -> str:
-        """The global id of the node."""
-        return self.record.id
+_Outcome: TypeAlias = Payload | Exception
 
 
 class _Asked(NamedTuple):
-    """What a mutation is asked for."""
+    """What one transaction is asked for."""
 
-    given: Input
-    requests: list[WriteRequest]
+    inputs: Sequence[Input]
+    requests: list[list[WriteRequest]]
+    """Those of each input."""
     key: IdempotencyKey | None
+
+    @property
+    def all_requests(self) -> list[WriteRequest]:
+        return [request for requests in self.requests for request in requests]
 
 
 class WriteStep(Step):
     """One mutation of the graph's own."""
 
-    def __init__(
-        self, selected: SelectedField, position: int, steps: Sequence[tuple[SelectedField, Step]]
-    ) -> None:
-        """`steps` are what reads the fields of the payload that lead on."""
+    def __init__(self, selected: SelectedField, position: int) -> None:
+        """`position` is that among the operation's mutations."""
         self.name = selected.key
         self._position = position
         self._selected = selected
-        self._kind = cast(Writes, selected.kind)
-        self._steps = steps
+        self._kind = cast("Writes | WritesEach | WritesTogether", selected.kind)
+        self.payloads: Sequence[PayloadStep] = ()
+        """What reads the fields of its payloads that lead on."""
+
+    # --- Writing ------------------------------------------------------------------------------------------
 
     async def carry_out(self, run: Run, root: Object) -> None:
         """Writes, and reads what is selected of the payload. What goes wrong stands in the payload's place."""
         read = Read((self.name,), run.meter.last_round_trip + 1)
-        token = READ.set(read)
         try:
-            root.found[self._selected] = await self._write(run)
+            outcomes = await self._write(run, read)
         except Exception as error:
             root.found[self._selected] = error
             return
-        finally:
-            READ.reset(token)
+        root.found[self._selected] = (
+            outcomes[0] if isinstance(self._kind, Writes) else self._results(outcomes)
+        )
         await run.read(lambda run, _, __, ___, place: self.start(run, [root], read.round_trip, place))
 
-    async def _write(self, run: Run) -> Payload:
-        asked = self._asked(run)
-        answer = await Writer(run.graph, run.meter).write(asked.requests, asked.key)
-        done = answer.done[0]
-        key = asked.given.values.get(MUTATION_ID)
-        return Payload(Object(done.record, done.identity, done.item), done.detached, key)
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        """Reads what is selected of the payloads."""
+        for root in objects:
+            payloads: Sequence[Payload] = root.found[self._selected].payloads
+            for step in self.payloads:
+                records = [each.record for each in payloads if each.kind == step.kind]
+                step.start(run, records, round_trip, self.below(place))
 
-    def _asked(self, run: Run) -> _Asked:
-        """What the client asks for, made once for a run, since new records get new ids. Raises WriteRefused."""
+    async def _write(self, run: Run, read: Read) -> list[_Outcome]:
+        """What became of each input, in their order. Raises what keeps all of them from being written."""
+        asked = self._asked(run)
+        if self._told(run).is_atomic:
+            return await self._written(run, asked, read)
+        outcomes: list[_Outcome] = []
+        for start in range(0, len(asked), _AT_ONCE):
+            some = [(each, Read(read.places, read.round_trip)) for each in asked[start : start + _AT_ONCE]]
+            for came in await asyncio.gather(*(self._tried(run, each, own) for each, own in some)):
+                outcomes += came
+            read.round_trip = max(own.round_trip for _, own in some)
+        return outcomes
+
+    async def _tried(self, run: Run, asked: _Asked | Exception, read: Read) -> list[_Outcome]:
+        try:
+            return await self._written(run, [asked], read)
+        except Exception as error:
+            return [error]
+
+    async def _written(self, run: Run, asked: Sequence[_Asked | Exception], read: Read) -> list[_Outcome]:
+        """What became of the inputs of one transaction."""
+        payloads: list[_Outcome] = []
+        for each in asked:
+            if isinstance(each, Exception):
+                raise each
+            token = READ.set(read)
+            try:
+                answer = await Writer(run.graph, run.meter).write(each.all_requests, each.key)
+            finally:
+                READ.reset(token)
+            number = 0
+            for given, requests in zip(each.inputs, each.requests, strict=True):
+                # The first request of an input is of its own record.
+                kind, mutation_id = Writes(given.action, given.record), given.values.get(MUTATION_ID)
+                payloads.append(Payload(kind, answer.done[number], mutation_id))
+                number += len(requests)
+        return payloads
+
+    def _results(self, outcomes: Sequence[_Outcome]) -> Results:
+        """The payload of a mutation with several inputs."""
+        payloads = [each for each in outcomes if isinstance(each, Payload)]
+        found: dict[Any, Any] = {}
+        for field in self._selected.only.having(ResultList):
+            if isinstance(self._kind, WritesTogether):
+                below = field.only.having(Writes)
+                found[field] = [
+                    Results({each: payload if payload.kind == each.kind else None for each in below})
+                    for payload in payloads
+                ]
+            else:
+                found[field] = outcomes
+        return Results(found, payloads)
+
+    # --- What is asked for --------------------------------------------------------------------------------
+
+    def _told(self, run: Run) -> Told:
+        return self._selected.told(run, lambda given: told_of(run.graph, self._kind, given))
+
+    def _asked(self, run: Run) -> Sequence[_Asked | Exception]:
+        """The transactions, or what is wrong with one that stands alone. Raises what is wrong with all.
+
+        Made once for a run, since new records get new ids.
+        """
         found = run.told.get(self)
         if found is None:
             try:
@@ -103,107 +158,135 @@ class WriteStep(Step):
             run.told[self] = found
         if isinstance(found, Exception):
             raise found
-        return cast(_Asked, found)
+        return cast("Sequence[_Asked | Exception]", found)
 
-    def _made(self, run: Run) -> _Asked:
-        values = self._selected.told(run, lambda arguments: arguments["input"])
-        given = Input(self._kind.action, self._kind.record, values, ("input",))
-        [requests] = write_requests(run.graph, [given])
-        own = values.get(IDEMPOTENCY_KEY)
+    def _made(self, run: Run) -> list[_Asked | Exception]:
+        told = self._told(run)
+        if told.is_atomic:
+            return [self._transaction(run, told, told.inputs, ())] if told.inputs else []
+        found: list[_Asked | Exception] = []
+        for number, each in enumerate(told.inputs):
+            try:
+                found.append(self._transaction(run, told, [each], (number,)))
+            except KeygraphError as error:
+                found.append(error)
+        return found
+
+    def _transaction(self, run: Run, told: Told, inputs: Sequence[Input], number: tuple[int, ...]) -> _Asked:
+        """What is asked for in one transaction; its number is that among those of the mutation."""
+        requests = write_requests(run.graph, inputs)
+        key: IdempotencyKey | None = None
+        own = inputs[0].values.get(IDEMPOTENCY_KEY)
         if own is not None:
-            return _Asked(given, requests, idempotency_key([given], (own,), (*given.where, IDEMPOTENCY_KEY)))
-        if run.idempotency_key is not None:
-            name = (run.idempotency_key, self._position)
-            return _Asked(given, requests, idempotency_key([given], name, ()))
-        return _Asked(given, requests, None)
+            key = idempotency_key(inputs, (own,), (*inputs[0].where, IDEMPOTENCY_KEY))
+        elif told.idempotency_key is not None:
+            key = idempotency_key(inputs, (told.idempotency_key, *number), (IDEMPOTENCY_KEY,))
+        elif run.idempotency_key is not None:
+            key = idempotency_key(inputs, (run.idempotency_key, self._position, *number), ())
+        return _Asked(inputs, requests, key)
 
-    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        """Reads what is selected of the payload."""
-        for root in objects:
-            record: Object = root.found[self._selected].record
-            for field, step in self._steps:
-                if isinstance(field.kind, WrittenRecord):
-                    record.found[field] = record
-                step.start(run, [record], round_trip, self._place(place, field))
+    def is_noted(self, run: Run) -> bool:
+        """Whether something may have been written before, under an idempotency key."""
+        return any(isinstance(each, _Asked) and each.key is not None for each in self._asked(run))
 
-    def _place(self, place: str, field: SelectedField) -> str:
-        """Where the record stands; a step of an end adds the end itself."""
-        here = self.below(place)
-        return f"{here}.{field.key}" if isinstance(field.kind, WrittenRecord) else here
+    # --- What it costs ------------------------------------------------------------------------------------
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        cost, counts = self._costs(run)
+        if not counts:
+            return StepCost(), ()
+        after = starts.after(cost.round_trips)
+        own = replace(cost, round_trips=max(starts.round_trips, default=0) + cost.round_trips - 1)
+        return own, [(step, after.times(counts[step.kind])) for step in self.payloads if counts[step.kind]]
+
+    def _costs(self, run: Run) -> tuple[StepCost, Mapping[Writes, int]]:
+        """What all transactions take, and how many payloads of each kind there are. Round trips are their number."""
+        found = run.told.get((self, "cost"))
+        if found is None:
+            found = run.told[self, "cost"] = self._summed(run)
+        return cast("tuple[StepCost, Mapping[Writes, int]]", found)
+
+    def _summed(self, run: Run) -> tuple[StepCost, Mapping[Writes, int]]:
         try:
-            asked = self._asked(run)
-            writer = Writer(run.graph, run.meter)
-            count, searched = len(writer.needed(asked.requests)), writer.searched(asked.requests)
+            asked = [each for each in self._asked(run) if isinstance(each, _Asked)]
         except Exception:
-            return StepCost(), ()  # nothing is written; the answer says why
-        # What must be known is read first, and what was done under the key.
-        count += asked.key is not None
-        round_trips = 2 if count else 1
-        size = self._kind.record.item_bytes
-        cost = StepCost(
-            apart=1 + -(-count // BATCH_GET_KEYS),
-            round_trips=max(starts.round_trips, default=0) + round_trips - 1,
-            items=count,
-            read_units=count * read_units(size, consistent=False),
-        )
-        if searched:
-            self._add_search(cost, searched)
-            round_trips += _OF_A_SEARCH
-        is_known = self._is_known and asked.key is None
-        after = starts.after(round_trips)
-        return cost, [(self._going_on(step, is_known=is_known), after) for _, step in self._steps]
+            asked = []  # nothing is written; the answer says why
+        writer, cost = Writer(run.graph, run.meter), StepCost()
+        for each in asked:
+            cost.add(_cost_of(writer, each))
+        cost.round_trips *= -(-len(asked) // _AT_ONCE)
+        return cost, Counter(Writes(given.action, given.record) for each in asked for given in each.inputs)
 
-    @property
-    def _is_known(self) -> bool:
-        """Whether the item that is written is known, because all of it is written."""
-        return self._kind.action in ("create", "put", "move")
+    def bound_key(self, run: Run) -> Hashable:
+        """What decides what it costs."""
+        cost, counts = self._costs(run)
+        figures = (cost.requests, cost.round_trips, cost.items, cost.read_units)
+        return figures, tuple(counts.items()), bool(counts) and self.is_noted(run)
 
-    def _going_on(self, step: Step, *, is_known: bool) -> Step:
-        """What goes on from the record: without reading it, where its item is known."""
-        return step.items if is_known and isinstance(step, Get) else step
-
-    def _add_search(self, cost: StepCost, searched: Sequence[Query]) -> None:
-        """Adds what it takes to find what names a node: its first pages; and the mark, set and taken away."""
-        size = self._kind.record.item_bytes
-        cost.apart += 2
-        cost.round_trips += _OF_A_SEARCH
-        cost.is_open = True
-        for query in searched:
-            count = query.limit or 1
-            cost.apart += 1
-            cost.items += count
-            cost.read_units += read_units(count * size, query.consistent)
-            if query.index is not None:
-                # Each item that an index leads to is read from the table.
-                cost.apart += 1
-                cost.items += count
-                cost.read_units += count * read_units(size, consistent=True)
+    # --- How it is explained --------------------------------------------------------------------------------
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
-        place, names = self.below(where.place), (self._kind.record.name,)
+        place, graph = self.below(where.place), view.run.graph
         here = Where(place, where.key, where.round_trip)
-        shown = Explained("write", here, names)
         try:
-            asked = self._asked(view.run)
-            described = describe_write(view.run.graph, asked.requests, asked.key)
+            for asked in self._asked(view.run):
+                if isinstance(asked, Exception):
+                    raise asked
+                if not view.may_go_on():
+                    break
+                names = tuple(dict.fromkeys(given.record.name for given in asked.inputs))
+                described = describe_write(graph, asked.all_requests, asked.key)
+                at = here
+                if described.read is not None:
+                    yield Explained("read first", here, names, requests=(described.read,))
+                    at = here.later()
+                if described.marks:
+                    yield Explained("mark", at, names, requests=described.marks)
+                    yield Explained("find what names", at.later(), names, requests=described.searches)
+                    for _ in range(_OF_A_SEARCH):
+                        at = at.later()
+                shown = Explained("write", at, names, transactions=described.transactions)
+                if isinstance(self._kind, Writes):
+                    at = at.later(key="the key of what was written", identity=described.identity)
+                else:
+                    at = at.later(key="the key of what was written", is_many=True)
+                if asked is self._asked(view.run)[-1]:
+                    shown.steps = [each for step in self.payloads for each in step.explained(view, at)]
+                yield shown
         except KeygraphError as error:
-            shown.problem = problem_text(error)
-            yield shown
-            return
-        if described.read is not None:
-            yield Explained("read first", here, names, requests=(described.read,))
-            shown.where = here = here.later()
-        if described.marks:
-            yield Explained("mark", here, names, requests=described.marks)
-            yield Explained("find what names", here.later(), names, requests=described.searches)
-            for _ in range(_OF_A_SEARCH):
-                shown.where = here = here.later()
-        shown.transactions = described.transactions
-        for field, step in self._steps:
-            identity = described.identity if isinstance(field.kind, WrittenRecord) else None
-            place, key = self._place(where.place, field), "the key of what was written"
-            going_on = self._going_on(step, is_known=self._is_known)
-            shown.steps += going_on.explained(view, here.later(place=place, key=key, identity=identity))
-        yield shown
+            yield Explained("write", here, (), problem=problem_text(error))
+
+
+def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
+    """What one transaction takes, with what is read for it. Its round trips are their number."""
+    requests = asked.all_requests
+    # What must be known is read first, and what was done under the key.
+    count = len(writer.needed(requests)) + (asked.key is not None)
+    size = max(request.record.item_bytes for request in requests)
+    cost = StepCost(
+        apart=1 + -(-count // BATCH_GET_KEYS),
+        round_trips=2 if count else 1,
+        items=count,
+        read_units=count * read_units(size, consistent=False),
+    )
+    searched = writer.searched(requests)
+    if searched:
+        _add_search(cost, searched, size)
+    return cost
+
+
+def _add_search(cost: StepCost, searched: Sequence[Query], size: int) -> None:
+    """Adds what it takes to find what names a node: its first pages; and the mark, set and taken away."""
+    cost.apart += 2
+    cost.round_trips += _OF_A_SEARCH
+    cost.is_open = True
+    for query in searched:
+        count = query.limit or 1
+        cost.apart += 1
+        cost.items += count
+        cost.read_units += read_units(count * size, query.consistent)
+        if query.index is not None:
+            # Each item that an index leads to is read from the table.
+            cost.apart += 1
+            cost.items += count
+            cost.read_units += count * read_units(size, consistent=True)

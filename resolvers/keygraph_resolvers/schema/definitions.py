@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import strawberry
 from strawberry.annotation import StrawberryAnnotation
 from strawberry.directive import DirectiveLocation
+from strawberry.schema_directives import OneOf
 from strawberry.types import get_object_definition
 from strawberry.types.arguments import InputContext, StrawberryArgument
 from strawberry.types.base import (
@@ -142,9 +143,13 @@ class UnionType(StrawberryUnion):
         return self._resolve_type
 
 
-def input_type(name: str, description: str | None = None) -> type:
-    """The shell of an input. Its values reach the resolver as mappings, keyed by GraphQL names."""
-    return _shell(name, description, is_input=True, from_input=_as_mapping)
+def input_type(name: str, description: str | None = None, *, is_one_of: bool = False) -> type:
+    """The shell of an input. Its values reach the resolver as mappings, keyed by GraphQL names.
+
+    `is_one_of`: exactly one of its fields is given.
+    """
+    directives = (OneOf(),) if is_one_of else ()
+    return _shell(name, description, is_input=True, from_input=_as_mapping, directives=directives)
 
 
 def _as_mapping(cls: type, value: Mapping[str, Any], context: InputContext) -> Mapping[str, Any]:
@@ -159,6 +164,7 @@ def _shell(name: str, description: str | None, **options: Any) -> type:
         "interfaces": [],
         "is_type_of": None,
         "resolve_type": None,
+        "directives": (),
         **options,
     }
     definition = StrawberryObjectDefinition(
@@ -166,7 +172,6 @@ def _shell(name: str, description: str | None, **options: Any) -> type:
         origin=cls,
         description=description,
         extend=False,
-        directives=(),
         fields=[],
         **settings,
     )

@@ -124,6 +124,22 @@ class Writes(FieldKind):
 
 
 @dataclass(frozen=True, slots=True)
+class WritesEach(FieldKind):
+    """A mutation that does the same to several records of one type."""
+
+    action: WriteName
+    record: RecordType
+
+
+class WritesTogether(FieldKind):
+    """The mutation that does any of the others in one transaction."""
+
+
+class ResultList(FieldKind):
+    """What each of several writes answers, in the payload of the mutation that did them."""
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenRecord(FieldKind):
     """The record that a mutation has written, in its payload."""
 

@@ -14,7 +14,7 @@ from keygraph.model.declaration import WriteName
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
-from keygraph.names import camel, pascal, with_article
+from keygraph.names import camel, pascal, plural, snake, with_article
 from keygraph.writing.requests import OnEdges
 
 MUTATION_ID = "clientMutationId"
@@ -55,6 +55,11 @@ def mutation_description(graph: Graph, action: WriteName, record: RecordType) ->
 def is_named(graph: Graph, record: RecordType) -> bool:
     """Whether anything can name records of the type."""
     return bool(graph.references.get(record.name))
+
+
+def plural_name(action: WriteName, record: RecordType) -> str:
+    """`createUsers`."""
+    return f"{action}{pascal(plural(snake(record.name)))}"
 
 
 def payload_name(action: WriteName, record: RecordType) -> str:
@@ -122,6 +127,20 @@ def nested_name(record: RecordType, end: str) -> str:
 # --- Names of types -------------------------------------------------------------------------------------
 
 
+TOGETHER = "write"
+"""The mutation that does any of the others in one transaction."""
+TOGETHER_TYPES: Mapping[str, str] = {
+    "WriteAction": "the input of write",
+    "WriteResult": "the result of an action of write",
+    "WritePayload": "the payload of write",
+}
+
+
+def results_name(action: WriteName, record: RecordType) -> str:
+    """The type of what a mutation of several records answers."""
+    return f"{pascal(plural_name(action, record))}Payload"
+
+
 def input_name(action: WriteName, record: RecordType) -> str:
     """The type of what a mutation takes."""
     return f"{pascal(action)}{record.name}Input"
@@ -174,12 +193,15 @@ def mutation_types(graph: Graph) -> Iterator[tuple[str, str]]:
             name = mutation_name(action, record)
             yield input_name(action, record), f"the input of {name}"
             yield payload_name(action, record), f"the payload of {name}"
+            yield results_name(action, record), f"the payload of {plural_name(action, record)}"
             if action == "move":
                 yield to_name(record), f"the new key of {name}"
         for word in PARTS if record.writes else ():
             if part_fields(record, word):
                 yield part_name(record, word), f"the part {word} of update{record.name}"
         nested |= {(path.record.name, path.end or ""): None for path in nested_lists(graph, record)}
+    if any(record.writes for record in graph.types.values()):
+        yield from TOGETHER_TYPES.items()
     for name, end in nested:
         yield nested_name(graph.types[name], end), f"what creates a {name} with its {end}"
     if any("delete" in record.writes and is_named(graph, record) for record in graph.nodes):

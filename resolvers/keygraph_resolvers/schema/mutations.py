@@ -26,7 +26,7 @@ from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel, with_article
 from keygraph.writing.idempotency import LONGEST_KEY, IdempotencyKey
-from keygraph.writing.items import Refusals, with_ids
+from keygraph.writing.items import Refusals, new_id, with_ids
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
 from keygraph_resolvers.schema.definitions import (
     OutputType,
@@ -37,6 +37,7 @@ from keygraph_resolvers.schema.definitions import (
     list_of,
     nullable,
 )
+from keygraph_resolvers.schema.field_kinds import Writes, WritesEach, WritesTogether
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import key_value
 from keygraph_resolvers.schema.mutation_names import (
@@ -52,6 +53,7 @@ from keygraph_resolvers.schema.mutation_names import (
     is_named,
     key_name,
     key_names,
+    mutation_name,
     nested_lists,
     nested_name,
     part_fields,
@@ -61,6 +63,10 @@ from keygraph_resolvers.schema.mutation_names import (
 from keygraph_resolvers.schema.names import type_name
 
 KEY_DESCRIPTION = "Makes retries safe: a mutation that is sent again with the same key is carried out once."
+NAME_PREFIX = "_:"
+"""What the names of new ids begin with, as those of blank nodes in RDF and in Dgraph's mutations."""
+MOST_INPUTS = 1000
+"""How many inputs one mutation may have."""
 _BY_KEY_ALONE: tuple[WriteName, ...] = ("delete", "move")
 _OF_STORED: tuple[WriteName, ...] = ("update", *_BY_KEY_ALONE)
 
@@ -108,6 +114,16 @@ class MutationInputs:
             )
         fields.append(input_field(MUTATION_ID, nullable(str), "Any text; the payload returns it."))
         fields.append(input_field(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION))
+        add_fields(made, fields)
+        return made
+
+    def action(self, every: Sequence[tuple[WriteName, RecordType]]) -> type:
+        """What one action of several is: the input of one of the mutations."""
+        made = input_type("WriteAction", "One of these.", is_one_of=True)
+        fields = [
+            input_field(mutation_name(action, record), nullable(self.input(action, record)))
+            for action, record in every
+        ]
         add_fields(made, fields)
         return made
 
@@ -223,7 +239,7 @@ def _described(each: Given, *, is_new: bool) -> str | None:
     left_out = ""
     if is_new and isinstance(each.of, Field):
         if each.of.kept == "id":
-            left_out = "Made by the server if it is left out."
+            left_out = f"Made by the server if it is left out. `{NAME_PREFIX}a` makes one that the rest of the mutation calls so."
         elif each.of.has_default and each.of.default is not None:
             shown = _default_text(each.of.default)
             left_out = f"{shown} if it is left out." if shown else ""
@@ -259,10 +275,56 @@ class Input:
     where: InputPath
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the arguments of a mutation say."""
+
+    inputs: Sequence[Input]
+    is_atomic: bool = True
+    """Whether all inputs are written in one transaction."""
+    idempotency_key: str | None = None
+    """That of all inputs; one may have a key of its own."""
+
+
+def told_of(graph: Graph, kind: Writes | WritesEach | WritesTogether, given: Mapping[str, Any]) -> Told:
+    """What the arguments of a mutation say. Raises WriteRefused for more inputs than one mutation may have."""
+    match kind:
+        case Writes(action, record):
+            return Told([Input(action, record, given["input"], ("input",))])
+        case WritesEach(action, record):
+            inputs = [
+                Input(action, record, each, ("inputs", number)) for number, each in enumerate(given["inputs"])
+            ]
+            told = Told(inputs, given["atomic"], given.get(IDEMPOTENCY_KEY))
+        case _:
+            actions = {
+                mutation_name(action, record): (action, record)
+                for record in graph.types.values()
+                for action in record.writes
+            }
+            inputs = [
+                Input(*actions[name], values, ("actions", number, name))
+                for number, each in enumerate(given["actions"])
+                for name, values in each.items()
+            ]
+            told = Told(inputs, idempotency_key=given.get(IDEMPOTENCY_KEY))
+    refusals = Refusals()
+    if len(inputs) > MOST_INPUTS:
+        problem = f"This mutation has {len(inputs):,} inputs, and the limit is {MOST_INPUTS:,}."
+        refusals.add(inputs[0].where[:1], problem, count=len(inputs), limit=MOST_INPUTS)
+    for each in inputs if told.is_atomic else ():
+        if each.values.get(IDEMPOTENCY_KEY) is not None:
+            problem = "All of this is one write: give its idempotency key as an argument of the mutation."
+            refusals.add((*each.where, IDEMPOTENCY_KEY), problem)
+    refusals.stop()
+    return told
+
+
 def write_requests(graph: Graph, given: Sequence[Input]) -> list[list[WriteRequest]]:
     """What each input asks for; the first is of its record itself. Raises WriteRefused with all that is wrong."""
     meaning = _Meaning(graph)
     requests = [meaning.requests(each.action, each.record, each.values, each.where) for each in given]
+    meaning.refuse_unknown_names()
     meaning.refusals.stop()
     return requests
 
@@ -301,13 +363,19 @@ class _Meaning:
         self._graph = graph
         self._known = graph.made(_Known)
         self.refusals = Refusals()
+        self._ids: dict[tuple[str, str], str] = {}
+        """The new ids that have names, by the type of the record and the name."""
+        self._named: list[tuple[tuple[str, str], InputPath]] = []
+        """Where these names stand."""
+        self._created: set[tuple[str, str]] = set()
+        """Those of records that are created."""
 
     def requests(
         self, action: WriteName, record: RecordType, given: Mapping[str, Any], where: InputPath
     ) -> list[WriteRequest]:
         values = self._values(record, given, where)
         if action in ("create", "put", "upsert"):
-            values = with_ids(record, values)
+            values = self._with_ids(record, values, given)
         match action:
             case "create":
                 return [Create(record, values, where), *self._nested(record, values, given, where)]
@@ -348,11 +416,42 @@ class _Meaning:
                 at = (*where, FieldName(path.name), number)
                 if owner is None:
                     owner = self._identity(record, values, where)
-                own = with_ids(path.record, {**self._values(path.record, each, at, without=end), end: owner})
+                own = {**self._values(path.record, each, at, without=end), end: owner}
+                own = self._with_ids(path.record, own, each)
                 found.append((Create if path.record.is_node else Put)(path.record, own, at))
                 if path.record.is_node:
                     found += self._nested(path.record, own, each, at)
         return found
+
+    # --- New ids ----------------------------------------------------------------------------------------
+
+    def _with_ids(
+        self, record: RecordType, values: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The values of a new record, with an id for each field that gets one and has none."""
+        fields = [field for field in record.fields.values() if field.kept == "id"]
+        self._created |= {(record.name, str(given.get(camel(field.name)))) for field in fields}
+        return with_ids(record, values)
+
+    def _id(self, record: RecordType, path: Sequence[str], value: Any, where: InputPath) -> Any:
+        """The value of a field at the end of a path; for the name of a new id, that id."""
+        name, *inner = path
+        if inner:
+            end = record.ends.get(name)
+            return value if end is None or end.text else self._id(end.members[0], inner, value, where)
+        field = record.fields.get(name)
+        if field is None or field.kept != "id" or not str(value).startswith(NAME_PREFIX):
+            return value
+        named = (record.name, str(value))
+        self._named.append((named, where))
+        return self._ids.setdefault(named, new_id())
+
+    def refuse_unknown_names(self) -> None:
+        """Refuses names of what is not created."""
+        for named, where in self._named:
+            if named not in self._created:
+                record, name = named
+                self.refusals.add(where, f"{name} names no {record} that this mutation creates.")
 
     # --- Values -----------------------------------------------------------------------------------------
 
@@ -364,16 +463,17 @@ class _Meaning:
         for each in self._known.fields(record, without):
             if each.name not in given:
                 continue
-            value = given[each.name]
+            value, at = given[each.name], (*where, FieldName(each.name))
             if isinstance(each.of, Field) or value is None:
+                value = self._id(record, [each.of.name], value, at)
                 values[each.of.name] = (
                     value if value is None else self._value(cast(Field, each.of).type, value)
                 )
                 continue
             try:
-                values[each.of.name] = self._end(each.of, value)
+                values[each.of.name] = self._end(each.of, value, at)
             except BadUserInput as error:
-                self.refusals.take((*where, FieldName(each.name)), error)
+                self.refusals.take(at, error)
         return values
 
     def _value(self, type_: FieldType, value: Any) -> Any:
@@ -389,7 +489,7 @@ class _Meaning:
             **{names[name].name: self._value(names[name].type, each) for name, each in value.items()}
         )
 
-    def _end(self, end: End, value: Any) -> Texts:
+    def _end(self, end: End, value: Any, where: InputPath) -> Texts:
         """The identity of the node that is named for an end."""
         member = end.members[0]
         if end.text is not None:
@@ -401,12 +501,11 @@ class _Meaning:
             return (record.partition_text(identity),)
         slots = member.identity
         several = len(slots) > 1
-        said = {
-            member.leaf_name(slot.path): key_value(
-                self._graph, member, slot, value.get(camel(member.leaf_name(slot.path))) if several else value
-            )
-            for slot in slots
-        }
+        said = {}
+        for slot in slots:
+            name = member.leaf_name(slot.path)
+            own = self._id(member, slot.path, value.get(camel(name)) if several else value, where)
+            said[name] = key_value(self._graph, member, slot, own)
         return self._graph.identity(member, said)
 
     def _identity(self, record: RecordType, values: Mapping[str, Any], where: InputPath) -> Texts:

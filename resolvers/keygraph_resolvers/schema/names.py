@@ -18,7 +18,13 @@ from keygraph.keys.union import NodeText
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, plural, snake
-from keygraph_resolvers.schema.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID, mutation_types
+from keygraph_resolvers.schema.mutation_names import (
+    IDEMPOTENCY_KEY,
+    MUTATION_ID,
+    mutation_name,
+    mutation_types,
+    plural_name,
+)
 
 _SCALARS = {
     "id": "ID",
@@ -140,7 +146,13 @@ def check(graph: Graph) -> Graph:
 def name_mistakes(graph: Graph) -> list[Mistake]:
     """Generated names that are one, reserved, or no names of GraphQL; arguments and fields that collide."""
     of_arguments = (mistake for path in graph.paths for mistake in _argument_mistakes(path))
-    return [*_type_mistakes(graph), *_field_mistakes(graph), *_root_mistakes(graph), *of_arguments]
+    return [
+        *_type_mistakes(graph),
+        *_field_mistakes(graph),
+        *_root_mistakes(graph),
+        *_mutation_mistakes(graph),
+        *of_arguments,
+    ]
 
 
 def _if_no_name(name: str, where: str, problem: str, pattern: re.Pattern[str] = _NAME) -> Iterator[Mistake]:
@@ -298,6 +310,18 @@ def _root_mistakes(graph: Graph) -> Iterator[Mistake]:
             problem = f"{len(fields)} fields are called {name} in the schema: {', '.join(fields)}."
             mend = 'Rename all but one: lists="…" names a list, and lists=False removes it.'
             yield Mistake("name-twice", "the root", problem, mend)
+
+
+def _mutation_mistakes(graph: Graph) -> Iterator[Mistake]:
+    """The plural of one type's name may be another's name."""
+    named: dict[str, RecordType] = {}
+    for record in graph.types.values():
+        names = [name(action, record) for action in record.writes for name in (mutation_name, plural_name)]
+        taken = next((name for name in names if name in named), None)
+        if taken is not None:
+            problem = f"its mutation {taken} has the name of one of {named[taken].name}."
+            yield Mistake("name-twice", record.name, problem, "Rename one, or use writes=False.")
+        named |= dict.fromkeys(names, record)
 
 
 def _place_of(path: AccessPath) -> str:

@@ -50,23 +50,33 @@ from keygraph_resolvers.schema.field_kinds import (
     NodesByIds,
     OwnNode,
     PageInfo,
+    ResultList,
     Stored,
     TotalCount,
     Writes,
+    WritesEach,
+    WritesTogether,
     WrittenRecord,
 )
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE, InputTypes, SortDirection
 from keygraph_resolvers.schema.mutation_names import (
+    IDEMPOTENCY_KEY,
     MUTATION_ID,
+    TOGETHER,
     is_named,
     mutation_description,
     mutation_name,
     payload_name,
+    plural_name,
+    results_name,
 )
 from keygraph_resolvers.schema.mutations import MutationInputs
 from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 
+_EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
+_RESULTS = "In the order of the inputs; null for one that failed on its own."
+_TOGETHER = "Carries out these actions in one transaction: all, or none."
 _ABSENT_PART = "Without it, or with null, the key without this part."
 
 
@@ -393,16 +403,48 @@ class _Types:
     def mutation_fields(self) -> list[StrawberryField]:
         """What can be done to the records of each type."""
         inputs = MutationInputs(self._graph, self.scalar)
-        return [
-            ServedField(
-                mutation_name(action, record),
-                nullable(self._payload(action, record)),
-                Writes(action, record),
-                [argument("input", inputs.input(action, record))],
-                mutation_description(self._graph, action, record),
+        every = [(action, record) for record in self._graph.types.values() for action in record.writes]
+        if not every:
+            return []
+        payloads = {
+            Writes(action, record): nullable(self._payload(action, record)) for action, record in every
+        }
+        key = argument(IDEMPOTENCY_KEY, nullable(str))
+        fields: list[StrawberryField] = []
+        of_several: list[StrawberryField] = []
+        for kind, payload in payloads.items():
+            action, record = kind.action, kind.record
+            name, several = mutation_name(action, record), plural_name(action, record)
+            given = inputs.input(action, record)
+            described = mutation_description(self._graph, action, record)
+            fields.append(ServedField(name, payload, kind, [argument("input", given)], described))
+            results = object_type(results_name(action, record))
+            add_fields(
+                results, [ServedField("results", list_of(payload), ResultList(), description=_RESULTS)]
             )
-            for record in self._graph.types.values()
-            for action in record.writes
+            arguments = [argument("inputs", list_of(given)), argument("atomic", bool, default=True), key]
+            described = _EACH.format(name)
+            each = WritesEach(action, record)
+            of_several.append(ServedField(several, nullable(results), each, arguments, described))
+        result = object_type(
+            "WriteResult", "What one action answers: the field of that name; all others are null."
+        )
+        named = {mutation_name(kind.action, kind.record): kind for kind in payloads}
+        add_fields(result, [ServedField(name, payloads[kind], kind) for name, kind in named.items()])
+        written = object_type("WritePayload")
+        add_fields(
+            written,
+            [
+                ServedField(
+                    "results", list_of(result), ResultList(), description="In the order of the actions."
+                )
+            ],
+        )
+        arguments = [argument("actions", list_of(inputs.action(every))), key]
+        return [
+            *fields,
+            *of_several,
+            ServedField(TOGETHER, nullable(written), WritesTogether(), arguments, _TOGETHER),
         ]
 
     def _payload(self, action: WriteName, record: RecordType) -> type:

@@ -1,0 +1,115 @@
+"""The payloads of mutations, and the steps that go on from the records in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from keygraph.dynamo.items import Item
+from keygraph.writing.requests import Done
+from keygraph_resolvers.plan.explained import Explained, View, Where
+from keygraph_resolvers.plan.get import Get
+from keygraph_resolvers.plan.selection import SelectedField
+from keygraph_resolvers.plan.step import Below, Priced, Starts, Step, StepCost
+from keygraph_resolvers.read.objects import Object
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.schema.field_kinds import Writes
+
+
+class Payload:
+    """What a mutation answers: the record that it wrote, or the key of one that is no more."""
+
+    item: Item | None = None
+    error: None = None
+    is_missing = False
+
+    def __init__(self, kind: Writes, done: Done, client_mutation_id: str | None) -> None:
+        self.kind = kind
+        self.record = Object(done.record, done.identity, done.item)
+        self.detached = done.detached
+        self.client_mutation_id = client_mutation_id
+        self.found = self.record.found
+        self.payloads = (self,)
+
+    @property
+    def id(self) -> str:
+        """The global id of the node."""
+        return self.record.id
+
+
+class Results:
+    """What several writes answer, or one of them does: what was found for its fields."""
+
+    item: Item | None = None
+    error: None = None
+    is_missing = False
+
+    def __init__(self, found: dict[Any, Any], payloads: Sequence[Payload] = ()) -> None:
+        """`payloads` are those of the writes that were carried out."""
+        self.found = found
+        self.payloads = payloads
+
+
+class PayloadStep(Step):
+    """Goes on from the payloads of one kind of write."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: Writes,
+        records: Sequence[tuple[SelectedField, Get]],
+        ends: Sequence[Step],
+        is_noted: Callable[[Run], bool],
+    ) -> None:
+        """`records` are the fields with the record that was written, `ends` goes on from those with one of its ends.
+
+        `is_noted` says whether a write may have been carried out before, so that the record has to be read.
+        """
+        self.name = name
+        self.kind = kind
+        self._records = [_RecordStep(each, get, self._is_known) for each, get in records]
+        self._steps: list[Step] = [*self._records, *ends]
+        self._is_noted = is_noted
+
+    def _is_known(self, run: Run) -> bool:
+        """Whether the item that is written is known, because all of it is written."""
+        return self.kind.action in ("create", "put", "move") and not self._is_noted(run)
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        """`objects` are the records that were written."""
+        for step in self._steps:
+            step.start(run, objects, round_trip, self.below(place))
+
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        return StepCost(), [(step, starts) for step in self._steps]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        here = replace(where, place=self.below(where.place))
+        for step in self._steps:
+            yield from step.explained(view, here)
+
+
+class _RecordStep(Step):
+    """Goes on from the record in a payload: without reading it, where its item is known."""
+
+    def __init__(self, selected: SelectedField, get: Get, is_known: Callable[[Run], bool]) -> None:
+        self.name = selected.key
+        self._selected = selected
+        self._get = get
+        self._is_known = is_known
+
+    def _going_on(self, run: Run) -> Step:
+        return self._get.items if self._is_known(run) else self._get
+
+    def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
+        for each in objects:
+            each.found[self._selected] = each
+        self._get.start(run, objects, round_trip, self.below(place))
+
+    def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        step: Priced = self._going_on(run)
+        return StepCost(), [(step, starts)]
+
+    def explained(self, view: View, where: Where) -> Iterator[Explained]:
+        yield from self._going_on(view.run).explained(view, replace(where, place=self.below(where.place)))
