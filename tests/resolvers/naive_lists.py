@@ -161,9 +161,12 @@ class NaiveLists:
         self, path: AccessPath, argument: Argument, texts: Mapping[str, str], given: Mapping[str, Any]
     ) -> bool:
         """Whether what the client says of an argument of the sort key is so."""
+        asked = given.get(camel(argument.name))
+        # A field that finds one item takes the value itself.
+        operators = asked if isinstance(asked, Mapping) else {"eq": asked}
         said = {
             name: self._graph.text_of(path.record, argument.slot, value)
-            for name, value in (given.get(camel(argument.name)) or {}).items()
+            for name, value in operators.items()
             if value is not None
         }
         text = texts.get(argument.slot.name)
