@@ -82,7 +82,7 @@ async def test_the_requests_of_customer_with_orders(shop: Served) -> None:
         "BatchGetItem PRODUCT#ABC123 / PRODUCT#ABC123, PRODUCT#DEF456 / PRODUCT#DEF456,"
         " PRODUCT#GHI789 / PRODUCT#GHI789, PRODUCT#JKL012 / PRODUCT#JKL012",
         "BatchGetItem USER#67890 / USER#67890, USER#98765 / USER#98765",
-        f"Count GSI1: {since}, of these Type = Order",
+        f"Count GSI1: {since}, of these Type = Order AND begins_with(PK, ORDER#) AND begins_with(SK, ORDER#)",
         "GetItem USER#12345 / USER#12345",
         f"Query GSI1: {since}, backward",
         "Query: PK = ORDER#ORD001 AND begins_with(SK, PRODUCT#)",
