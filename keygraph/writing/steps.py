@@ -266,6 +266,9 @@ class StepMaker:
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
         steps = [Step(actions.Put(made, _all(self._as_read(other, moving, found))), _again)]
         before = None if there is None else partners.there(record, there, stored)
+        if there is not None and before is None:
+            # It was read later than the edge, and may be back when this is carried out.
+            before = partners.item(record, there, where, refusals)
         if before is not None and key_of(before) != key_of(made):
             steps.append(Step(actions.Delete(key_of(before)), _again))
         return steps
@@ -425,7 +428,9 @@ class StepMaker:
             return [
                 Step(actions.Delete(key, And(tuple(conditions))), refusal, is_partner=True),
                 Step(
-                    actions.Put(after, self._is_free(partner.record if partner else record)), lambda _: taken
+                    actions.Put(after, self._is_free(partner.record if partner else record)),
+                    lambda _: taken,
+                    is_partner=True,
                 ),
             ]
         changes = _differences(before, after, before.keys() | after.keys())

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from keygraph.dynamo.actions import Delete as DeleteItem
 from keygraph.errors import WriteRefused
+from keygraph.writing.items import Refusals
 from keygraph.writing.requests import Change, Delete, Move, OnEdges, Put, WriteRequest
+from keygraph.writing.steps import StepMaker
 from keygraph.writing.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.histories.asking import beginning
@@ -50,6 +53,30 @@ async def test_a_counterpart_moves_with_what_its_key_stands_on(make_store: MakeS
         ("Seated", ("c1", "02", "Ann")): {"row": 2, "color": "red", "cushion": "soft"},
     }
     assert await edges_after(make_store, put, Delete(seated, ("c1", "01", "Ann"))) == {}
+
+
+def test_a_counterpart_that_was_not_read_goes_all_the_same(engine: str) -> None:
+    """The edge is read before its counterpart. Both may be gone then, and be back when the transaction is carried out."""
+    steps, refusals = graph.made(StepMaker), Refusals()
+    old, _ = steps.new(Put(seat, {**ENDS, "row": 1}))
+    assert old is not None
+    request = Put(seat, {**ENDS, "row": 2})
+    stored = {graph.table.key_of(old): old}
+    read = {**dict.fromkeys(steps.needed(request, stored)), **stored}
+    made, _ = steps.steps([request], read, refusals)
+    assert refusals.found == []
+    assert DeleteItem(("CLUB#c1", "SEATED#01#Ann")) in [step.action for step in made]
+
+
+def test_where_an_edge_has_changed_nothing_is_told_of_its_counterpart(engine: str) -> None:
+    """Of two who give an edge the same new place, the slower one would be told that the place is taken: by the same edge."""
+    steps = graph.made(StepMaker)
+    old, _ = steps.new(Put(seat, {**ENDS, "row": 1}))
+    assert old is not None
+    request = Change(seat, ("Ann", "c1"), {"row": 2})
+    read = {**dict.fromkeys(steps.needed(request)), graph.table.key_of(old): old}
+    made, _ = steps.steps([request], read, Refusals())
+    assert [step.is_partner for step in made] == [False, True, True]
 
 
 async def test_an_edge_whose_counterpart_is_of_another_one_is_refused(make_store: MakeStore) -> None:

@@ -12,7 +12,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keygraph.dynamo.store import Store
 from keygraph.errors import StoreError, WriteRefused
@@ -37,6 +37,8 @@ class Event:
 
     start: float
     end: float = math.inf
+    until: float = math.inf
+    """When it cannot have been done later, of one of which nothing was told."""
     requests: Sequence[WriteRequest] = ()
     codes: frozenset[str] | None = frozenset()
     """None for a transaction of which nothing was told; empty for one that was done."""
@@ -143,10 +145,7 @@ def unexplained(before: State, left: State, events: Iterable[Event]) -> Iterator
         if event.codes and (len(names) > 1 or _BUSY in event.codes):
             continue  # of which of its parts it is said is not known
         for name, request in zip(names, event.requests or [None], strict=True):
-            part = Event(
-                event.start, event.end, [request] if request else (), event.codes, event.name, event.values
-            )
-            of_thing[thing(name)].append(part)
+            of_thing[thing(name)].append(replace(event, requests=[request] if request else ()))
     for each in {*map(thing, before), *map(thing, left)} | of_thing.keys():
         start, end = ({n: v for n, v in state.items() if thing(n) == each} for state in (before, left))
         told = Order(of_thing.get(each, []), end).problem({**NODES, **start})
@@ -178,31 +177,34 @@ class Order:
         return f"no order of {len(self._events)} events explains {self._left}: {self._events}"
 
     def _from(self, done: int, state: State) -> Iterator[tuple[int, State] | bool]:
+        """What can come next, or whether nothing has to."""
+        latest = max((event.start for n, event in enumerate(self._events) if done >> n & 1), default=0.0)
+        for number, event in enumerate(self._events):
+            if not event.is_sure and event.until < latest:
+                done |= 1 << number  # it is too late for it
         key = (done, repr(sorted((name, _text(values)) for name, values in state.items())))
         if key in self._seen:
             return
         self._seen.add(key)
         rest = [(1 << n, event) for n, event in enumerate(self._events) if not done >> n & 1]
-        if (
-            not any(event.is_sure for _, event in rest)
-            and all(
-                state.get(name) == self._left.get(name)
-                for name in state.keys() | self._left
-                if name not in NODES
-            )
-            and all(state[name] == values for name, values in self._left.items())
-        ):
+        if not any(event.is_sure for _, event in rest) and self._is_left(state):
             yield True
         until = min((event.end for _, event in rest if event.is_sure), default=math.inf)
         can = [(bit, event) for bit, event in rest if event.start <= until]
         made = [(bit, event, new) for bit, event in can if (new := event.after(state)) is not None]
+        last = min((event.until for _, event in rest if not event.is_sure), default=math.inf)
         for bit, event, new in made:
-            if new is state and event.is_sure:
-                # What changes nothing can as well come first.
+            if new is state and event.is_sure and event.start <= last:
+                # What only looks can as well come first, where that makes nothing too late.
                 yield done | bit, new
                 return
-        for bit, _, new in sorted(made, key=lambda each: each[1].end):
-            yield done | bit, new
+        for bit, event, new in sorted(made, key=lambda each: each[1].end):
+            if event.is_sure or new != state:
+                yield done | bit, new
+
+    def _is_left(self, state: State) -> bool:
+        names = {*self._left, *(name for name in state if name not in NODES)}
+        return all(state.get(name) == self._left.get(name) for name in names)
 
 
 def _text(values: Values) -> str:
