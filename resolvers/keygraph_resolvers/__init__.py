@@ -12,8 +12,8 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 5. `keygraph_resolvers.plan.bound`: computes what the request costs at most, for the limit.
 6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys
    leaves.
-7. `keygraph_resolvers.plan.get`, `keygraph_resolvers.plan.selection`, `keygraph_resolvers.plan.step`,
-   `keygraph_resolvers.plan.lists`, `keygraph_resolvers.read.connection`: the steps: take their arguments, read nodes by
+7. `keygraph_resolvers.steps.get`, `keygraph_resolvers.steps.selection`, `keygraph_resolvers.steps.step`,
+   `keygraph_resolvers.steps.lists`, `keygraph_resolvers.read.connection`: the steps: take their arguments, read nodes by
    key and pages of lists, and make the pages. Their cursors, if they are selected, are made in `read/cursors.py`.
 8. `keygraph.lists.listing`, `keygraph.model.paths`, `keygraph.model.records`, `keygraph.keys.template`,
    `keygraph.graph`, `keygraph.dynamo.table`, `keygraph.model.record_keys`: turn a list and its owner into a range of
@@ -22,7 +22,7 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 10. `keygraph.dynamo.store`, `keygraph.engines.sqlite.engine`, `keygraph.engines.sqlite.reads`,
     `keygraph.dynamo.rules`, `keygraph.engines.sqlite.layout`, `keygraph.dynamo.order`,
     `keygraph.engines.sqlite.rows`: answer the requests as DynamoDB does.
-11. `keygraph.resolve.record_types`, `keygraph_resolvers.plan.gather`, `keygraph.lists.gather`: recognize the type of
+11. `keygraph.resolve.record_types`, `keygraph_resolvers.steps.gather`, `keygraph.lists.gather`: recognize the type of
     each item, and find the lists that one Query reads with a node.
 12. `keygraph_resolvers.answer.completion`: writes the answer, with its errors and nulls.
 """

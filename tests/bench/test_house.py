@@ -26,9 +26,9 @@ from bench.house import (
 from keygraph_server.settings import Settings, environment_name
 
 MOST_MODULES = 37
-MOST_MOVES = 434
+MOST_MOVES = 430
 """What was reached; MODULES_WANTED and MOVES_WANTED of `bench.house` are fewer."""
-MOST_IN_A_FOLDER = 15
+MOST_IN_A_FOLDER = 14
 
 _NAME = r"`(?:keygraph|keygraph_resolvers|keygraph_server)(?:\.\w+)+`"
 _TOLD = re.compile(rf"^ *(?:[-*] |\d+\. )?({_NAME}(?:,\s+{_NAME})*):\s", re.MULTILINE)

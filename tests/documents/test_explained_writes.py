@@ -10,7 +10,7 @@ from keygraph.dynamo.actions import Action, Check, Put, key_of
 from keygraph.dynamo.store import BatchGet, Query, Transaction
 from keygraph.writing.describe import DescribedAction
 from keygraph_resolvers.errors import public_path
-from keygraph_resolvers.plan.explained import Explained
+from keygraph_resolvers.steps.explained import Explained
 from tests.documents.served import Served
 
 ORDER = """mutation { createOrder(input: {orderId: "N1", customerId: "12345", total: "20", status: PENDING,

@@ -13,7 +13,14 @@ from botocore.retries.quota import RetryQuota
 from keygraph.engines.dynamodb import retrying
 from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
-from keygraph.errors import Throttled, TimedOut, Unavailable
+from keygraph.errors import (
+    ConditionFailed,
+    Throttled,
+    TimedOut,
+    TokenReused,
+    TransactionCanceled,
+    Unavailable,
+)
 
 
 def _within(seconds: float) -> Attempts:
@@ -158,9 +165,16 @@ def test_what_is_tried_again_is_what_the_sdks_try_again(error: Exception, passes
 
 
 @pytest.mark.parametrize(
-    "code", ["ValidationException", "ConditionalCheckFailedException", "TransactionCanceledException"]
+    ("code", "expected"),
+    [
+        ("ValidationException", None),
+        ("ConditionalCheckFailedException", ConditionFailed),
+        ("TransactionCanceledException", TransactionCanceled),
+        ("IdempotentParameterMismatchException", TokenReused),
+    ],
 )
-def test_what_is_refused_for_good_is_not_tried_again(code: str) -> None:
-    """A write that must not be would be asked for until the deadline."""
+def test_what_is_refused_for_good_is_not_tried_again(code: str, expected: type | None) -> None:
+    """A write that must not be would be asked for until the deadline, or be told as a fault of Keygraph's."""
     meant = failure_of(_refusal(code), "Shop", "AWS")
-    assert meant is None or not meant.is_passing
+    told = None if meant is None else (type(meant.error), meant.is_passing)
+    assert told == (None if expected is None else (expected, False))

@@ -17,7 +17,7 @@ from graphql import OperationDefinitionNode, parse, print_ast
 
 from keygraph.dynamo.store import UnreadStore
 from keygraph_resolvers import Service, build_schema
-from keygraph_resolvers.plan.explained import steps_text
+from keygraph_resolvers.steps.explained import steps_text
 from tests.resolvers.operations import GRAPHS, OPERATIONS
 
 FOLDER = Path(__file__).with_name("plans")

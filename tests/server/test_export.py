@@ -50,8 +50,11 @@ def test_an_export_is_the_table_and_loads_into_another(address: str) -> None:
         copied = run("export", "-", "--store", "sqlite:copy.db")
         assert sorted(copied.stdout.splitlines()) == sorted(lines)
     typed = gzip.decompress(Path("typed.json.gz").read_bytes()).decode().splitlines()
-    [seventh] = [item for line in typed if (item := json.loads(line)["Item"])["PK"] == {"S": "USER#7"}]
-    assert (seventh["SK"], seventh["balance"]) == ({"S": "USER#7"}, {"N": "0.07"})
+    assert {
+        "Item": {key: {"S": "USER#7"} for key in ("PK", "SK")}
+        | {"Type": {"S": "User"}, "userId": {"S": "7"}, "balance": {"N": "0.07"}}
+        | {name: {"S": value} for name, value in USER.items()}
+    } in [json.loads(line) for line in typed]
 
 
 def test_an_unchanged_table_gives_the_same_bytes() -> None:

@@ -36,7 +36,6 @@ from keygraph.keys.types import Kind, decoder
 from keygraph.model.fields import Field
 from keygraph_resolvers.errors import RefusedPart, message_of
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.selection import SelectedField, Selection
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.field_kinds import (
@@ -50,6 +49,7 @@ from keygraph_resolvers.schema.field_kinds import (
     Stored,
     TotalCount,
 )
+from keygraph_resolvers.steps.selection import SelectedField, Selection
 
 FAILED: Final = object()
 """Stands for a value that is null where it may not be; its error has been reported."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from keygraph_resolvers.plan.plan import Plan
-from keygraph_resolvers.plan.step import Below, Priced, Starts, StepCost
 from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.steps.step import Below, Priced, Starts, StepCost
 
 MOST_PLACES = 1000
 """How many places a bound tells apart: through fragments a short document has any number of them."""

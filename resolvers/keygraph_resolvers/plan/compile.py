@@ -32,14 +32,7 @@ from graphql import (
 from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
-from keygraph_resolvers.plan.call import CallMethod, CallOwn
-from keygraph_resolvers.plan.get import EndStep, Get, Items, Named, NodesStep
-from keygraph_resolvers.plan.lists import ListStep, PageStep
-from keygraph_resolvers.plan.payload import PayloadStep
 from keygraph_resolvers.plan.plan import Plan, is_consistent
-from keygraph_resolvers.plan.selection import SelectedField, Selection
-from keygraph_resolvers.plan.step import Step
-from keygraph_resolvers.plan.write import WriteStep
 from keygraph_resolvers.read.objects import Object, check_key, end_reader
 from keygraph_resolvers.schema import field_kinds
 from keygraph_resolvers.schema.definitions import kind_of
@@ -56,6 +49,13 @@ from keygraph_resolvers.schema.field_kinds import (
     WrittenRecord,
 )
 from keygraph_resolvers.schema.strawberry_internals import strawberry_field
+from keygraph_resolvers.steps.call import CallMethod, CallOwn
+from keygraph_resolvers.steps.get import EndStep, Get, Items, Named, NodesStep
+from keygraph_resolvers.steps.lists import ListStep, PageStep
+from keygraph_resolvers.steps.payload import PayloadStep
+from keygraph_resolvers.steps.selection import SelectedField, Selection
+from keygraph_resolvers.steps.step import Step
+from keygraph_resolvers.steps.write import WriteStep
 
 MOST_FIELDS = 5_000
 """How many fields a plan may have, each counted in every selection that it is in."""

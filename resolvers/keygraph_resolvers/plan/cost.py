@@ -11,8 +11,8 @@ from graphql import GraphQLError
 from keygraph.dynamo.store import BatchGet, Count, Query, Request, Transaction, Write
 from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.plan.bound import Bound, Figures
-from keygraph_resolvers.plan.step import MOST
 from keygraph_resolvers.read.meter import CostExceeded, Sent
+from keygraph_resolvers.steps.step import MOST
 
 
 @dataclass(slots=True)

@@ -21,9 +21,9 @@ from graphql import (
 )
 
 from keygraph_resolvers.plan.bound import Bound
-from keygraph_resolvers.plan.explained import Explained, View, Where
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.steps.explained import Explained, View, Where
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,6 @@ from graphql import OperationDefinitionNode, OperationType
 from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
-from keygraph_resolvers.plan.gather import Gather
-from keygraph_resolvers.plan.get import Items, Named
-from keygraph_resolvers.plan.lists import ListStep
-from keygraph_resolvers.plan.selection import SelectedField, Selection
-from keygraph_resolvers.plan.step import Step
-from keygraph_resolvers.plan.write import WriteStep
 from keygraph_resolvers.schema.definitions import CONSISTENT
 from keygraph_resolvers.schema.field_kinds import (
     Called,
@@ -33,6 +27,12 @@ from keygraph_resolvers.schema.field_kinds import (
     OwnNode,
     WrittenRecord,
 )
+from keygraph_resolvers.steps.gather import Gather
+from keygraph_resolvers.steps.get import Items, Named
+from keygraph_resolvers.steps.lists import ListStep
+from keygraph_resolvers.steps.selection import SelectedField, Selection
+from keygraph_resolvers.steps.step import Step
+from keygraph_resolvers.steps.write import WriteStep
 
 
 def is_consistent(operation: OperationDefinitionNode) -> bool:

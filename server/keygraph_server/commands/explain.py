@@ -137,7 +137,7 @@ def _variables(given: str | None) -> dict[str, Any]:
 
 
 def _draw(explanation: Explanation, answer: Mapping[str, Any] | None) -> None:
-    from keygraph_resolvers.plan.explained import steps_text
+    from keygraph_resolvers.steps.explained import steps_text
 
     console = out()
     is_written = any(step.kind == "write" for step in explanation.steps)
@@ -191,7 +191,7 @@ def _bound_of(explanation: Explanation) -> dict[str, Any]:
 
 
 def _as_json(report: _Report) -> dict[str, Any]:
-    from keygraph_resolvers.plan.explained import steps_json
+    from keygraph_resolvers.steps.explained import steps_json
 
     explanation, answer = report
     found: dict[str, Any] = {

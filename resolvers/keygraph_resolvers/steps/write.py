@@ -19,16 +19,16 @@ from keygraph.writing.describe import describe_write
 from keygraph.writing.idempotency import IdempotencyKey
 from keygraph.writing.requests import WriteRequest
 from keygraph.writing.writer import Writer
-from keygraph_resolvers.plan.explained import Explained, View, Where, problem_text
-from keygraph_resolvers.plan.payload import Payload, PayloadStep, Results
-from keygraph_resolvers.plan.selection import SelectedField
-from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import ResultList, Writes, WritesEach, WritesTogether
 from keygraph_resolvers.schema.mutation_names import IDEMPOTENCY_KEY, MUTATION_ID
 from keygraph_resolvers.schema.mutations import Input, Told, idempotency_key, told_of, write_requests
+from keygraph_resolvers.steps.explained import Explained, View, Where, problem_text
+from keygraph_resolvers.steps.payload import Payload, PayloadStep, Results
+from keygraph_resolvers.steps.selection import SelectedField
+from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
 
 _AT_ONCE = 8
 """How many transactions of one mutation are sent at once: more of them would often meet at the same nodes."""

@@ -8,13 +8,13 @@ from typing import Any
 
 from keygraph.dynamo.items import Item
 from keygraph.writing.requests import Done
-from keygraph_resolvers.plan.explained import Explained, View, Where
-from keygraph_resolvers.plan.get import Get
-from keygraph_resolvers.plan.selection import SelectedField
-from keygraph_resolvers.plan.step import Below, Priced, Starts, Step, StepCost
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Writes
+from keygraph_resolvers.steps.explained import Explained, View, Where
+from keygraph_resolvers.steps.get import Get
+from keygraph_resolvers.steps.selection import SelectedField
+from keygraph_resolvers.steps.step import Below, Priced, Starts, Step, StepCost
 
 
 class Payload:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from keygraph.dynamo.limits import BATCH_GET_KEYS
-from keygraph_resolvers.plan.explained import Explained, View, Where
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.steps.explained import Explained, View, Where
 
 RoundTrips: TypeAlias = frozenset[int]
 

@@ -21,13 +21,14 @@ from keygraph.lists.gather import Part, Together, list_part, node_part, read_tog
 from keygraph.lists.placeholders import shown_key
 from keygraph.lists.reading import Found
 from keygraph.model.records import RecordType
-from keygraph_resolvers.plan.explained import Explained, View
-from keygraph_resolvers.plan.lists import BoundList, ListCost, ListStep, keys_cost
-from keygraph_resolvers.plan.step import Priced, Starts, StepCost
 from keygraph_resolvers.read.loaders import Arrived, PageOf
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.steps.explained import Explained, View
+from keygraph_resolvers.steps.list_cost import keys_cost
+from keygraph_resolvers.steps.lists import BoundList, ListStep
+from keygraph_resolvers.steps.step import Priced, Starts, StepCost
 
 
 class Gather:
@@ -145,7 +146,7 @@ class Gather:
                         cost.add(keys_cost(self._record, starts.after()))
                     continue
                 gathered.add(step)
-                most = ListCost.of(step, run)
+                most = step.most(run)
                 if may_be_missed:
                     apart, _ = most.page(run, starts.after())
                     cost.add(apart)

@@ -14,11 +14,6 @@ from keygraph.graph import Graph
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.plan.explained import KEY_OF, Explained, View, Where
-from keygraph_resolvers.plan.gather import Gather
-from keygraph_resolvers.plan.lists import ListStep, keys_cost
-from keygraph_resolvers.plan.selection import SelectedField, Selection
-from keygraph_resolvers.plan.step import AT_ONCE, Below, Priced, Starts, Step, StepCost, later, union
 from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
@@ -26,6 +21,12 @@ from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.field_kinds import FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import key_value
+from keygraph_resolvers.steps.explained import KEY_OF, Explained, View, Where
+from keygraph_resolvers.steps.gather import Gather
+from keygraph_resolvers.steps.list_cost import keys_cost
+from keygraph_resolvers.steps.lists import ListStep
+from keygraph_resolvers.steps.selection import SelectedField, Selection
+from keygraph_resolvers.steps.step import AT_ONCE, Below, Priced, Starts, Step, StepCost, later, union
 
 
 class Items(Step):

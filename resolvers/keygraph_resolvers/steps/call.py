@@ -22,12 +22,12 @@ from graphql import (
 from graphql.execution.values import get_argument_values
 
 from keygraph.model.records import RecordType
-from keygraph_resolvers.plan.explained import Explained, View, Where
-from keygraph_resolvers.plan.selection import SelectedField
-from keygraph_resolvers.plan.step import Below, Starts, Step, StepCost
 from keygraph_resolvers.read.objects import Object, object_of_instance
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Called, OwnNode
+from keygraph_resolvers.steps.explained import Explained, View, Where
+from keygraph_resolvers.steps.selection import SelectedField
+from keygraph_resolvers.steps.step import Below, Starts, Step, StepCost
 
 
 class _Call(Step):

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
 from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
-from keygraph.dynamo.limits import BATCH_GET_BYTES, BATCH_GET_KEYS, ITEM_BYTES, PAGE_BYTES
-from keygraph.dynamo.store import read_units
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput, FieldName
 from keygraph.lists.counting import count_requests
 from keygraph.lists.describe import DescribedRequest, described_requests, key_request
 from keygraph.lists.named_edges import in_list
-from keygraph.lists.reading import LARGEST_LIMIT, Found, most_requests, page_requests
+from keygraph.lists.reading import Found, page_requests
 from keygraph.model.paths import AccessPath
-from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
-from keygraph_resolvers.plan.explained import Explained, View, Where, arguments_text, page_text
-from keygraph_resolvers.plan.selection import SelectedField
-from keygraph_resolvers.plan.step import (
+from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
+from keygraph_resolvers.read.loaders import CountOf, PageOf
+from keygraph_resolvers.read.meter import Read
+from keygraph_resolvers.read.objects import ListObject, Object, end_reader
+from keygraph_resolvers.read.run import Run
+from keygraph_resolvers.read.scheduler import Lookup
+from keygraph_resolvers.steps.explained import Explained, View, Where, arguments_text, page_text
+from keygraph_resolvers.steps.list_cost import ListCost, keys_cost
+from keygraph_resolvers.steps.selection import SelectedField
+from keygraph_resolvers.steps.step import (
     AT_ONCE,
-    MOST,
     NEVER,
     Below,
     Priced,
@@ -35,12 +37,6 @@ from keygraph_resolvers.plan.step import (
     later,
     union,
 )
-from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
-from keygraph_resolvers.read.loaders import CountOf, PageOf
-from keygraph_resolvers.read.meter import Read
-from keygraph_resolvers.read.objects import ListObject, Object, end_reader
-from keygraph_resolvers.read.run import Limits, Run
-from keygraph_resolvers.read.scheduler import Lookup
 
 
 @dataclass(slots=True, eq=False)
@@ -198,17 +194,28 @@ class ListStep(Step):
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         try:
-            most = ListCost.of(self, run)
+            most = self.most(run)
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why
         cost, below = most.page(run, starts)
         cost.add(most.count(starts))
         return cost, below
 
+    def most(self, run: Run) -> ListCost:
+        """What the list of one owner costs at most. Raises where the arguments cannot be used."""
+        return ListCost.of(
+            self.path,
+            self.page,
+            self.arguments(run),
+            run.limits,
+            has_total=self.has_total,
+            may_be_known=self.may_be_known,
+        )
+
     def bound_key(self, run: Run) -> Hashable:
         """What decides what it costs."""
         try:
-            return ListCost.of(self, run)
+            return self.most(run)
         except Exception:
             return None
 
@@ -450,182 +457,3 @@ def _when_all(count: int, round_trip: int, then: Came) -> Came:
     if not count:
         then([], round_trip)
     return came
-
-
-# --- What lists cost ------------------------------------------------------------------------------------
-
-
-def keys_cost(record: RecordType, starts: Starts, keys: int = 1) -> StepCost:
-    """What it takes to look so many items up for each start."""
-    shards = len(record.table_keys.shard_texts)
-    items = starts.times(keys).count
-    units = items * (read_units(record.item_bytes, consistent=False) + (shards - 1) / 2)
-    in_all = starts.times(keys * shards).count
-    is_large = record.item_bytes * BATCH_GET_KEYS > BATCH_GET_BYTES
-    left_over = items * record.item_bytes // (BATCH_GET_BYTES - ITEM_BYTES) if is_large else 0
-    return StepCost(left_over, in_all, set(starts.round_trips), max(starts.round_trips), items, units)
-
-
-@dataclass(frozen=True, slots=True)
-class ListCost:
-    """What one list of each owner takes at most, by its arguments and the size of its items. Equal ones take the same."""
-
-    step: ListStep
-    limits: Limits
-    size: int
-    looks_ahead: bool
-    forward: bool
-    begins_behind: bool
-    looks_back: bool
-    """Whether what stands before the cursor at which the page begins has to be read."""
-    ends_among_equals: bool
-    named: int | None
-    """How many nodes are named."""
-    is_key_lookup: bool
-    pieces: int
-    singles: int
-    """How many items of other types are looked at with the list's."""
-    is_searched: bool
-    is_filtered: bool
-    looks_on: bool
-    """Whether more may have to be looked at than is wanted."""
-    counts: int
-    """How many requests count it at once."""
-
-    @classmethod
-    def of(cls, step: ListStep, run: Run) -> ListCost:
-        """Raises where the arguments cannot be used."""
-        arguments, path = step.arguments(run), step.path
-        neighbours = arguments.any_shown
-        reading, begins_behind = neighbours.reading, arguments.begins_behind
-        is_searched = arguments.where is not None
-        is_filtered = is_searched or bool(reading.others)
-        return cls(
-            step,
-            run.limits,
-            arguments.size,
-            arguments.looks_ahead,
-            arguments.extent.forward,
-            begins_behind,
-            arguments.may_look_back and begins_behind,
-            arguments.may_end_among_equals,
-            None if arguments.to is None else len(arguments.to),
-            arguments.is_key_lookup,
-            max(1, sum(not piece.is_empty for piece in reading.pieces)),
-            len(reading.singles),
-            is_searched,
-            is_filtered,
-            # Of shards, those before the cursor's skip what has its sort key.
-            is_filtered
-            or path.reads_others
-            or path.is_uncertain
-            or neighbours.form.leaves_out
-            or path.record.expiry is not None
-            or (begins_behind and len(path.keys.shard_texts) > 1),
-            len(count_requests(neighbours)) if step.has_total else 0,
-        )
-
-    @property
-    def _shards(self) -> int:
-        return len(self.step.path.keys.shard_texts)
-
-    @property
-    def _per_page(self) -> int:
-        return max(1, PAGE_BYTES // self.step.path.record.item_bytes)
-
-    def page(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
-        """The page of each owner."""
-        step, page, named = self.step, self.step.page, self.named
-        if self.is_key_lookup:
-            number = 1 if named is None else named
-            if not number or not (page or step.has_total):
-                return StepCost(), ()
-            cost, after, size = keys_cost(step.path.record, starts, number), starts.after(), number
-        elif named is not None:
-            between = step.path.keys_of_both_ends
-            requests = named * (len(between.shard_texts) if between else 1)
-            # There may be any number of edges between two nodes, which something behind their keys tells apart.
-            size = requests * self._per_page
-            cost, after = self._requests(starts, requests, 1, size), starts.after()
-            cost.is_open = True
-        elif page is None or not self.size + self.looks_ahead:
-            return StepCost(), ()
-        else:
-            cost, after, size = self._pages(starts)
-        if page is None:
-            return cost, ()
-        more, below = page.cost(run, after.times(min(size, self.size)))
-        cost.add(more)
-        return cost, below if self.size and size else ()
-
-    def _pages(self, starts: Starts) -> tuple[StepCost, Starts, int]:
-        """What is read for the page, when it is there, and how many edges it has."""
-        budget = self.limits.read_budget
-        requests, looked_at = self._needed(self.size + self.looks_ahead + self.singles)
-        chain = 1 + requests - self._shards
-        cost = self._requests(starts, requests, chain, looked_at)
-        if self.looks_back:
-            more, looked_at = self._needed(1 + self.singles)
-            cost.add(self._requests(starts.after(chain), more, 1 + more - self._shards, looked_at))
-            chain += 1 + more - self._shards
-        if self.ends_among_equals:
-            # What follows the end is looked for, and then, between two cursors, whether it follows the page.
-            for is_long in [self.looks_on, True] if self.begins_behind else [self.looks_on]:
-                more, looked_at = (self._searched(), budget) if is_long else (1, 1)
-                cost.add(self._requests(starts.after(chain), more, more, looked_at))
-                cost.is_open = cost.is_open or is_long
-                chain += more
-        cost.is_open = cost.is_open or self.looks_on
-        is_one_read = not self.looks_on and chain == 1
-        least = 0 if self.step.may_be_known else chain if is_one_read else 1
-        return cost, starts.after(chain, at_least=least), self.size
-
-    def _needed(self, wanted: int) -> tuple[int, int]:
-        """How many requests a page takes, and how many items they look at."""
-        if not self.looks_on:
-            return self._shards * (ceil(wanted / self._per_page) + self.pieces - 1), self._shards * wanted
-        budget = self.limits.read_budget
-        requests = most_requests(
-            wanted,
-            self._shards,
-            self.pieces,
-            budget,
-            self._per_page,
-            is_filtered=self.is_filtered,
-            is_searched=self.is_searched,
-        )
-        # A piece that nobody has looked into is begun though the budget is used up.
-        return requests, budget + self._shards * self.pieces * min(LARGEST_LIMIT, self._per_page)
-
-    def _searched(self) -> int:
-        """How many requests it takes to look for one item as far as the budget goes, one after the other."""
-        budget, is_searched = self.limits.read_budget, self.is_searched
-        return most_requests(
-            1, 1, 1, budget, self._per_page, is_filtered=self.is_filtered, is_searched=is_searched
-        )
-
-    def count(self, starts: Starts) -> StepCost:
-        """The count of each owner's list: as many pages as it may read."""
-        if not self.step.has_total or self.named is not None or self.is_key_lookup:
-            return StepCost()
-        at_once = self._shards * max(1, self.counts)
-        pages = max(at_once, self.limits.count_pages)
-        cost = self._requests(starts, pages, 1 + pages - at_once, pages * self._per_page)
-        cost.is_open = True
-        return cost
-
-    def _requests(self, starts: Starts, requests: int, chain: int, items: int) -> StepCost:
-        """So many requests for each start, of which so many are sent one after the other."""
-        if not requests:
-            return StepCost()
-        units = (
-            read_units(ceil(items / requests) * self.step.path.record.item_bytes, consistent=False) * requests
-        )
-        return StepCost(
-            starts.times(requests).count,
-            0,
-            set(),
-            max(starts.round_trips) + chain - 1,
-            starts.times(items).count,
-            min(float(MOST), starts.count * units),
-        )
