@@ -26,7 +26,8 @@ from keygraph.writing.idempotency import IdempotencyKey, note_key, note_step
 from keygraph.writing.items import Refusals
 from keygraph.writing.removal import named_nodes
 from keygraph.writing.requests import Change, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
-from keygraph.writing.steps import Step, StepMaker
+from keygraph.writing.step import Step
+from keygraph.writing.steps import StepMaker
 
 
 @dataclass(frozen=True, slots=True)

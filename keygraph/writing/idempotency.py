@@ -21,7 +21,7 @@ from keygraph.dynamo.table import Key, KeyAttribute, KeyValue
 from keygraph.errors import InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
 from keygraph.writing.requests import Done
-from keygraph.writing.steps import Step
+from keygraph.writing.step import Step
 
 NOTE = "_keygraph"
 """The attribute of a note that holds what it says. No other item has it."""

@@ -38,7 +38,8 @@ from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, has_mark, is_marked, new_token, removal, set_mark, token_of
 from keygraph.writing.requests import Delete, Done, Move, OnEdges, WriteRequest
 from keygraph.writing.sending import Sender
-from keygraph.writing.steps import Step, Stored
+from keygraph.writing.step import Step, merged
+from keygraph.writing.steps import Stored
 
 _Node: TypeAlias = tuple[str, Texts]
 """A node, by its type's name and its identity."""
@@ -244,9 +245,9 @@ class Removal:
 
     def _merged(self, steps: Sequence[Step], batch: _Batch) -> list[Step]:
         refusals = Refusals()
-        merged = self._sender.steps.merged([*steps, *batch.steps], self._requests, refusals)
+        made = merged([*steps, *batch.steps], self._graph.table, self._requests[0].where, refusals)
         refusals.stop()
-        return merged
+        return made
 
     def _renewed_marks(self) -> Iterator[Step]:
         for key, token in self._tokens.items():

@@ -30,7 +30,8 @@ from keygraph.model.expiry import now
 from keygraph.writing.idempotency import IdempotencyKey, done_before, note_key, note_step
 from keygraph.writing.marks import is_marked, removal_of_old
 from keygraph.writing.requests import Done, WriteRequest
-from keygraph.writing.steps import Step, StepMaker, Stored
+from keygraph.writing.step import Step
+from keygraph.writing.steps import StepMaker, Stored
 
 _TRIES = 10
 _PAUSE = 0.005

@@ -1,73 +1,50 @@
 """The actions of one transaction: what each request does to the items of the table, and what a failure means.
 
-A `Step` is an action of the store with the place in the input that it is of, and what is told where its condition fails.
 What has to be known of stored items first is read once for all requests (`needed`). `StepMaker.steps` only computes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import (
-    Action,
     AddMembers,
     AddNumber,
     Append,
     RemoveMembers,
     SetTo,
     changed,
-    key_of,
 )
-from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or, Path, at_path
+from keygraph.dynamo.conditions import And, Condition, Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
-from keygraph.keys.types import encode
 from keygraph.model.declaration import Kept
-from keygraph.model.expiry import has_expired, is_live, now
+from keygraph.model.expiry import now
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
 from keygraph.model.references import Reference
 from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
-from keygraph.writing.marks import MARK, UNMARKED, is_marked
+from keygraph.writing.marks import MARK
 from keygraph.writing.partners import Partner, Partners
+from keygraph.writing.presence import Presence, all_of, has_version, is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
 from keygraph.writing.rules import Foreseen, broken_rule, check_rules, foreseen_rules, told_in_keys
+from keygraph.writing.step import Step, again, lost_or_again, merged, missing_or_again
 
 Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
 _MISSING: Any = object()
 _NOTHING: Stored = {}
-_CONDITIONS = 1024
-"""How many conditions of types are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One action of a transaction."""
-
-    action: Action
-    refusal: Callable[[Item | None], Refusal | None]
-    """What is told where its condition fails, by the item that is there. None: somebody was faster, so try again."""
-    is_check: bool = False
-    """Whether it only asks that the item exists, which another step of the same item answers."""
-    is_partner: bool = False
-    """Whether it is of the other item of an edge."""
-
-    def on_condition(self, *conditions: Condition) -> Step:
-        """The step with further conditions."""
-        own = self.action.condition
-        joined = And((*([] if own is None else [own]), *conditions))
-        return replace(self, action=replace(self.action, condition=joined))
 
 
 class StepMaker:
@@ -76,12 +53,8 @@ class StepMaker:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._makers: dict[str, ItemMaker] = {}
-        self._there: Condition = Exists((graph.table.partition.name,))
-        self._absent: Condition = Not(self._there)
         self._partners = Partners(graph, self.maker)
-        # What is told by the types alone, and by the second where they expire, is decided once.
-        self._is_there_at = lru_cache(_CONDITIONS)(self._is_there_since)
-        self._is_open_at = lru_cache(_CONDITIONS)(self._is_open_since)
+        self._presence = Presence(graph)
         self._kept_fields = cache(_kept_fields)
         self._key_of = graph.table.key_of
 
@@ -177,37 +150,7 @@ class StepMaker:
             steps += [] if mine.found else made
             refusals.found += mine.found
             done.append(outcome)
-        return self.merged(steps, requests, refusals), done
-
-    def merged(
-        self, steps: Iterable[Step], requests: Sequence[WriteRequest], refusals: Refusals
-    ) -> list[Step]:
-        """The steps without checks of what another step writes."""
-        found: dict[Key, Step] = {}
-        checks: dict[Key, Step] = {}
-        for step in steps:
-            key = key_of(step.action, self._graph.table)
-            there = found.setdefault(key, step)
-            if step.is_check:
-                checks.setdefault(key, step)
-            elif there.is_check:
-                found[key] = step
-            elif there is not step:
-                refusals.add(requests[0].where, "Two parts of the write are of the same item.")
-        for key, check in checks.items():
-            if not found[key].is_check:
-                found[key] = self._joined(found[key], check, refusals)
-        return [*found.values()]
-
-    def _joined(self, step: Step, check: Step, refusals: Refusals) -> Step:
-        """A step of a node that something is joined to, with what the check asks. Refuses one that deletes the node."""
-        match step.action:
-            case actions.Delete():
-                refusal = check.refusal(None)
-                refusals.found += [refusal] if refusal else []
-            case actions.Update() | actions.Check():
-                return step.on_condition(UNMARKED)
-        return step
+        return merged(steps, self._graph.table, requests[0].where, refusals), done
 
     # --- New items ----------------------------------------------------------------------------------------
 
@@ -226,7 +169,7 @@ class StepMaker:
         exists = Refusal(
             "ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where
         )
-        conditions = [self._is_free(record)] if isinstance(request, Create) else []
+        conditions = [self._presence.is_free(record)] if isinstance(request, Create) else []
         if there is not None and conditions:
             refusals.found.append(exists)
         elif there is not None:
@@ -234,13 +177,13 @@ class StepMaker:
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
         if known is not None:
             kept = self._kept_fields(record, ("created", "version"))
-            conditions += self._as_read(record, [field.attribute for field in kept], there)
+            conditions += self._presence.is_as_read(record, [field.attribute for field in kept], there)
         check_rules(maker, item, where, refusals)
         others = self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and (partner := self._partners.of(record)):
-            conditions += self._as_read(record, maker.paths(partner.moving), there)
-        refusal = (lambda _: exists) if isinstance(request, Create) else _again
-        steps = [Step(actions.Put(item, _all(conditions)), refusal), *others]
+            conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
+        refusal = (lambda _: exists) if isinstance(request, Create) else again
+        steps = [Step(actions.Put(item, all_of(conditions)), refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
 
     def _partner_put(
@@ -253,7 +196,7 @@ class StepMaker:
             return []
         partner = partners.of(record)
         if partner is None or not partner.is_loose:
-            return [Step(actions.Put(made), _again)]
+            return [Step(actions.Put(made), again)]
         other = partner.record
         found = partners.there(record, item, stored)
         back = None if found is None else partners.item(other, found, where, refusals)
@@ -264,13 +207,13 @@ class StepMaker:
                 told = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
                 refusals.add(where, told, code="CONFLICT")
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
-        steps = [Step(actions.Put(made, _all(self._as_read(other, moving, found))), _again)]
+        steps = [Step(actions.Put(made, all_of(self._presence.is_as_read(other, moving, found))), again)]
         before = None if there is None else partners.there(record, there, stored)
         if there is not None and before is None:
             # It was read later than the edge, and may be back when this is carried out.
             before = partners.item(record, there, where, refusals)
         if before is not None and key_of(before) != key_of(made):
-            steps.append(Step(actions.Delete(key_of(before)), _again))
+            steps.append(Step(actions.Delete(key_of(before)), again))
         return steps
 
     # --- Changes ------------------------------------------------------------------------------------------
@@ -283,7 +226,7 @@ class StepMaker:
         else:
             return self._changed(self.change_of(request, identity), stored, refusals, is_upsert=True)
         # Where the first step fails, somebody created it in the meantime.
-        return [*(replace(step, refusal=_again) for step in made[:1]), *made[1:]], done
+        return [*(replace(step, refusal=again) for step in made[:1]), *made[1:]], done
 
     def change_of(self, request: Upsert, identity: Texts) -> Change:
         """The change that an upsert is where its record is there."""
@@ -311,7 +254,7 @@ class StepMaker:
             return [], done
         partner = self._partners.of(record)
         following, relied = self.relied(request)
-        conditions: list[Condition] = [self._is_there(record)]
+        conditions: list[Condition] = [self._presence.is_there(record)]
         others: list[Step] = []
         rules = self._foreseen(request, changes, old, conditions, refusals)
         if old is not None and (following or partner):
@@ -322,16 +265,16 @@ class StepMaker:
             changes = [change for change in changes if change.path[0] not in left_out]
             changes += _differences({**old, **attributes}, new, maker.own_keys)
             changes += [actions.Remove((name,)) for name in sorted(left_out & old.keys())]
-            conditions += [_unchanged(path, old) for path in relied]
+            conditions += [is_unchanged(path, old) for path in relied]
             others = self._partner_changed(request, old, new, stored, refusals)
         if old is not None:
             maker.check(changed(old, changes), names, where, refusals)
-        version = self._version_condition(request)
+        version = has_version(request.record, request.version)
         condition = And((*conditions, *version))
         # DynamoDB takes no update in a transaction that changes nothing.
         update = actions.Update(key, tuple(changes), condition) if changes else actions.Check(key, condition)
         # Where an upsert finds nothing, somebody has deleted it in the meantime.
-        told, broken = _again if is_upsert else self.refused(request), broken_rule(rules)
+        told, broken = again if is_upsert else self.refused(request), broken_rule(rules)
         refusal = (lambda item: told(item) or (broken(item) if item else None)) if rules else told
         steps = [Step(update, refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], done
@@ -357,7 +300,7 @@ class StepMaker:
                 known.append(actions.Remove(path) if value is _MISSING else SetTo(path, cast(Value, value)))
             keys = maker.keys_that_follow(in_keys)
             relied = [(key.name,) for each in keys for key in each.attributes]
-            conditions += [_unchanged(path, old) for path in (*maker.paths(in_keys), *relied)]
+            conditions += [is_unchanged(path, old) for path in (*maker.paths(in_keys), *relied)]
         rules = foreseen_rules(maker, names, known, request.where, refusals)
         conditions += [each.condition for each in rules]
         return rules
@@ -414,21 +357,21 @@ class StepMaker:
         lost = Refusal("CONFLICT", (f"The other item of this {record.name} is missing.",), where)
         told = f"The other item of this {record.name} would take the place of another one."
         taken = Refusal("CONFLICT", (told,), where)
-        conditions: list[Condition] = [self._there]
+        conditions: list[Condition] = [self._presence.there]
         partner = partners.of(record)
         if partner is not None and partner.is_loose:
             there = partners.there(record, old, stored)
             if there is not None:
                 before, after = there, partners.changed(record, there, after, where, refusals)
                 own = self.maker(partner.record).paths(partner.own)
-                conditions += [_unchanged(path, there) for path in own]
+                conditions += [is_unchanged(path, there) for path in own]
         key, key_after = map(self._key_of, (before, after))
-        refusal = _lost_or_again(lost)
+        refusal = lost_or_again(lost)
         if key != key_after:
             return [
                 Step(actions.Delete(key, And(tuple(conditions))), refusal, is_partner=True),
                 Step(
-                    actions.Put(after, self._is_free(partner.record if partner else record)),
+                    actions.Put(after, self._presence.is_free(partner.record if partner else record)),
                     lambda _: taken,
                     is_partner=True,
                 ),
@@ -448,11 +391,11 @@ class StepMaker:
         others: list[Step] = []
         partner = self._partners.of(record)
         if old is not None and partner is not None:
-            conditions += [_unchanged(path, old) for path in self.maker(record).paths(partner.moving)]
+            conditions += [is_unchanged(path, old) for path in self.maker(record).paths(partner.moving)]
             other = self._partners.there(record, old, stored) if partner.is_loose else None
             other = other or self._partners.item(record, old, request.where, refusals)
             if other and self._key_of(other) != key:
-                others = [Step(actions.Delete(self._key_of(other)), _again)]
+                others = [Step(actions.Delete(self._key_of(other)), again)]
         delete = actions.Delete(key, And(tuple(conditions)))
         return [Step(delete, self.refused(request)), *others], done
 
@@ -474,8 +417,8 @@ class StepMaker:
         if not made:
             return []
         paths = self.maker(request.record).paths(reference.end.name for reference in references)
-        first = made[0].on_condition(*(_unchanged(path, item) for path in paths))
-        return [replace(step, refusal=_again) for step in (first, *made[1:])]
+        first = made[0].on_condition(*(is_unchanged(path, item) for path in paths))
+        return [replace(step, refusal=again) for step in (first, *made[1:])]
 
     # --- Moves --------------------------------------------------------------------------------------------
 
@@ -503,12 +446,15 @@ class StepMaker:
         )
         absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
         steps = [
-            Step(actions.Put(new, self._is_free(record)), lambda _: exists),
-            *(Step(actions.Check(other, self._is_free(record)), lambda _: exists) for other in absent),
+            Step(actions.Put(new, self._presence.is_free(record)), lambda _: exists),
+            *(
+                Step(actions.Check(other, self._presence.is_free(record)), lambda _: exists)
+                for other in absent
+            ),
         ]
         declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}
         names = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
-        same = (_unchanged((name,), old) for name in sorted(names))
+        same = (is_unchanged((name,), old) for name in sorted(names))
         delete = actions.Delete(key, And((*self.conditions(request), *same)))
         steps.append(Step(delete, self.refused(request)))
         steps += self._partner_changed(change, old, new, stored, refusals)
@@ -542,43 +488,7 @@ class StepMaker:
 
     def conditions(self, request: Change | Delete | Move) -> list[Condition]:
         """The conditions that the record is there as the request wants it."""
-        return [self._is_there(request.record), *self._version_condition(request)]
-
-    def _is_there(self, record: RecordType) -> Condition:
-        """The condition that an item of the type is there, under a key that may be another type's."""
-        return self._is_there_at(record, record.expiry and now())
-
-    def _is_there_since(self, record: RecordType, at: Decimal | None) -> Condition:
-        said = self._graph.type_values.condition(record)
-        live = [] if record.expiry is None or at is None else [is_live(record.expiry, at)]
-        return And((self._there, *([] if said is None else [said]), *live)) if said or live else self._there
-
-    def _is_free(self, record: RecordType) -> Condition:
-        """The condition that there is no item, or one of the type that has expired."""
-        expired = self._has_expired(record)
-        return self._absent if expired is None else Or((self._absent, expired))
-
-    def _has_expired(self, record: RecordType) -> Condition | None:
-        """The condition that an item of the type is there that has expired; None for a type that does not expire."""
-        if record.expiry is None:
-            return None
-        said = self._graph.type_values.condition(record)
-        expired = has_expired(record.expiry, now())
-        return expired if said is None else And((said, expired))
-
-    def _as_read(self, record: RecordType, paths: Iterable[Path], there: Item | None) -> list[Condition]:
-        """The conditions that attributes of an item are what was read. What was not there may have expired."""
-        same = [_unchanged(path, there or {}) for path in paths]
-        expired = self._has_expired(record) if same and there is None else None
-        return same if expired is None else [Or((And(tuple(same)), expired))]
-
-    def _is_open(self, members: tuple[RecordType, ...]) -> Condition:
-        """The condition that a node of one of these types is there, and that something may come to name it."""
-        return self._is_open_at(members, now() if any(member.expiry for member in members) else None)
-
-    def _is_open_since(self, members: tuple[RecordType, ...], at: Decimal | None) -> Condition:
-        there = tuple(self._is_there_at(member, at) for member in members)
-        return And((there[0] if len(there) == 1 else Or(there), UNMARKED))
+        return [self._presence.is_there(request.record), *has_version(request.record, request.version)]
 
     def _missing(self, request: Change | Delete | Move) -> Refusal:
         return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
@@ -614,8 +524,8 @@ class StepMaker:
             if len(keys) > 1 and not found:
                 refusals.found.append(missing)
                 continue
-            check = actions.Check((found or keys)[0], self._is_open(members))
-            steps.append(Step(check, _missing_or_again(missing), is_check=True))
+            check = actions.Check((found or keys)[0], self._presence.is_open(members))
+            steps.append(Step(check, missing_or_again(missing), is_check=True))
         return steps
 
     def _ends(self, request: WriteRequest) -> Iterator[tuple[End, tuple[RecordType, ...], Texts]]:
@@ -649,34 +559,9 @@ class StepMaker:
                 kept[field.name] = value + 1 if field.kept == "version" else value
         return kept
 
-    def _version_condition(self, request: Change | Delete | Move) -> list[Condition]:
-        version = request.record.version
-        if version is None or request.version is None:
-            return []
-        return [Eq(version.attribute, encode(version.type, request.version))]
-
 
 _Made: TypeAlias = "tuple[list[Step], Done]"
 """The steps of a request, and what they make of its record."""
-
-
-def _again(item: Item | None) -> None:
-    """Somebody was faster: what was read is not what is there."""
-
-
-def _lost_or_again(lost: Refusal) -> Callable[[Item | None], Refusal | None]:
-    """What is told of an item that must be there: nothing where somebody has changed it."""
-    return lambda item: lost if item is None else None
-
-
-def _missing_or_again(missing: Refusal) -> Callable[[Item | None], Refusal | None]:
-    """What is told of a node that must be there: nothing where it has a mark, since it may stay after all."""
-    return lambda item: None if is_marked(item) else missing
-
-
-def _all(conditions: Sequence[Condition]) -> Condition | None:
-    """The condition that all of these hold; None for none."""
-    return And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None
 
 
 def _kept_fields(record: RecordType, kept: tuple[Kept, ...]) -> list[Field]:
@@ -696,9 +581,3 @@ def _differences(before: Item, after: Item, names: Iterable[str]) -> list[action
         for name in sorted(names)
         if before.get(name, _MISSING) != after.get(name, _MISSING)
     ]
-
-
-def _unchanged(path: Path, old: Item) -> Condition:
-    """The condition that an attribute is what was read."""
-    value = at_path(old, path, _MISSING)
-    return Not(Exists(path)) if value is _MISSING else Eq(path, cast(Value, value))

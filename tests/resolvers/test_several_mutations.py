@@ -139,6 +139,7 @@ async def test_each_on_its_own_tells_what_became_of_it(shop: World) -> None:
     assert await count(shop) == 6
 
 
+@on_exact_engines  # moto fails now and then at writes at the same time, and what is sent again counts
 async def test_many_on_their_own_are_sent_a_few_at_once(shop: World) -> None:
     """A thousand at once would meet at the same nodes, one after the other would take a minute."""
     given = [{"sku": f"p{number}", "stock": number} for number in range(20)]

@@ -1,0 +1,86 @@
+"""Conditions on what is there: a record of a type, none, a node that may be named, what was read, a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, cast
+
+from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or, Path, at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.graph import Graph
+from keygraph.keys.types import encode
+from keygraph.model.expiry import has_expired, is_live, now
+from keygraph.model.records import RecordType
+from keygraph.writing.marks import UNMARKED
+
+_MISSING: Any = object()
+_KEPT = 1024
+"""How many conditions of types are kept."""
+
+
+class Presence:
+    """The conditions that something is in the table of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.there: Condition = Exists((graph.table.partition.name,))
+        self._absent: Condition = Not(self.there)
+        # What is told by the types alone, and by the second where they expire, is decided once.
+        self._there_at = lru_cache(_KEPT)(self._there_since)
+        self._open_at = lru_cache(_KEPT)(self._open_since)
+
+    def is_there(self, record: RecordType) -> Condition:
+        """The condition that an item of the type is there, under a key that may be another type's."""
+        return self._there_at(record, record.expiry and now())
+
+    def _there_since(self, record: RecordType, at: Decimal | None) -> Condition:
+        said = self._graph.type_values.condition(record)
+        live = [] if record.expiry is None or at is None else [is_live(record.expiry, at)]
+        return And((self.there, *([] if said is None else [said]), *live)) if said or live else self.there
+
+    def is_free(self, record: RecordType) -> Condition:
+        """The condition that there is no item, or one of the type that has expired."""
+        expired = self._expired(record)
+        return self._absent if expired is None else Or((self._absent, expired))
+
+    def _expired(self, record: RecordType) -> Condition | None:
+        """The condition that an item of the type is there that has expired; None for a type that does not expire."""
+        if record.expiry is None:
+            return None
+        said = self._graph.type_values.condition(record)
+        expired = has_expired(record.expiry, now())
+        return expired if said is None else And((said, expired))
+
+    def is_as_read(self, record: RecordType, paths: Iterable[Path], there: Item | None) -> list[Condition]:
+        """The conditions that attributes of an item are what was read. What was not there may have expired."""
+        same = [is_unchanged(path, there or {}) for path in paths]
+        expired = self._expired(record) if same and there is None else None
+        return same if expired is None else [Or((And(tuple(same)), expired))]
+
+    def is_open(self, members: tuple[RecordType, ...]) -> Condition:
+        """The condition that a node of one of these types is there, and that something may come to name it."""
+        return self._open_at(members, now() if any(member.expiry for member in members) else None)
+
+    def _open_since(self, members: tuple[RecordType, ...], at: Decimal | None) -> Condition:
+        there = tuple(self._there_at(member, at) for member in members)
+        return And((there[0] if len(there) == 1 else Or(there), UNMARKED))
+
+
+def has_version(record: RecordType, version: int | None) -> list[Condition]:
+    """The condition that a record has a version; none where none is asked for."""
+    if record.version is None or version is None:
+        return []
+    return [Eq(record.version.attribute, encode(record.version.type, version))]
+
+
+def all_of(conditions: Sequence[Condition]) -> Condition | None:
+    """The condition that all of these hold; None for none."""
+    return And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None
+
+
+def is_unchanged(path: Path, old: Item) -> Condition:
+    """The condition that an attribute is what was read."""
+    value = at_path(old, path, _MISSING)
+    return Not(Exists(path)) if value is _MISSING else Eq(path, cast(Value, value))
