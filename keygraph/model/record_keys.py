@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from keygraph.dynamo.items import Value
 from keygraph.dynamo.table import Index, Key, KeyAttribute
 from keygraph.keys.shards import Shard
 from keygraph.keys.template import Maybe, Slot, Template
+from keygraph.model.fields import ValueReader
 
 Texts: TypeAlias = tuple[str, ...]
 """The texts of an identity; one that is absent is empty."""
@@ -204,3 +205,67 @@ def _text_writer(template: Template, names: Texts) -> Callable[[Texts], str]:
         case [str(before), int(number)]:
             return lambda texts: before + texts[number]
     return lambda texts: "".join([place if isinstance(place, str) else texts[place] for place in places])
+
+
+# --- What reads values and ends from keys ---------------------------------------------------------------
+
+
+def optional_value(value_of: Callable[[str], Any], text: str) -> Any:
+    """The value of a text; None for an optional one that is absent, which is empty."""
+    return value_of(text) if text else None
+
+
+def half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
+    """What reads the text of a slot from one of the two keys, whether or not the item has the other."""
+    key, template = next(part for part in keys.parts if part[0].name == name)
+    if slot not in template.slots:
+        return keys.reader((slot.name,))
+
+    def read(item: Mapping[str, Value]) -> Texts | None:
+        text = key.text(item.get(name))
+        found = None if text is None else (template.parse(text) or {}).get(slot.name)
+        return None if found is None else (found,)
+
+    return read
+
+
+def first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
+    """What reads a value from the first key of an item that tells it; None where none does."""
+    if len(readers) == 1:
+        [(read_only, value_of_only)] = readers
+
+        def read_only_value(item: Mapping[str, Value]) -> Any:
+            texts = read_only(item)
+            return value_of_only(texts[0]) if texts and texts[0] else None
+
+        return read_only_value
+
+    def read_value(item: Mapping[str, Value]) -> Any:
+        for read, value_of in readers:
+            texts = read(item)
+            if texts and texts[0]:
+                return value_of(texts[0])
+        return None
+
+    return read_value
+
+
+def texts_reader(
+    sources: Sequence[tuple[int, Callable[[str], str] | None]],
+) -> Callable[[Texts], Texts | None]:
+    """What makes an end's identity of the texts in a key; None for none.
+
+    Each part is the text at a number, written anew where there is something that does so.
+    """
+    if len(sources) == 1 and sources[0][1] is None:
+        only = sources[0][0]
+        return lambda texts: (texts[only],) if texts[only] else None
+
+    def read(texts: Texts) -> Texts | None:
+        found = [
+            texts[number] if rewritten is None or not texts[number] else rewritten(texts[number])
+            for number, rewritten in sources
+        ]
+        return tuple(found) if any(found) else None
+
+    return read

@@ -23,7 +23,15 @@ from keygraph.keys.types import FieldType, decode, encode
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import ListOptions, StoredAs, WriteName
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
-from keygraph.model.record_keys import IdentityReader, Keys, Texts
+from keygraph.model.record_keys import (
+    IdentityReader,
+    Keys,
+    Texts,
+    first_value_reader,
+    half_reader,
+    optional_value,
+    texts_reader,
+)
 from keygraph.model.write_rules import WriteRule
 from keygraph.names import end_names, snake
 
@@ -200,7 +208,7 @@ class RecordType:
             if self._is_rendered_text(slot) or (slot.text.is_plain_text and not slot.lossy):
                 found[name] = number, lambda text: text or None
             elif not slot.lossy:
-                found[name] = number, partial(_optional, slot.text.value)
+                found[name] = number, partial(optional_value, slot.text.value)
         return found
 
     @cached_property
@@ -211,7 +219,7 @@ class RecordType:
         for name in self.key_fields & self.ends.keys():
             wanted = [slot.under(name) for slot in self.ends[name].identity]
             sources = [(source, own) for own in wanted if (source := self.source(own, self.identity))]
-            found[name] = _end_reader(
+            found[name] = texts_reader(
                 [
                     (
                         numbers[source],
@@ -346,9 +354,9 @@ class RecordType:
                         own[path] = own.get(path, 0) + is_first
                         read = keys.reader((slot.name,))
                         if is_own and keys.index is not None:
-                            read = _half_reader(keys, slot, (self.attribute_of(path) or ("",))[0])
+                            read = half_reader(keys, slot, (self.attribute_of(path) or ("",))[0])
                         readers.insert(place, (read, slot.text.value))
-        return {path: _first_value_reader(readers) for path, readers in found.items()}
+        return {path: first_value_reader(readers) for path, readers in found.items()}
 
     def reads_from(self, keys: Keys, path: FieldPath) -> bool:
         """Whether what a placeholder names is read from these keys where an item has no attribute for it.
@@ -617,64 +625,3 @@ class Method:
     def parameters(self) -> Sequence[str]:
         """Its parameters but `self`."""
         return list(self.signature.parameters)[1:]
-
-
-def _optional(value_of: Callable[[str], Any], text: str) -> Any:
-    """The value of a text; None for an optional one that is absent, which is empty."""
-    return value_of(text) if text else None
-
-
-def _half_reader(keys: Keys, slot: Slot, name: str) -> IdentityReader:
-    """What reads the text of a slot from one of the two keys, whether or not the item has the other."""
-    key, template = next(part for part in keys.parts if part[0].name == name)
-    if slot not in template.slots:
-        return keys.reader((slot.name,))
-
-    def read(item: Mapping[str, Value]) -> Texts | None:
-        text = key.text(item.get(name))
-        found = None if text is None else (template.parse(text) or {}).get(slot.name)
-        return None if found is None else (found,)
-
-    return read
-
-
-def _first_value_reader(readers: Sequence[tuple[IdentityReader, Callable[[str], Any]]]) -> ValueReader:
-    """What reads a value from the first key of an item that tells it; None where none does."""
-    if len(readers) == 1:
-        [(read_only, value_of_only)] = readers
-
-        def read_only_value(item: Mapping[str, Value]) -> Any:
-            texts = read_only(item)
-            return value_of_only(texts[0]) if texts and texts[0] else None
-
-        return read_only_value
-
-    def read_value(item: Mapping[str, Value]) -> Any:
-        for read, value_of in readers:
-            texts = read(item)
-            if texts and texts[0]:
-                return value_of(texts[0])
-        return None
-
-    return read_value
-
-
-def _end_reader(
-    sources: Sequence[tuple[int, Callable[[str], str] | None]],
-) -> Callable[[Texts], Texts | None]:
-    """What makes an end's identity of the texts in a key; None for none.
-
-    Each part is the text at a number, written anew where there is something that does so.
-    """
-    if len(sources) == 1 and sources[0][1] is None:
-        only = sources[0][0]
-        return lambda texts: (texts[only],) if texts[only] else None
-
-    def read(texts: Texts) -> Texts | None:
-        found = [
-            texts[number] if rewritten is None or not texts[number] else rewritten(texts[number])
-            for number, rewritten in sources
-        ]
-        return tuple(found) if any(found) else None
-
-    return read
