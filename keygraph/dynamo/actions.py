@@ -71,13 +71,13 @@ class Append:
     values: tuple[Value, ...]
 
 
-Change: TypeAlias = SetTo | Remove | AddNumber | AddMembers | RemoveMembers | Append
+AttributeChange: TypeAlias = SetTo | Remove | AddNumber | AddMembers | RemoveMembers | Append
 
 # --- Actions ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class PutItem:
     """Writes a whole item, in the place of one with the same key."""
 
     item: Item
@@ -85,16 +85,16 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class UpdateItem:
     """Changes some attributes of an item; makes it where there is none. No two changes may be of one path."""
 
     key: Key
-    changes: tuple[Change, ...]
+    changes: tuple[AttributeChange, ...]
     condition: Condition | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteItem:
     """Deletes an item. One that is not there stays so."""
 
     key: Key
@@ -102,19 +102,19 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckItem:
     """Changes nothing: the transaction is canceled unless the condition holds."""
 
     key: Key
     condition: Condition
 
 
-Action: TypeAlias = Put | Update | Delete | Check
+Action: TypeAlias = PutItem | UpdateItem | DeleteItem | CheckItem
 
 
 def key_of(action: Action, table: Table) -> Key:
     """The table key of the action's item. Raises BadUserInput for an item that lacks one."""
-    if not isinstance(action, Put):
+    if not isinstance(action, PutItem):
         return action.key
     for key in table.keys:
         if key.name not in action.item:
@@ -133,19 +133,19 @@ def outcome(action: Action, old: Item | None, table: Table) -> Item | None:
     if action.condition is not None and not holds(action.condition, old or {}):
         raise ConditionFailed(old)
     match action:
-        case Put(item):
+        case PutItem(item):
             return item
-        case Delete():
+        case DeleteItem():
             return None
-        case Check():
+        case CheckItem():
             return old
-        case Update(key, changes):
+        case UpdateItem(key, changes):
             names = [attribute.name for attribute in table.keys]
             refuse_changes(changes, names)
             return changed(old or dict(zip(names, key, strict=True)), changes)
 
 
-def refuse_changes(changes: Sequence[Change], keys: Sequence[str]) -> None:
+def refuse_changes(changes: Sequence[AttributeChange], keys: Sequence[str]) -> None:
     """Refuses changes of the table's keys, two of one path or inside each other, and of a set inside a map."""
     paths = [change.path for change in changes]
     for number_, path in enumerate(paths):
@@ -160,7 +160,7 @@ def refuse_changes(changes: Sequence[Change], keys: Sequence[str]) -> None:
             raise BadUserInput(f"An update cannot change the set {'.'.join(change.path)} inside a map.")
 
 
-def changed(item: Item, changes: Sequence[Change]) -> Item:
+def changed(item: Item, changes: Sequence[AttributeChange]) -> Item:
     """A copy of the item with the changes made; all of them see the item as it was.
 
     Raises BadUserInput where what is there is of another type.

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from keygraph.dynamo.actions import AddMembers, AddNumber, Append, Change, Remove, RemoveMembers, SetTo
+from keygraph.dynamo.actions import (
+    AddMembers,
+    AddNumber,
+    Append,
+    AttributeChange,
+    Remove,
+    RemoveMembers,
+    SetTo,
+)
 from keygraph.dynamo.conditions import (
     And,
     BeginsWith,
@@ -223,7 +231,7 @@ def projection_text(paths: Iterable[Path], placeholders: Placeholders) -> str:
 # --- Changes ------------------------------------------------------------------------------------------
 
 
-def changes_text(changes: Iterable[Change], placeholders: Placeholders) -> str:
+def changes_text(changes: Iterable[AttributeChange], placeholders: Placeholders) -> str:
     """The update expression of the changes. Raises BadUserInput for one that is too long for DynamoDB."""
     clauses: dict[str, list[str]] = {}
     for change in changes:
@@ -235,7 +243,7 @@ def changes_text(changes: Iterable[Change], placeholders: Placeholders) -> str:
     return text
 
 
-def _change_text(change: Change, placeholders: Placeholders) -> tuple[str, str]:
+def _change_text(change: AttributeChange, placeholders: Placeholders) -> tuple[str, str]:
     """The clause that the change belongs to, and its part of that clause."""
     path, value = placeholders.path(change.path), placeholders.value
     match change:

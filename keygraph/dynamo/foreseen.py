@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Context, Decimal
 from typing import Any, cast
 
-from keygraph.dynamo.actions import AddMembers, AddNumber, Append, Change, Remove, SetTo
+from keygraph.dynamo.actions import AddMembers, AddNumber, Append, AttributeChange, Remove, SetTo
 from keygraph.dynamo.conditions import (
     And,
     Between,
@@ -34,7 +34,7 @@ _EXACT = Context(prec=100)
 """DynamoDB's numbers have 38 digits, and any two of them a difference of more."""
 
 
-def before(condition: Condition, changes: Sequence[Change]) -> Condition:
+def before(condition: Condition, changes: Sequence[AttributeChange]) -> Condition:
     """The condition that an item has to meet before the changes. Raises ValueError for one that no condition says: of a set
     to which members are added, or from which they are removed, only what it contains can be told."""
     match condition:
@@ -57,7 +57,7 @@ def _decided(outcome: bool | None, otherwise: Condition) -> Condition:
     return otherwise if outcome is None else ALWAYS if outcome else NEVER
 
 
-def _before(condition: Comparison, change: Change) -> Condition:
+def _before(condition: Comparison, change: AttributeChange) -> Condition:
     match change:
         case SetTo(path, value):
             return _decided(_holds_of(condition, path, value), condition)

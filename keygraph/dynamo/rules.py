@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import cast
 
-from keygraph.dynamo.actions import Put, key_of
+from keygraph.dynamo.actions import PutItem, key_of
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
 from keygraph.dynamo.limits import (
@@ -254,7 +254,7 @@ def refuse_transaction(request: Transaction, table: Table) -> None:
         raise BadUserInput("Two actions of a transaction are of the same item.")
     if not 1 <= len(request.token.encode()) <= TOKEN_BYTES:
         raise BadUserInput(f"A token has 1 to {TOKEN_BYTES} bytes.")
-    size = sum(item_size(action.item) for action in actions if isinstance(action, Put))
+    size = sum(item_size(action.item) for action in actions if isinstance(action, PutItem))
     if size > TRANSACTION_BYTES:
         raise TransactionTooLarge(
             f"The transaction is larger than the {TRANSACTION_BYTES // 1024**2} MB that DynamoDB allows.",

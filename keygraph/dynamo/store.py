@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
-from keygraph.dynamo.actions import Action, Delete, Put, Update
+from keygraph.dynamo.actions import Action, DeleteItem, PutItem, UpdateItem
 from keygraph.dynamo.conditions import Condition, Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
@@ -242,7 +242,7 @@ class Write(Request[Changed]):
     It is sent once: where no answer comes, whether it was written is not known.
     """
 
-    action: Put | Update | Delete
+    action: PutItem | UpdateItem | DeleteItem
 
 
 @value(frozen=True, slots=True)

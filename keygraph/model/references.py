@@ -20,7 +20,7 @@ _ANY = ListOptions(None, None, any_index=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class EndReference:
     """An end of a record type that may be a node of some type."""
 
     node: RecordType
@@ -56,7 +56,7 @@ class Reference:
 
 def references(
     node: RecordType, types: Mapping[str, RecordType], correspondences: Mapping[str, Correspondence]
-) -> tuple[Reference, ...]:
+) -> tuple[EndReference, ...]:
     """Every end that may be a node of the type."""
     found = [
         (record, end, _best(node, record, end))
@@ -76,14 +76,14 @@ def _reference(
     path: AccessPath | None,
     correspondences: Mapping[str, Correspondence],
     whole: Iterable[tuple[str, str]],
-) -> Reference:
+) -> EndReference:
     same = correspondences.get(record.name)
     theirs = [(same.other.name, name) for name, own in same.ends.items() if own == end.name] if same else []
     is_found_otherwise = any(each in whole for each in theirs)
     if is_found_otherwise and record.is_mirrored and end.name == record.key_ends[1]:
         # Both items of a mirrored edge name both nodes: one of the ends finds every edge.
         path = None
-    return Reference(node, record, end, path, is_found_otherwise or (record.name, end.name) in whole)
+    return EndReference(node, record, end, path, is_found_otherwise or (record.name, end.name) in whole)
 
 
 def _best(node: RecordType, record: RecordType, end: End) -> AccessPath | None:

@@ -21,7 +21,7 @@ from keygraph.model.counterparts import Correspondence, Counterpart, corresponde
 from keygraph.model.paths import AccessPath, best, candidates, is_listable
 from keygraph.model.record_keys import IdentityReader, Keys
 from keygraph.model.records import RecordType
-from keygraph.model.references import Reference, references
+from keygraph.model.references import EndReference, references
 from keygraph.names import CASES, plural, snake
 from keygraph.resolve.options import is_separator
 from keygraph.resolve.records import Resolution
@@ -151,7 +151,7 @@ class RecordTypes:
         return None if found is None else found.counterpart(item, self.type_values.of(found.other))
 
     @cached_property
-    def references(self) -> Mapping[str, tuple[Reference, ...]]:
+    def references(self) -> Mapping[str, tuple[EndReference, ...]]:
         """Where records name nodes of each type, by its name."""
         return {node.name: references(node, self.types, self.correspondences) for node in self.nodes}
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from keygraph.dynamo.actions import Put, SetTo, Update
+from keygraph.dynamo.actions import PutItem, SetTo, UpdateItem
 from keygraph.dynamo.conditions import Exists, Not
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Page, Scan, Store, Write, pages
@@ -79,7 +79,7 @@ async def put_absent(store: Store, items: Sequence[Item]) -> int:
     taken = 0
     for item in items:
         try:
-            await store.send(Write(Put(item, Not(Exists((store.table.partition.name,))))))
+            await store.send(Write(PutItem(item, Not(Exists((store.table.partition.name,))))))
         except ConditionFailed:
             taken += 1
     return taken
@@ -90,7 +90,7 @@ async def set_attributes(store: Store, items: Sequence[Item]) -> None:
     names = {key.name for key in store.table.keys}
     for item in items:
         changes = tuple(SetTo((name,), value) for name, value in item.items() if name not in names)
-        await store.send(Write(Update(store.table.key_of(item), changes)))
+        await store.send(Write(UpdateItem(store.table.key_of(item), changes)))
 
 
 async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncGenerator[Item, None]:

@@ -26,7 +26,7 @@ from keygraph.writing.idempotency import IdempotencyKey, note_key, note_step
 from keygraph.writing.items import Refusals
 from keygraph.writing.removal import named_nodes
 from keygraph.writing.requests import Change, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
-from keygraph.writing.step import Step
+from keygraph.writing.step import TransactionStep
 from keygraph.writing.steps import StepMaker
 
 
@@ -140,7 +140,9 @@ class _Describing:
         described = tuple(self._actions(steps, requests))
         return DescribedTransaction(case, described, tuple(self._notes(requests))), done[0].identity
 
-    def _steps(self, requests: Sequence[WriteRequest], refusals: Refusals) -> tuple[list[Step], list[Done]]:
+    def _steps(
+        self, requests: Sequence[WriteRequest], refusals: Refusals
+    ) -> tuple[list[TransactionStep], list[Done]]:
         # Nodes that may stand in several places are taken to be in the first.
         stored: dict[Key, Item | None] = {
             key: {} for request in requests for key in self._maker.keys_of_ends(request)
@@ -149,7 +151,9 @@ class _Describing:
 
     # --- Actions ------------------------------------------------------------------------------------------
 
-    def _actions(self, steps: Sequence[Step], requests: Sequence[WriteRequest]) -> Iterator[DescribedAction]:
+    def _actions(
+        self, steps: Sequence[TransactionStep], requests: Sequence[WriteRequest]
+    ) -> Iterator[DescribedAction]:
         if not steps:
             return
         table = self._graph.table
@@ -168,7 +172,7 @@ class _Describing:
                 operation,
                 self._key(key),
                 of_keys[key].where if key in of_keys else failures[0].path if failures else (),
-                self._attributes(body["Item"]) if isinstance(step.action, actions.Put) else None,
+                self._attributes(body["Item"]) if isinstance(step.action, actions.PutItem) else None,
                 expression_text(body, "UpdateExpression"),
                 expression_text(body, "ConditionExpression"),
                 failures,
@@ -184,7 +188,7 @@ class _Describing:
             for attribute, value in zip(self._graph.table.keys, key, strict=True)
         )
 
-    def _failures(self, step: Step, request: WriteRequest | None) -> tuple[Refusal, ...]:
+    def _failures(self, step: TransactionStep, request: WriteRequest | None) -> tuple[Refusal, ...]:
         """What a client is told where the condition fails: the item is missing or there, or has another version."""
         told = step.refusal(None) if step.action.condition is not None else None
         if told is None or self._is_upserted(request):

@@ -16,16 +16,16 @@ from keygraph.dynamo.store import BatchGet, Query
 from keygraph.graph import Graph
 from keygraph.lists.listing import bind
 from keygraph.model.record_keys import Texts
-from keygraph.model.references import Reference
-from keygraph.writing.sending import Sender
+from keygraph.model.references import EndReference
+from keygraph.writing.sending import TransactionSender
 
 _AT_A_TIME = 100
 
 
-class Named(NamedTuple):
+class NamingRecord(NamedTuple):
     """A record that names the node, and where."""
 
-    reference: Reference
+    reference: EndReference
     identity: Texts
     """That of the node."""
     item: Item
@@ -35,12 +35,12 @@ class Named(NamedTuple):
 class Range:
     """What is still to be read of one partition for one reference."""
 
-    reference: Reference
+    reference: EndReference
     identity: Texts
     query: Query
 
 
-def ranges(graph: Graph, references: Iterable[Reference], identity: Texts) -> list[Range]:
+def ranges(graph: Graph, references: Iterable[EndReference], identity: Texts) -> list[Range]:
     """Everything that has to be read to find what names a node at these references."""
     found = []
     for reference in references:
@@ -69,13 +69,13 @@ def ranges(graph: Graph, references: Iterable[Reference], identity: Texts) -> li
     return found
 
 
-async def look(sender: Sender, wanted: Sequence[Range]) -> tuple[list[Named], list[Range]]:
+async def look(sender: TransactionSender, wanted: Sequence[Range]) -> tuple[list[NamingRecord], list[Range]]:
     """The next records of each range, at least one where there is any; and what is left to read."""
     read = await asyncio.gather(*(_next(sender, each) for each in wanted))
     return [named for found, _ in read for named in found], [rest for _, rest in read if rest is not None]
 
 
-async def _next(sender: Sender, wanted: Range) -> tuple[list[Named], Range | None]:
+async def _next(sender: TransactionSender, wanted: Range) -> tuple[list[NamingRecord], Range | None]:
     reference, graph = wanted.reference, sender.graph
     while True:
         page = await sender.send(wanted.query)
@@ -84,7 +84,7 @@ async def _next(sender: Sender, wanted: Range) -> tuple[list[Named], Range | Non
             keys = tuple(graph.table.key_of(item) for item in page.items)
             items = (await sender.send(BatchGet(keys, consistent=True))).items
         found = [
-            Named(reference, wanted.identity, item)
+            NamingRecord(reference, wanted.identity, item)
             for item in sender.live(items)
             if item is not None
             and graph.recognise(item) is reference.record

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
-from keygraph.dynamo.actions import Put
+from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.conditions import Exists, Le, Not, Or
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyAttribute, KeyValue
 from keygraph.errors import InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
 from keygraph.writing.requests import Done
-from keygraph.writing.step import Step
+from keygraph.writing.step import TransactionStep
 
 NOTE = "_keygraph"
 """The attribute of a note that holds what it says. No other item has it."""
@@ -52,7 +52,7 @@ def note_key(graph: Graph, key: IdempotencyKey) -> Key:
     return tuple(_key_value(attribute, digest) for attribute in graph.table.keys)
 
 
-def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Step:
+def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> TransactionStep:
     """The step that leaves the note, where there is none that is still good."""
     names = [attribute.name for attribute in graph.table.keys]
     now = int(time.time())
@@ -67,7 +67,7 @@ def note_step(graph: Graph, key: IdempotencyKey, done: Sequence[Done]) -> Step:
     }
     # DynamoDB may take days to delete what has expired.
     is_free = Or((Not(Exists((names[0],))), Le((graph.ttl_attribute,), Decimal(now))))
-    return Step(Put(item, is_free), lambda _: None)
+    return TransactionStep(PutItem(item, is_free), lambda _: None)
 
 
 def done_before(graph: Graph, key: IdempotencyKey, note: Item | None) -> tuple[Done, ...] | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 import uuid
 
-from keygraph.dynamo.actions import Change, Remove, SetTo, Update
+from keygraph.dynamo.actions import AttributeChange, Remove, SetTo, UpdateItem
 from keygraph.dynamo.conditions import BeginsWith, Condition, Eq, Exists, Not
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
@@ -39,7 +39,7 @@ def token_of(item: Item) -> str:
     return str(item[MARK]).partition("#")[0] + "#"
 
 
-def set_mark(token: str) -> Change:
+def set_mark(token: str) -> AttributeChange:
     """The change that marks an item from now on."""
     return SetTo(_PATH, f"{token}{int(time.time()) + _SECONDS}")
 
@@ -49,14 +49,14 @@ def has_mark(token: str) -> Condition:
     return BeginsWith(_PATH, token)
 
 
-def removal(key: Key, token: str) -> Update:
+def removal(key: Key, token: str) -> UpdateItem:
     """What removes the mark of this token."""
-    return Update(key, (Remove(_PATH),), has_mark(token))
+    return UpdateItem(key, (Remove(_PATH),), has_mark(token))
 
 
-def removal_of_old(key: Key, item: Item) -> Update | None:
+def removal_of_old(key: Key, item: Item) -> UpdateItem | None:
     """What removes the mark of an item, if it is respected no more."""
     mark = str(item[MARK])
     until = mark.partition("#")[2]
     is_old = not until.isdigit() or int(until) < time.time()
-    return Update(key, (Remove(_PATH),), Eq(_PATH, item[MARK])) if is_old else None
+    return UpdateItem(key, (Remove(_PATH),), Eq(_PATH, item[MARK])) if is_old else None

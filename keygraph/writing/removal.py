@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeAlias
 
-from keygraph.dynamo.actions import Check, Put, Update, key_of, outcome
-from keygraph.dynamo.actions import Delete as DeleteItem
+from keygraph.dynamo.actions import CheckItem, DeleteItem, PutItem, UpdateItem, key_of, outcome
 from keygraph.dynamo.conditions import And, Condition
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import TRANSACTION_ACTIONS, TRANSACTION_BYTES
@@ -32,13 +31,13 @@ from keygraph.errors import (
 )
 from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
-from keygraph.model.references import Reference
-from keygraph.writing.edges import Named, Range, look, ranges
+from keygraph.model.references import EndReference
+from keygraph.writing.edges import NamingRecord, Range, look, ranges
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, has_mark, is_marked, new_token, removal, set_mark, token_of
 from keygraph.writing.requests import Delete, Done, Move, OnEdges, WriteRequest
-from keygraph.writing.sending import Sender
-from keygraph.writing.step import Step, merged
+from keygraph.writing.sending import TransactionSender
+from keygraph.writing.step import TransactionStep, merged
 from keygraph.writing.steps import Stored
 
 _Node: TypeAlias = tuple[str, Texts]
@@ -49,7 +48,7 @@ _Node: TypeAlias = tuple[str, Texts]
 class _Batch:
     """What is detached in one transaction."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TransactionStep] = field(default_factory=list)
     size: int = 0
     nodes: Counter[_Node] = field(default_factory=Counter)
     """How many records each node loses."""
@@ -67,7 +66,7 @@ def named_nodes(graph: Graph, requests: Iterable[WriteRequest]) -> list[Delete |
 class Removal:
     """The nodes that a write deletes or moves."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: TransactionSender) -> None:
         self._sender = sender
         self._graph = sender.graph
         self._requests = requests = sender.requests
@@ -75,7 +74,7 @@ class Removal:
         """What is asked of nodes that others may name."""
         self._tokens: dict[Key, str] = {}
         """The marks that are set."""
-        self._written: Mapping[Key, Put | Update | DeleteItem] = {}
+        self._written: Mapping[Key, PutItem | UpdateItem | DeleteItem] = {}
         """What the requests themselves do."""
         self._detached: Counter[_Node] = Counter()
 
@@ -90,7 +89,7 @@ class Removal:
         return [each.query for each in found]
 
     async def carry_out(
-        self, steps: Sequence[Step], done: Sequence[Done], stored: Stored
+        self, steps: Sequence[TransactionStep], done: Sequence[Done], stored: Stored
     ) -> list[Done] | None:
         """Carries out the steps of all requests; what became of them, None where another try may succeed."""
         refusals = Refusals()
@@ -99,7 +98,7 @@ class Removal:
             if not await self._mark(request, key):
                 return None
         self._written = {
-            self._key_of(step): step.action for step in steps if not isinstance(step.action, Check)
+            self._key_of(step): step.action for step in steps if not isinstance(step.action, CheckItem)
         }
         for request in self.nodes:
             await self._refuse_named(request, refusals)
@@ -111,7 +110,7 @@ class Removal:
         for key, token in self._tokens.items():
             await self._sender.write_if(removal(key, token))
 
-    def _key_of(self, step: Step) -> Key:
+    def _key_of(self, step: TransactionStep) -> Key:
         return key_of(step.action, self._graph.table)
 
     # --- Marks --------------------------------------------------------------------------------------------
@@ -137,7 +136,7 @@ class Removal:
         """Sets a mark if the condition holds; the node as it is where it does not."""
         whole = And((*self._sender.steps.conditions(request), condition))
         try:
-            await self._sender.send(Write(Update(key, (set_mark(token),), whole)))
+            await self._sender.send(Write(UpdateItem(key, (set_mark(token),), whole)))
         except ConditionFailed as failed:
             refusal = self._sender.steps.refused(request)(failed.item)
             if refusal is not None:
@@ -147,7 +146,7 @@ class Removal:
             return {}  # a transaction of somebody else is at it
         return None
 
-    def _guarded(self, step: Step) -> Step:
+    def _guarded(self, step: TransactionStep) -> TransactionStep:
         """The step on condition that the mark is there, where it deletes a node."""
         token = self._tokens.get(self._key_of(step))
         is_delete = token is not None and isinstance(step.action, DeleteItem)
@@ -155,7 +154,7 @@ class Removal:
 
     # --- What names a node ----------------------------------------------------------------------------------
 
-    def _references(self, request: Delete | Move, *, are_blocking: bool) -> list[Reference]:
+    def _references(self, request: Delete | Move, *, are_blocking: bool) -> list[EndReference]:
         """Where a node may be named so that it has to stay; or so that it may go."""
         is_refused = not isinstance(request, Delete) or request.on_edges is OnEdges.REFUSE
         return [
@@ -164,7 +163,7 @@ class Removal:
             if (is_refused or (each.record.is_node and not each.is_removable)) is are_blocking
         ]
 
-    def _is_left(self, named: Named) -> bool:
+    def _is_left(self, named: NamingRecord) -> bool:
         """Whether the record names the node after what the requests themselves do."""
         action = self._written.get(self._graph.table.key_of(named.item))
         if action is None:
@@ -176,7 +175,7 @@ class Removal:
         """Refuses to take a node away that is named."""
         blocking = self._references(request, are_blocking=True)
         wanted = ranges(self._graph, blocking, request.identity)
-        left: list[Named] = []
+        left: list[NamingRecord] = []
         while wanted and not left:
             found, wanted = await look(self._sender, wanted)
             now = Decimal(int(time.time()))
@@ -188,7 +187,9 @@ class Removal:
         if left:
             refusals.found.append(self._refusal(request, left, wanted))
 
-    def _refusal(self, request: Delete | Move, left: Iterable[Named], rest: Iterable[Range]) -> Refusal:
+    def _refusal(
+        self, request: Delete | Move, left: Iterable[NamingRecord], rest: Iterable[Range]
+    ) -> Refusal:
         counts = Counter(named.reference for named in left)
         more = {each.reference for each in rest}
         what = "deleted" if isinstance(request, Delete) else "moved"
@@ -214,7 +215,7 @@ class Removal:
 
     # --- Taking it away -------------------------------------------------------------------------------------
 
-    async def _remove(self, steps: Sequence[Step], done: Sequence[Done]) -> list[Done] | None:
+    async def _remove(self, steps: Sequence[TransactionStep], done: Sequence[Done]) -> list[Done] | None:
         """Detaches what names the nodes, and carries out the steps; None where another try may succeed."""
         everything = [
             each
@@ -243,20 +244,20 @@ class Removal:
                 self._detached += batch.nodes
             wanted, is_first = rest or everything, not rest
 
-    def _merged(self, steps: Sequence[Step], batch: _Batch) -> list[Step]:
+    def _merged(self, steps: Sequence[TransactionStep], batch: _Batch) -> list[TransactionStep]:
         refusals = Refusals()
         made = merged([*steps, *batch.steps], self._graph.table, self._requests[0].where, refusals)
         refusals.stop()
         return made
 
-    def _renewed_marks(self) -> Iterator[Step]:
+    def _renewed_marks(self) -> Iterator[TransactionStep]:
         for key, token in self._tokens.items():
-            yield Step(Update(key, (set_mark(token),), has_mark(token)), lambda _: None)
+            yield TransactionStep(UpdateItem(key, (set_mark(token),), has_mark(token)), lambda _: None)
 
-    async def _batches(self, found: Iterable[Named]) -> AsyncIterator[_Batch]:
+    async def _batches(self, found: Iterable[NamingRecord]) -> AsyncIterator[_Batch]:
         """What detaches these records, in as few transactions as hold it."""
         most = TRANSACTION_ACTIONS - len(self._tokens)
-        grouped: dict[Key, list[Named]] = {}
+        grouped: dict[Key, list[NamingRecord]] = {}
         for named in found:
             if self._is_left(named):
                 grouped.setdefault(self._graph.table.key_of(named.item), []).append(named)
@@ -282,7 +283,7 @@ class Removal:
         if batch.steps:
             yield batch
 
-    async def _stored(self, detaching: Sequence[tuple[list[Reference], list[Named]]]) -> Stored:
+    async def _stored(self, detaching: Sequence[tuple[list[EndReference], list[NamingRecord]]]) -> Stored:
         """What must be known of these records and their other items."""
         requests = [self._sender.steps.detaching(references, same[0].item) for references, same in detaching]
         known: dict[Key, Item | None] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from keygraph.dynamo.actions import Change
+from keygraph.dynamo.actions import AttributeChange
 from keygraph.dynamo.conditions import Condition, holds
 from keygraph.dynamo.expressions import simplified
 from keygraph.dynamo.foreseen import before
@@ -50,7 +50,11 @@ def check_rules(maker: ItemMaker, item: Item, where: InputPath, refusals: Refusa
 
 
 def foreseen_rules(
-    maker: ItemMaker, names: Iterable[str], changes: Sequence[Change], where: InputPath, refusals: Refusals
+    maker: ItemMaker,
+    names: Iterable[str],
+    changes: Sequence[AttributeChange],
+    where: InputPath,
+    refusals: Refusals,
 ) -> list[Foreseen]:
     """What has to hold of the item that is changed so that the rules hold afterwards. Refuses what breaks one anyway."""
     found = []

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from keygraph.dynamo.actions import Update, key_of
+from keygraph.dynamo.actions import UpdateItem, key_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, Cost, Request, Store, Transaction, Write
 from keygraph.dynamo.table import Key
@@ -30,7 +30,7 @@ from keygraph.model.expiry import now
 from keygraph.writing.idempotency import IdempotencyKey, done_before, note_key, note_step
 from keygraph.writing.marks import is_marked, removal_of_old
 from keygraph.writing.requests import Done, WriteRequest
-from keygraph.writing.step import Step
+from keygraph.writing.step import TransactionStep
 from keygraph.writing.steps import StepMaker, Stored
 
 _TRIES = 10
@@ -41,7 +41,7 @@ _PASSING = {"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingE
 """What another try may not meet."""
 
 
-class Sender:
+class TransactionSender:
     """Sends what one write needs, and knows what that costs."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Sender:
         self.cost += cast(Any, answer).cost
         return answer
 
-    async def write_if(self, action: Update) -> bool:
+    async def write_if(self, action: UpdateItem) -> bool:
         """Changes one item; whether its condition held, and no transaction of somebody else was at it."""
         try:
             await self.send(Write(action))
@@ -126,12 +126,12 @@ class Sender:
 
     # --- Transactions -------------------------------------------------------------------------------------
 
-    async def finish(self, steps: Sequence[Step], done: Sequence[Done]) -> bool:
+    async def finish(self, steps: Sequence[TransactionStep], done: Sequence[Done]) -> bool:
         """Whether the last steps were done, with the note of the idempotency key; else as `transact`."""
         notes = [note_step(self.graph, self._key, done)] if self._key is not None else []
         return await self.transact([*steps, *notes])
 
-    async def transact(self, steps: Sequence[Step]) -> bool:
+    async def transact(self, steps: Sequence[TransactionStep]) -> bool:
         """Whether the steps were done; False where another try may succeed.
 
         Raises WriteRefused with what failed conditions mean, and what the store raises.
@@ -154,9 +154,9 @@ class Sender:
             return True
         return False
 
-    async def _read_reasons(self, steps: Sequence[Step], canceled: TransactionCanceled) -> None:
+    async def _read_reasons(self, steps: Sequence[TransactionStep], canceled: TransactionCanceled) -> None:
         """Raises WriteRefused, or makes the next try know more."""
-        failed: list[tuple[Step, Reason]] = []
+        failed: list[tuple[TransactionStep, Reason]] = []
         for step, reason in zip(steps, canceled.reasons, strict=True):
             if reason is None or reason.code in _PASSING:
                 continue
@@ -178,7 +178,7 @@ class Sender:
                 if removal is not None:
                     await self.write_if(removal)
 
-    def _key_of(self, step: Step) -> Key:
+    def _key_of(self, step: TransactionStep) -> Key:
         return key_of(step.action, self.graph.table)
 
     async def pause(self) -> None:

@@ -16,7 +16,7 @@ from keygraph.writing.marks import UNMARKED, is_marked
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TransactionStep:
     """One action of a transaction."""
 
     action: Action
@@ -27,7 +27,7 @@ class Step:
     is_partner: bool = False
     """Whether it is of the other item of an edge."""
 
-    def on_condition(self, *conditions: Condition) -> Step:
+    def on_condition(self, *conditions: Condition) -> TransactionStep:
         """The step with further conditions."""
         own = self.action.condition
         joined = And((*([] if own is None else [own]), *conditions))
@@ -54,10 +54,12 @@ def missing_or_again(missing: Refusal) -> Callable[[Item | None], Refusal | None
 # --- Several steps --------------------------------------------------------------------------------------
 
 
-def merged(steps: Iterable[Step], table: Table, where: InputPath, refusals: Refusals) -> list[Step]:
+def merged(
+    steps: Iterable[TransactionStep], table: Table, where: InputPath, refusals: Refusals
+) -> list[TransactionStep]:
     """The steps of one transaction: without checks of what another step writes. `where` is that of its input."""
-    found: dict[Key, Step] = {}
-    checks: dict[Key, Step] = {}
+    found: dict[Key, TransactionStep] = {}
+    checks: dict[Key, TransactionStep] = {}
     for step in steps:
         key = key_of(step.action, table)
         there = found.setdefault(key, step)
@@ -73,12 +75,12 @@ def merged(steps: Iterable[Step], table: Table, where: InputPath, refusals: Refu
     return [*found.values()]
 
 
-def _joined(step: Step, check: Step, refusals: Refusals) -> Step:
+def _joined(step: TransactionStep, check: TransactionStep, refusals: Refusals) -> TransactionStep:
     """A step of a node that something is joined to, with what the check asks. Refuses one that deletes the node."""
     match step.action:
-        case actions.Delete():
+        case actions.DeleteItem():
             refusal = check.refusal(None)
             refusals.found += [refusal] if refusal else []
-        case actions.Update() | actions.Check():
+        case actions.UpdateItem() | actions.CheckItem():
             return step.on_condition(UNMARKED)
     return step

@@ -31,7 +31,7 @@ from keygraph.model.expiry import now
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
-from keygraph.model.references import Reference
+from keygraph.model.references import EndReference
 from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.marks import MARK
@@ -39,7 +39,7 @@ from keygraph.writing.partners import Partner, Partners
 from keygraph.writing.presence import Presence, all_of, has_version, is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
 from keygraph.writing.rules import Foreseen, broken_rule, check_rules, foreseen_rules, told_in_keys
-from keygraph.writing.step import Step, again, lost_or_again, merged, missing_or_again
+from keygraph.writing.step import TransactionStep, again, lost_or_again, merged, missing_or_again
 
 Stored: TypeAlias = Mapping[Key, Item | None]
 """The items that were read for a transaction, by key."""
@@ -129,9 +129,9 @@ class StepMaker:
 
     def steps(
         self, requests: Sequence[WriteRequest], stored: Stored, refusals: Refusals
-    ) -> tuple[list[Step], list[Done]]:
+    ) -> tuple[list[TransactionStep], list[Done]]:
         """The steps of all requests, none twice of one item, and what they make of each record."""
-        steps: list[Step] = []
+        steps: list[TransactionStep] = []
         done: list[Done] = []
         for request in requests:
             # What is wrong with one request says nothing of the others.
@@ -183,12 +183,12 @@ class StepMaker:
         if isinstance(request, Put) and (partner := self._partners.of(record)):
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
         refusal = (lambda _: exists) if isinstance(request, Create) else again
-        steps = [Step(actions.Put(item, all_of(conditions)), refusal), *others]
+        steps = [TransactionStep(actions.PutItem(item, all_of(conditions)), refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
 
     def _partner_put(
         self, request: Create | Put, item: Item, there: Item | None, stored: Stored, refusals: Refusals
-    ) -> list[Step]:
+    ) -> list[TransactionStep]:
         """What a new edge, which may be in the place of one that is there, does to its other item."""
         record, where, partners = request.record, request.where, self._partners
         made = partners.item(record, item, where, refusals)
@@ -196,7 +196,7 @@ class StepMaker:
             return []
         partner = partners.of(record)
         if partner is None or not partner.is_loose:
-            return [Step(actions.Put(made), again)]
+            return [TransactionStep(actions.PutItem(made), again)]
         other = partner.record
         found = partners.there(record, item, stored)
         back = None if found is None else partners.item(other, found, where, refusals)
@@ -207,13 +207,17 @@ class StepMaker:
                 told = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
                 refusals.add(where, told, code="CONFLICT")
         moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
-        steps = [Step(actions.Put(made, all_of(self._presence.is_as_read(other, moving, found))), again)]
+        steps = [
+            TransactionStep(
+                actions.PutItem(made, all_of(self._presence.is_as_read(other, moving, found))), again
+            )
+        ]
         before = None if there is None else partners.there(record, there, stored)
         if there is not None and before is None:
             # It was read later than the edge, and may be back when this is carried out.
             before = partners.item(record, there, where, refusals)
         if before is not None and key_of(before) != key_of(made):
-            steps.append(Step(actions.Delete(key_of(before)), again))
+            steps.append(TransactionStep(actions.DeleteItem(key_of(before)), again))
         return steps
 
     # --- Changes ------------------------------------------------------------------------------------------
@@ -255,7 +259,7 @@ class StepMaker:
         partner = self._partners.of(record)
         following, relied = self.relied(request)
         conditions: list[Condition] = [self._presence.is_there(record)]
-        others: list[Step] = []
+        others: list[TransactionStep] = []
         rules = self._foreseen(request, changes, old, conditions, refusals)
         if old is not None and (following or partner):
             attributes = changed(maker.without_own_keys(old), changes)
@@ -272,17 +276,21 @@ class StepMaker:
         version = has_version(request.record, request.version)
         condition = And((*conditions, *version))
         # DynamoDB takes no update in a transaction that changes nothing.
-        update = actions.Update(key, tuple(changes), condition) if changes else actions.Check(key, condition)
+        update = (
+            actions.UpdateItem(key, tuple(changes), condition)
+            if changes
+            else actions.CheckItem(key, condition)
+        )
         # Where an upsert finds nothing, somebody has deleted it in the meantime.
         told, broken = again if is_upsert else self.refused(request), broken_rule(rules)
         refusal = (lambda item: told(item) or (broken(item) if item else None)) if rules else told
-        steps = [Step(update, refusal), *others]
+        steps = [TransactionStep(update, refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], done
 
     def _foreseen(
         self,
         request: Change,
-        changes: Sequence[actions.Change],
+        changes: Sequence[actions.AttributeChange],
         old: Item | None,
         conditions: list[Condition],
         refusals: Refusals,
@@ -316,9 +324,9 @@ class StepMaker:
             sources |= {record.version.name} if record.version else set()
         return following, maker.paths(sorted(sources))
 
-    def _changes(self, request: Change, refusals: Refusals) -> list[actions.Change]:
+    def _changes(self, request: Change, refusals: Refusals) -> list[actions.AttributeChange]:
         record, where, maker = request.record, request.where, self.maker(request.record)
-        changes: list[actions.Change] = []
+        changes: list[actions.AttributeChange] = []
         for name, value in {**request.values, **self._kept(record)}.items():
             part: Item = {}
             if value is not None:
@@ -347,7 +355,7 @@ class StepMaker:
 
     def _partner_changed(
         self, request: Change, old: Item, new: Item, stored: Stored, refusals: Refusals
-    ) -> list[Step]:
+    ) -> list[TransactionStep]:
         """What a change of an edge does to its other item."""
         record, where, partners = request.record, request.where, self._partners
         before = partners.item(record, old, where, refusals)
@@ -369,9 +377,9 @@ class StepMaker:
         refusal = lost_or_again(lost)
         if key != key_after:
             return [
-                Step(actions.Delete(key, And(tuple(conditions))), refusal, is_partner=True),
-                Step(
-                    actions.Put(after, self._presence.is_free(partner.record if partner else record)),
+                TransactionStep(actions.DeleteItem(key, And(tuple(conditions))), refusal, is_partner=True),
+                TransactionStep(
+                    actions.PutItem(after, self._presence.is_free(partner.record if partner else record)),
                     lambda _: taken,
                     is_partner=True,
                 ),
@@ -379,8 +387,8 @@ class StepMaker:
         changes = _differences(before, after, before.keys() | after.keys())
         if not changes:
             return []
-        update = actions.Update(key, tuple(changes), And(tuple(conditions)))
-        return [Step(update, refusal, is_partner=True)]
+        update = actions.UpdateItem(key, tuple(changes), And(tuple(conditions)))
+        return [TransactionStep(update, refusal, is_partner=True)]
 
     # --- Deletes ------------------------------------------------------------------------------------------
 
@@ -388,18 +396,18 @@ class StepMaker:
         record, done = request.record, Done(request.record, request.identity, None)
         key, old = self.place(request, stored, refusals)
         conditions = self.conditions(request)
-        others: list[Step] = []
+        others: list[TransactionStep] = []
         partner = self._partners.of(record)
         if old is not None and partner is not None:
             conditions += [is_unchanged(path, old) for path in self.maker(record).paths(partner.moving)]
             other = self._partners.there(record, old, stored) if partner.is_loose else None
             other = other or self._partners.item(record, old, request.where, refusals)
             if other and self._key_of(other) != key:
-                others = [Step(actions.Delete(self._key_of(other)), again)]
-        delete = actions.Delete(key, And(tuple(conditions)))
-        return [Step(delete, self.refused(request)), *others], done
+                others = [TransactionStep(actions.DeleteItem(self._key_of(other)), again)]
+        delete = actions.DeleteItem(key, And(tuple(conditions)))
+        return [TransactionStep(delete, self.refused(request)), *others], done
 
-    def detaching(self, references: Sequence[Reference], item: Item) -> Change | Delete:
+    def detaching(self, references: Sequence[EndReference], item: Item) -> Change | Delete:
         """What keeps a record from naming a node that is deleted: its ends go, or else the record itself."""
         record = references[0].record
         identity = record.read_identity(item) or ()
@@ -408,8 +416,8 @@ class StepMaker:
         return Delete(record, identity)
 
     def detached(
-        self, references: Sequence[Reference], item: Item, stored: Stored, refusals: Refusals
-    ) -> list[Step]:
+        self, references: Sequence[EndReference], item: Item, stored: Stored, refusals: Refusals
+    ) -> list[TransactionStep]:
         """The steps of that, as long as the record names the node."""
         request = self.detaching(references, item)
         carry_out: Callable[..., _Made] = self._changed if isinstance(request, Change) else self._deleted
@@ -446,17 +454,17 @@ class StepMaker:
         )
         absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
         steps = [
-            Step(actions.Put(new, self._presence.is_free(record)), lambda _: exists),
+            TransactionStep(actions.PutItem(new, self._presence.is_free(record)), lambda _: exists),
             *(
-                Step(actions.Check(other, self._presence.is_free(record)), lambda _: exists)
+                TransactionStep(actions.CheckItem(other, self._presence.is_free(record)), lambda _: exists)
                 for other in absent
             ),
         ]
         declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}
         names = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
         same = (is_unchanged((name,), old) for name in sorted(names))
-        delete = actions.Delete(key, And((*self.conditions(request), *same)))
-        steps.append(Step(delete, self.refused(request)))
+        delete = actions.DeleteItem(key, And((*self.conditions(request), *same)))
+        steps.append(TransactionStep(delete, self.refused(request)))
         steps += self._partner_changed(change, old, new, stored, refusals)
         return [*steps, *self._checks(change, stored, refusals)], Done(record, identity, new)
 
@@ -512,7 +520,9 @@ class StepMaker:
 
     # --- Ends ---------------------------------------------------------------------------------------------
 
-    def _checks(self, request: Create | Put | Change, stored: Stored, refusals: Refusals) -> list[Step]:
+    def _checks(
+        self, request: Create | Put | Change, stored: Stored, refusals: Refusals
+    ) -> list[TransactionStep]:
         """That each end of the record is a node that exists; virtual nodes have no item."""
         steps = []
         for end, members, identity in self._ends(request):
@@ -524,8 +534,8 @@ class StepMaker:
             if len(keys) > 1 and not found:
                 refusals.found.append(missing)
                 continue
-            check = actions.Check((found or keys)[0], self._presence.is_open(members))
-            steps.append(Step(check, missing_or_again(missing), is_check=True))
+            check = actions.CheckItem((found or keys)[0], self._presence.is_open(members))
+            steps.append(TransactionStep(check, missing_or_again(missing), is_check=True))
         return steps
 
     def _ends(self, request: WriteRequest) -> Iterator[tuple[End, tuple[RecordType, ...], Texts]]:
@@ -560,7 +570,7 @@ class StepMaker:
         return kept
 
 
-_Made: TypeAlias = "tuple[list[Step], Done]"
+_Made: TypeAlias = "tuple[list[TransactionStep], Done]"
 """The steps of a request, and what they make of its record."""
 
 
@@ -574,7 +584,7 @@ def _named(request: Change) -> set[str]:
     return {*request.values, *request.added, *request.taken}
 
 
-def _differences(before: Item, after: Item, names: Iterable[str]) -> list[actions.Change]:
+def _differences(before: Item, after: Item, names: Iterable[str]) -> list[actions.AttributeChange]:
     """The changes that make the attributes of one item those of the other."""
     return [
         SetTo((name,), after[name]) if name in after else actions.Remove((name,))

@@ -15,7 +15,7 @@ from keygraph.writing.idempotency import IdempotencyKey
 from keygraph.writing.items import Refusals
 from keygraph.writing.removal import Removal
 from keygraph.writing.requests import WriteAnswer, WriteRequest
-from keygraph.writing.sending import Sender
+from keygraph.writing.sending import TransactionSender
 from keygraph.writing.steps import StepMaker
 
 
@@ -67,5 +67,5 @@ class Writer:
 
     def _sender(
         self, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None = None
-    ) -> Sender:
-        return Sender(self._graph, self._store, self._steps, requests, idempotency_key)
+    ) -> TransactionSender:
+        return TransactionSender(self._graph, self._store, self._steps, requests, idempotency_key)

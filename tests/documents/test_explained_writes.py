@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keygraph.dynamo.actions import Action, Check, Put, key_of
+from keygraph.dynamo.actions import Action, CheckItem, PutItem, key_of
 from keygraph.dynamo.store import BatchGet, Query, Transaction
 from keygraph.writing.describe import DescribedAction
 from keygraph_resolvers.errors import public_path
@@ -39,7 +39,7 @@ def _write(served: Served, document: str) -> tuple[Explained | None, Explained]:
 
 def _shown(served: Served, action: Action) -> tuple[str, str]:
     partition, sort = key_of(action, served.graph.table)
-    name = "ConditionCheck" if isinstance(action, Check) else type(action).__name__
+    name = "ConditionCheck" if isinstance(action, CheckItem) else type(action).__name__
     return name, f"PK = {partition} AND SK = {sort}"
 
 
@@ -63,8 +63,8 @@ async def test_what_is_shown_is_sent(shop: Served, document: str) -> None:
     ]
     for action, shown in zip(transaction.actions, described.actions, strict=True):
         assert (action.condition is None) == (shown.condition is None)
-        assert (shown.attributes is None) != isinstance(action, Put)
-        if isinstance(action, Put):
+        assert (shown.attributes is None) != isinstance(action, PutItem)
+        if isinstance(action, PutItem):
             texts = [f"{name} = " for name in action.item if name not in ("PK", "SK")]
             assert all(text in (shown.attributes or "") for text in texts)
     asked = {each["roundTrip"] for each in answer["extensions"]["cost"]["requests"]}

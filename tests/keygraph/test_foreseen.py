@@ -11,7 +11,7 @@ from keygraph.dynamo.actions import (
     AddMembers,
     AddNumber,
     Append,
-    Change,
+    AttributeChange,
     Remove,
     RemoveMembers,
     SetTo,
@@ -59,7 +59,7 @@ conditions: st.SearchStrategy[Condition] = st.recursive(
         inner.map(Not), *(st.lists(inner, max_size=3).map(tuple).map(kind) for kind in (And, Or))
     ),
 )
-changes: st.SearchStrategy[list[Change]] = st.tuples(
+changes: st.SearchStrategy[list[AttributeChange]] = st.tuples(
     st.one_of(
         st.none(),
         numbers.map(lambda n: AddNumber(N, n)),
@@ -75,7 +75,7 @@ changes: st.SearchStrategy[list[Change]] = st.tuples(
 
 @given(items, changes, conditions)
 def test_it_holds_before_where_it_holds_afterwards(
-    item: Item, some: list[Change], condition: Condition
+    item: Item, some: list[AttributeChange], condition: Condition
 ) -> None:
     """A rule would be broken, or a write be refused that keeps it."""
     assert holds(before(condition, some), item) is holds(condition, changed(item, some))

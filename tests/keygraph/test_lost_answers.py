@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.dynamo.actions import AddNumber, Update
+from keygraph.dynamo.actions import AddNumber, UpdateItem
 from keygraph.dynamo.store import BatchGet, CreateTable, Store, Transaction
 from keygraph.engines.open import open_store
 from keygraph.engines.sqlite.engine import open_sqlite
@@ -30,7 +30,7 @@ KEY = ("counted", "counted")
 
 
 def adding(token: str, amount: int = 1) -> Transaction:
-    return Transaction((Update(KEY, (AddNumber(("times",), Decimal(amount)),)),), token)
+    return Transaction((UpdateItem(KEY, (AddNumber(("times",), Decimal(amount)),)),), token)
 
 
 async def counted(store: Store, key: tuple[str, str], name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Table, node, record, ttl
-from keygraph.dynamo.actions import Put as PutItem
+from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.store import BatchGet, Store, Write
 from keygraph.errors import WriteRefused
 from keygraph.tables.attributes import AttributeCounter, unmatched

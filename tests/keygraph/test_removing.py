@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, node, record
-from keygraph.dynamo.actions import Put as PutItem
+from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, BatchGet, Request, Scan, Store, Transaction, Write, pages
 from keygraph.errors import Reason, TransactionCanceled, Unavailable, WriteRefused

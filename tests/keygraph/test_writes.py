@@ -28,14 +28,14 @@ from keygraph.dynamo.actions import (
     AddMembers,
     AddNumber,
     Append,
-    Change,
-    Check,
-    Delete,
-    Put,
+    AttributeChange,
+    CheckItem,
+    DeleteItem,
+    PutItem,
     Remove,
     RemoveMembers,
     SetTo,
-    Update,
+    UpdateItem,
     fingerprint,
 )
 from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Ge, Not, Or
@@ -87,12 +87,12 @@ async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there
     """A create would overwrite."""
     store = await make_store(table)
     create = Not(there)
-    assert (await store.send(Write(Put(thing(n=Decimal(1)), create)))).item is None
+    assert (await store.send(Write(PutItem(thing(n=Decimal(1)), create)))).item is None
     with pytest.raises(ConditionFailed) as refused:
-        await store.send(Write(Put(thing(n=Decimal(2)), create)))
+        await store.send(Write(PutItem(thing(n=Decimal(2)), create)))
     assert refused.value.item == thing(n=Decimal(1))
     assert await only(store) == thing(n=Decimal(1))
-    assert (await store.send(Write(Put(thing(n=Decimal(3)))))).item == thing(n=Decimal(1))
+    assert (await store.send(Write(PutItem(thing(n=Decimal(3)))))).item == thing(n=Decimal(1))
 
 
 @on_engines
@@ -120,12 +120,14 @@ async def test_a_put_whose_condition_fails_writes_nothing_and_says_what_is_there
         ([SetTo(("text",), None), AddNumber(("n",), Decimal(1))], {"text": None, "n": Decimal(11)}),
     ],
 )
-async def test_changes(make_store: MakeStore, changes: list[Change], expected: dict[str, Any]) -> None:
+async def test_changes(
+    make_store: MakeStore, changes: list[AttributeChange], expected: dict[str, Any]
+) -> None:
     """An update would leave something else than DynamoDB's."""
     store = await make_store(table)
     before = thing(text="t", n=Decimal(10), map={"in": Decimal(1)}, set=frozenset("ab"), list=["x"])
-    await store.send(Write(Put(before)))
-    answer = await store.send(Write(Update(KEY, tuple(changes), there)))
+    await store.send(Write(PutItem(before)))
+    answer = await store.send(Write(UpdateItem(KEY, tuple(changes), there)))
     after = {name: value for name, value in {**before, **expected}.items() if value is not ...}
     assert answer.item == after
     assert await only(store) == after
@@ -135,11 +137,11 @@ async def test_changes(make_store: MakeStore, changes: list[Change], expected: d
 async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(make_store: MakeStore) -> None:
     """An upsert would fail, or a delete would not be seen."""
     store = await make_store(table)
-    assert (await store.send(Write(Update(KEY, (SetTo(("a",), "x"),))))).item == thing(a="x")
-    assert (await store.send(Write(Delete(KEY, Eq(("a",), "x"))))).item == thing(a="x")
-    assert (await store.send(Write(Delete(KEY)))).item is None
+    assert (await store.send(Write(UpdateItem(KEY, (SetTo(("a",), "x"),))))).item == thing(a="x")
+    assert (await store.send(Write(DeleteItem(KEY, Eq(("a",), "x"))))).item == thing(a="x")
+    assert (await store.send(Write(DeleteItem(KEY)))).item is None
     with pytest.raises(ConditionFailed) as refused:
-        await store.send(Write(Delete(KEY, there)))
+        await store.send(Write(DeleteItem(KEY, there)))
     assert refused.value.item is None
 
 
@@ -158,15 +160,15 @@ async def test_an_update_makes_an_item_and_a_delete_says_what_was_there(make_sto
         Remove(("missing", "in")),
     ],
 )
-async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, change: Change) -> None:
+async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, change: AttributeChange) -> None:
     """One engine would take what another refuses, or what is there would be replaced."""
     store = await make_store(table)
     before = thing(text="t", nothing=None, set=frozenset("ab"), list=["x"])
-    await store.send(Write(Put(before)))
+    await store.send(Write(PutItem(before)))
     with pytest.raises(BadUserInput):
-        await store.send(Write(Update(KEY, (change,))))
+        await store.send(Write(UpdateItem(KEY, (change,))))
     with pytest.raises(BadUserInput):
-        await transact(store, Update(KEY, (change,)), Put(thing() | {"SK": "2"}))
+        await transact(store, UpdateItem(KEY, (change,)), PutItem(thing() | {"SK": "2"}))
     assert await only(store) == before
     assert await only(store, ("A", "2")) is None
 
@@ -183,25 +185,25 @@ async def test_changes_that_do_not_fit_what_is_there(make_store: MakeStore, chan
         [SetTo(("a",), "x" * 400 * 1024)],
     ],
 )
-async def test_updates_that_are_refused(make_store: MakeStore, changes: list[Change]) -> None:
+async def test_updates_that_are_refused(make_store: MakeStore, changes: list[AttributeChange]) -> None:
     """A key would be changed in the attribute alone."""
     store = await make_store(table)
     with pytest.raises(BadUserInput):
-        await store.send(Write(Update(KEY, tuple(changes))))
+        await store.send(Write(UpdateItem(KEY, tuple(changes))))
 
 
 @on_exact_engines
 async def test_an_item_that_grows_too_large(make_store: MakeStore) -> None:
     """The code would not say that the item is too large."""
     store = await make_store(table)
-    await store.send(Write(Put(thing(a="x" * 300 * 1024))))
-    grown = Update(KEY, (SetTo(("b",), "x" * 150 * 1024),))
+    await store.send(Write(PutItem(thing(a="x" * 300 * 1024))))
+    grown = UpdateItem(KEY, (SetTo(("b",), "x" * 150 * 1024),))
     with pytest.raises(ItemTooLarge):
         await store.send(Write(grown))
     with pytest.raises(ItemTooLarge):
         await transact(store, grown)
     with pytest.raises(ItemTooLarge):
-        await store.send(Write(Put(thing(a="x" * 450 * 1024))))
+        await store.send(Write(PutItem(thing(a="x" * 450 * 1024))))
 
 
 # --- Transactions ---------------------------------------------------------------------------------------
@@ -211,12 +213,12 @@ async def test_an_item_that_grows_too_large(make_store: MakeStore) -> None:
 async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(make_store: MakeStore) -> None:
     """Half a graph would be left, or the wrong input would be blamed."""
     store = await make_store(table)
-    await transact(store, Put(thing(n=Decimal(1), owner="me", at="1")))
+    await transact(store, PutItem(thing(n=Decimal(1), owner="me", at="1")))
     actions = (
-        Put({"PK": "B", "SK": "1", "owner": "me", "at": "2"}, Not(there)),
-        Update(KEY, (AddNumber(("n",), Decimal(1)),), Ge(("n",), Decimal(5))),
-        Check(("C", "1"), there),
-        Delete(("D", "1")),
+        PutItem({"PK": "B", "SK": "1", "owner": "me", "at": "2"}, Not(there)),
+        UpdateItem(KEY, (AddNumber(("n",), Decimal(1)),), Ge(("n",), Decimal(5))),
+        CheckItem(("C", "1"), there),
+        DeleteItem(("D", "1")),
     )
     with pytest.raises(TransactionCanceled) as refused:
         await transact(store, *actions)
@@ -229,7 +231,9 @@ async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(make_st
     ]
     assert await only(store, ("B", "1")) is None
     first, second, _, last = actions
-    await transact(store, first, Update(KEY, second.changes, there), Check(("C", "1"), Not(there)), last)
+    await transact(
+        store, first, UpdateItem(KEY, second.changes, there), CheckItem(("C", "1"), Not(there)), last
+    )
     assert await only(store) == thing(n=Decimal(2), owner="me", at="1")
     found = (await store.send(Query("me", index="by-owner"))).items
     assert [(item["PK"], item.get("n")) for item in found] == [("A", Decimal(2)), ("B", None)]
@@ -240,7 +244,7 @@ async def test_a_transaction_is_all_or_nothing_with_its_reasons_in_order(make_st
 async def test_conditions_that_are_always_the_same(make_store: MakeStore, condition: Condition) -> None:
     """DynamoDB has no constants."""
     store = await make_store(table)
-    checked = transact(store, Check(KEY, condition), Put({"PK": "B", "SK": "1"}, condition))
+    checked = transact(store, CheckItem(KEY, condition), PutItem({"PK": "B", "SK": "1"}, condition))
     if condition == And(()):
         await checked
         assert await only(store, ("B", "1"))
@@ -254,16 +258,16 @@ async def test_conditions_that_are_always_the_same(make_store: MakeStore, condit
 async def test_transactions_that_are_refused(make_store: MakeStore) -> None:
     """DynamoDB's limits would be found after sending."""
     store = await make_store(table)
-    puts = [Put({"PK": "A", "SK": str(number)}) for number in range(101)]
+    puts = [PutItem({"PK": "A", "SK": str(number)}) for number in range(101)]
     with pytest.raises(
         TransactionTooLarge, match="is of 101 items, with those that it only checks; DynamoDB allows 100"
     ):
         await transact(store, *puts)
     await transact(store, *puts[:100])
     with pytest.raises(TransactionTooLarge, match="4 MB"):
-        await transact(store, *[Put({**put.item, "a": "x" * 390_000}) for put in puts[:11]])
+        await transact(store, *[PutItem({**put.item, "a": "x" * 390_000}) for put in puts[:11]])
     with pytest.raises(BadUserInput, match="same item"):
-        await transact(store, Put(thing()), Check(KEY, there))
+        await transact(store, PutItem(thing()), CheckItem(KEY, there))
     with pytest.raises(BadUserInput, match="at least one"):
         await transact(store)
     with pytest.raises(BadUserInput, match="token"):
@@ -274,12 +278,12 @@ async def test_transactions_that_are_refused(make_store: MakeStore) -> None:
 async def test_the_same_token_writes_once(make_store: MakeStore) -> None:
     """A retry after a lost answer would add twice."""
     store = await make_store(table)
-    add = Update(KEY, (AddNumber(("n",), Decimal(1)),))
+    add = UpdateItem(KEY, (AddNumber(("n",), Decimal(1)),))
     one = uuid.uuid4().hex
     for _ in range(2):
         await transact(store, add, token=one)
     with pytest.raises(TokenReused):
-        await transact(store, Update(KEY, (AddNumber(("n",), Decimal(2)),)), token=one)
+        await transact(store, UpdateItem(KEY, (AddNumber(("n",), Decimal(2)),)), token=one)
     assert await only(store) == thing(n=Decimal(1))
     await transact(store, add)
     assert await only(store) == thing(n=Decimal(2))
@@ -289,11 +293,11 @@ async def test_the_same_token_writes_once(make_store: MakeStore) -> None:
 async def test_a_canceled_transaction_may_use_its_token_again(make_store: MakeStore) -> None:
     """What can be done now would be answered with an old refusal."""
     store = await make_store(table)
-    check, token = Check(("B", "1"), there), uuid.uuid4().hex
+    check, token = CheckItem(("B", "1"), there), uuid.uuid4().hex
     with pytest.raises(TransactionCanceled):
-        await transact(store, Put(thing()), check, token=token)
-    await transact(store, Put({"PK": "B", "SK": "1"}))
-    await transact(store, Put(thing()), check, token=token)
+        await transact(store, PutItem(thing()), check, token=token)
+    await transact(store, PutItem({"PK": "B", "SK": "1"}))
+    await transact(store, PutItem(thing()), check, token=token)
     assert await only(store) == thing()
 
 
@@ -301,12 +305,12 @@ async def test_a_canceled_transaction_may_use_its_token_again(make_store: MakeSt
 @pytest.mark.parametrize(
     ("actions", "units", "checked"),
     [
-        ((Put(thing(a="x" * 1500)),), 2, 0),
-        ((Put(thing(a="x" * 1500, owner="me", at="1")), Put({"PK": "B", "SK": "1"})), 5, 0),
-        ((Put(thing(a="x" * 10)), Check(("old", "1"), there)), 1, 3),
-        ((Update(("old", "1"), (SetTo(("owner",), "you"),)),), 9, 0),
-        ((Update(("old", "1"), (SetTo(("other",), "y"),)),), 6, 0),
-        ((Delete(("old", "1")),), 6, 0),
+        ((PutItem(thing(a="x" * 1500)),), 2, 0),
+        ((PutItem(thing(a="x" * 1500, owner="me", at="1")), PutItem({"PK": "B", "SK": "1"})), 5, 0),
+        ((PutItem(thing(a="x" * 10)), CheckItem(("old", "1"), there)), 1, 3),
+        ((UpdateItem(("old", "1"), (SetTo(("owner",), "you"),)),), 9, 0),
+        ((UpdateItem(("old", "1"), (SetTo(("other",), "y"),)),), 6, 0),
+        ((DeleteItem(("old", "1")),), 6, 0),
     ],
 )
 async def test_what_transactions_cost(
@@ -314,7 +318,7 @@ async def test_what_transactions_cost(
 ) -> None:
     """The cost that is reported would not be DynamoDB's."""
     store = await make_store(table)
-    await store.send(Write(Put({"PK": "old", "SK": "1", "a": "x" * 2500, "owner": "me", "at": "1"})))
+    await store.send(Write(PutItem({"PK": "old", "SK": "1", "a": "x" * 2500, "owner": "me", "at": "1"})))
     cost = (await transact(store, *actions)).cost
     assert cost.requests == 1
     assert cost.write_units == (4 * units if engine == "local" else 2 * (units + checked))
@@ -324,12 +328,12 @@ async def test_what_transactions_cost(
 async def test_writers_at_the_same_time(make_store: MakeStore) -> None:
     """An update would be lost, or a conflict would reach the client."""
     store = await make_store(table)
-    await store.send(Write(Put(thing(n=Decimal(0)))))
+    await store.send(Write(PutItem(thing(n=Decimal(0)))))
     add = (AddNumber(("n",), Decimal(1)),)
     other = ("B", "1")
     await asyncio.gather(
-        *[transact(store, Update(KEY, add), Update(other, add)) for _ in range(8)],
-        *[transact(store, Update(other, add), Update(KEY, add)) for _ in range(8)],
+        *[transact(store, UpdateItem(KEY, add), UpdateItem(other, add)) for _ in range(8)],
+        *[transact(store, UpdateItem(other, add), UpdateItem(KEY, add)) for _ in range(8)],
     )
     first, second = await only(store), await only(store, other)
     assert first is not None
@@ -384,7 +388,7 @@ LOST = boto.ReadTimeoutError(endpoint_url="http://localhost")
 async def test_a_transaction_is_sent_again_under_its_token(passing: Exception) -> None:
     """It would be done twice, or a conflict of two writers would reach a client."""
     refusing = Refusing(passing, passing)
-    await refusing.store().send(Transaction((Put(thing()),), "one"))
+    await refusing.store().send(Transaction((PutItem(thing()),), "one"))
     assert [wire.body["ClientRequestToken"] for wire in refusing.sent] == ["one"] * 3
 
 
@@ -392,9 +396,9 @@ async def test_a_conflict_with_a_transaction_whose_answer_was_lost_is_no_refusal
     """Whoever asks would take it for not done, ask again under another token, and it would be done twice."""
     conflict = refusal("TransactionCanceledException", "TransactionConflict")
     with pytest.raises(TimedOut):
-        await Refusing(LOST, conflict).store(tries=2).send(Transaction((Put(thing()),), "one"))
+        await Refusing(LOST, conflict).store(tries=2).send(Transaction((PutItem(thing()),), "one"))
     with pytest.raises(TransactionCanceled):
-        await Refusing(conflict, conflict).store(tries=2).send(Transaction((Put(thing()),), "one"))
+        await Refusing(conflict, conflict).store(tries=2).send(Transaction((PutItem(thing()),), "one"))
 
 
 async def test_a_failed_condition_is_final() -> None:
@@ -403,7 +407,7 @@ async def test_a_failed_condition_is_final() -> None:
         refusal("TransactionCanceledException", "TransactionConflict", "ConditionalCheckFailed")
     )
     with pytest.raises(TransactionCanceled) as refused:
-        await refusing.store().send(Transaction((Put(thing()), Check(("B", "1"), there)), "one"))
+        await refusing.store().send(Transaction((PutItem(thing()), CheckItem(("B", "1"), there)), "one"))
     assert [reason and reason.code for reason in refused.value.reasons] == [
         "TransactionConflict",
         "ConditionalCheckFailed",
@@ -415,10 +419,10 @@ async def test_a_single_write_is_not_sent_again_where_it_may_have_been_done() ->
     """A create would be told that its item is already there."""
     lost = Refusing(LOST)
     with pytest.raises(TimedOut):
-        await lost.store().send(Write(Put(thing(), Not(there))))
+        await lost.store().send(Write(PutItem(thing(), Not(there))))
     assert len(lost.sent) == 1
     refused = Refusing(refusal("ThrottlingException"), refusal("TransactionConflictException"))
-    await refused.store().send(Write(Put(thing(), Not(there))))
+    await refused.store().send(Write(PutItem(thing(), Not(there))))
     assert len(refused.sent) == 3
 
 
@@ -427,9 +431,9 @@ def test_equal_actions_have_one_fingerprint() -> None:
 
     def made(value: object, condition: type[Exists] | type[Eq] = Exists) -> bytes:
         at = Exists(("a",)) if condition is Exists else Eq(("a",), None)
-        return fingerprint([Put({"b": frozenset("abc"), "a": value}, Not(at))])  # type: ignore[dict-item]
+        return fingerprint([PutItem({"b": frozenset("abc"), "a": value}, Not(at))])  # type: ignore[dict-item]
 
     assert made(Decimal("1.0")) == made(Decimal(1))
     values = [Decimal(1), "1", b"1", True, None, {"N": "1"}, [Decimal(1)], {"a": Decimal(1)}]
-    prints = {made(value) for value in values} | {made(Decimal(1), Eq), fingerprint([Delete(KEY)])}
+    prints = {made(value) for value in values} | {made(Decimal(1), Eq), fingerprint([DeleteItem(KEY)])}
     assert len(prints) == len(values) + 2

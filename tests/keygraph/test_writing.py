@@ -25,7 +25,7 @@ from keygraph import (
     updated,
     version,
 )
-from keygraph.dynamo.actions import Put as PutItem
+from keygraph.dynamo.actions import PutItem
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Query, Store, Write
 from keygraph.errors import WriteRefused

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keygraph.dynamo.actions import Delete as DeleteItem
+from keygraph.dynamo.actions import DeleteItem
 from keygraph.errors import WriteRefused
 from keygraph.writing.items import Refusals
 from keygraph.writing.requests import Change, Delete, Move, OnEdges, Put, WriteRequest

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from keygraph.dynamo.actions import Action, Check, Delete, Put, Update, refuse_changes
+from keygraph.dynamo.actions import Action, CheckItem, DeleteItem, PutItem, UpdateItem, refuse_changes
 from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, Path, paths_of
 from keygraph.dynamo.expressions import (
     Placeholders,
@@ -241,9 +241,9 @@ class Renderer:
             for chunk in _chunks(list(actions.values()), BATCH_WRITE_ITEMS)
         )
 
-    def _write(self, action: Put | Update | Delete) -> Wire:
+    def _write(self, action: PutItem | UpdateItem | DeleteItem) -> Wire:
         kind, body = self._action(action)
-        returned = "ALL_NEW" if isinstance(action, Update) else "ALL_OLD"
+        returned = "ALL_NEW" if isinstance(action, UpdateItem) else "ALL_OLD"
         return Wire(f"{kind}Item", {**body, "ReturnValues": returned, **_CAPACITY})
 
     def _transaction(self, request: Transaction) -> Wire:
@@ -255,13 +255,14 @@ class Renderer:
     def _action(self, action: Action) -> tuple[str, dict[str, Any]]:
         """DynamoDB's name of an action, and its parameters."""
         body: dict[str, Any] = {"TableName": self._table.name}
-        if isinstance(action, Put):
+        if isinstance(action, PutItem):
             self._rules.check(action.item)
             body["Item"] = typed_item(action.item)
         else:
             [body["Key"]] = self._typed_keys([action.key], None)
-        name = "ConditionCheck" if isinstance(action, Check) else type(action).__name__
-        if not isinstance(action, Update):
+        kind = type(action).__name__.removesuffix("Item")
+        name = "ConditionCheck" if kind == "Check" else kind
+        if not isinstance(action, UpdateItem):
             return name, body | self._condition(action)
         placeholders = Placeholders()
         refuse_changes(action.changes, [key.name for key in self._table.keys])
@@ -271,10 +272,10 @@ class Renderer:
 
     def _condition(self, action: Action) -> dict[str, Any]:
         """The condition of an action that has no other expression, which is kept: most are those of a type."""
-        if isinstance(action, Put | Delete) and action.condition is None:
+        if isinstance(action, PutItem | DeleteItem) and action.condition is None:
             return {}
         # An equal one may differ, since 1 == True.
-        form_key = (id(action.condition), isinstance(action, Check))
+        form_key = (id(action.condition), isinstance(action, CheckItem))
         known = self._conditions.get(form_key)
         if known is None or known[0] is not action.condition:
             known = (action.condition, self._condition_of(action, Placeholders()))
@@ -289,7 +290,7 @@ class Renderer:
             # DynamoDB has no constants, and asks for the condition of a check.
             there = Exists((self._table.partition.name,))
             never: Condition = And((there, Not(there)))
-            always: Condition | None = Or((there, Not(there))) if isinstance(action, Check) else None
+            always: Condition | None = Or((there, Not(there))) if isinstance(action, CheckItem) else None
             condition = always if condition else never
         if condition is not None:
             body["ConditionExpression"] = filter_text(condition, placeholders, "condition")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
-from keygraph.dynamo.actions import Check, Update, fingerprint, key_of, outcome
+from keygraph.dynamo.actions import CheckItem, UpdateItem, fingerprint, key_of, outcome
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS, TOKEN_SECONDS
 from keygraph.dynamo.order import key_bytes
@@ -62,7 +62,7 @@ def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Cha
     new = outcome(action, old, layout.table)
     wanted = {key: None if new is None else _rows(layout, new)}
     units = _replace(connection, layout, wanted, found)
-    return Changed(new if isinstance(action, Update) else old, Cost(requests=1, write_units=float(units)))
+    return Changed(new if isinstance(action, UpdateItem) else old, Cost(requests=1, write_units=float(units)))
 
 
 def transaction(connection: sqlite3.Connection, layout: Layout, request: Transaction) -> Written:
@@ -86,7 +86,7 @@ def transaction(connection: sqlite3.Connection, layout: Layout, request: Transac
             reasons.append(Reason("ConditionalCheckFailed", failed.item))
             continue
         reasons.append(None)
-        if isinstance(action, Check):
+        if isinstance(action, CheckItem):
             checked += write_units(found[key].size if key in found else 0)
         else:
             wanted[key] = None if new is None else _rows(layout, new)
