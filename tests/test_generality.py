@@ -193,4 +193,4 @@ def test_the_default_model_is_named_once() -> None:
         for file in files(package)
         if file.suffix == ".py" and DEFAULT_MODEL in texts_of_code(ast.parse(file.read_text("utf-8")))
     ]
-    assert naming == ["server/keygraph_server/settings.py"]
+    assert naming == ["server/keygraph_server/settings/serving.py"]

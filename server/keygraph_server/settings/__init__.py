@@ -1,0 +1,11 @@
+"""The settings: from `KEYGRAPH_…` variables in the environment and from command options.
+
+A module for each subject has its settings: what is served (`serving`), what an operation may ask for (`limits`), how
+requests are sent (`requests`) and answers (`answers`), what is logged (`logging`). `settings` reads them all.
+"""
+
+from keygraph_server.settings.logging import LogLevel
+from keygraph_server.settings.serving import DATA_FOLDER
+from keygraph_server.settings.settings import PREFIX, Settings, environment_name, read_settings
+
+__all__ = ["DATA_FOLDER", "PREFIX", "LogLevel", "Settings", "environment_name", "read_settings"]

@@ -1,0 +1,62 @@
+"""The settings: from `KEYGRAPH_…` variables in the environment and from command options."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pydantic import SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from keygraph_server.errors import SettingsError
+from keygraph_server.settings.answers import AnswerSettings
+from keygraph_server.settings.limits import LimitSettings
+from keygraph_server.settings.logging import LoggingSettings
+from keygraph_server.settings.requests import RequestSettings
+from keygraph_server.settings.serving import ServingSettings
+
+PREFIX = "KEYGRAPH_"
+
+
+class Settings(
+    LoggingSettings, AnswerSettings, RequestSettings, LimitSettings, ServingSettings, BaseSettings
+):
+    """All settings, the last named subject first. A command option overrides the environment."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
+
+    def environment(self) -> dict[str, str]:
+        """These settings as environment variables, for another process."""
+        found: dict[str, str] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            match value:
+                case None:
+                    continue
+                case SecretStr():
+                    value = value.get_secret_value()
+                case Enum():
+                    value = value.value
+            found[environment_name(name)] = str(value)
+        return found
+
+
+def environment_name(setting: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + setting.upper()
+
+
+def read_settings(**given: object) -> Settings:
+    """The settings: first the given ones that are not None, then the environment, then the defaults.
+
+    Raises SettingsError, which names the first invalid setting and whether it came from an option or the environment.
+    """
+    options = {name: value for name, value in given.items() if value is not None}
+    try:
+        return Settings(**options)  # type: ignore[arg-type]  # pydantic checks the values
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        name = str(first["loc"][0]).lower()
+        source = f"--{name.replace('_', '-')}" if name in options else environment_name(name)
+        reason = str(first["msg"])
+        problem = f"{source} cannot be used: {reason[:1].lower()}{reason[1:]}"
+        raise SettingsError(problem, "See docs/settings.md for valid values") from None
