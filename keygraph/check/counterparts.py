@@ -99,6 +99,14 @@ def _of_items(model: RecordTypes, record: RecordType, other: RecordType) -> Iter
                 f"{', '.join(untold)}.",
                 "Declare that here too, or make it optional there.",
             )
+        elif each.needed and "put" in each.one.writes:
+            yield Mistake(
+                "counterpart",
+                each.one.name,
+                f"put{each.one.name} would write a {each.other.name} without {', '.join(each.needed)}, which every "
+                f"{each.other.name} needs.",
+                "Declare that here too, make it optional or give it a default there, or leave put out of writes= here.",
+            )
     if other.counterpart is not None and other.name < record.name:
         return
     for field in found.fields:

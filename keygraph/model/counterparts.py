@@ -62,6 +62,13 @@ class Correspondence:
         untold += [slot.path[0] for slot in self.other.identity if not self._tells_slot(slot)]
         return list(dict.fromkeys(untold))
 
+    @cached_property
+    def needed(self) -> list[str]:
+        """The fields and ends that every item of the other type needs and that none of this one tells."""
+        fields = [name for name, own in self.other.fields.items() if not own.optional and not own.has_default]
+        ends = [name for name, end in self.other.ends.items() if not end.optional and name not in self.ends]
+        return [*(name for name in fields if name not in self.one.fields), *ends]
+
     def _tells_slot(self, slot: Slot) -> bool:
         name, *inner = slot.path
         if inner:

@@ -75,6 +75,9 @@ class Pairs:
             if there is not None and made is not None and not told.is_mirror:
                 made = self._partners.changed(record, there, made, (), refusals)
                 made |= {each.name: there[each.name] for each in self._graph.table.keys}
+            if there is None and told.needed:
+                problem = f"Load the {told.other.name} of each {record.name} too: it needs {', '.join(told.needed)}."
+                raise KeygraphError(problem)
             if refusals.found:
                 raise KeygraphError(refusals.found[0].message)
             if made is not None and made != there:

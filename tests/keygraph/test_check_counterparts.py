@@ -35,6 +35,27 @@ class Member:
     badge: str | None
 
 
+@edge("{user}", "TAUGHT#{club.club_id}", counterpart="Teacher")
+class Taught:
+    user: User
+    club: Club
+
+
+@edge("{club}", "TEACHER#{user.user_id}")
+class Teacher:
+    user: User
+    club: Club
+    subject: str
+    hours: int = 0
+    room: str | None
+
+
+@edge("{user}", "TAUGHT#{club.club_id}", counterpart="Teacher", type="Taught", writes=["update", "delete"])
+class TaughtByTeacher:
+    user: User
+    club: Club
+
+
 # --- Mirrors ------------------------------------------------------------------------------------------
 
 
@@ -303,3 +324,23 @@ def test_an_index_of_a_list_is_chosen_as_always() -> None:
     graph = Graph(table, Person, Friend, type_attribute="Type").check()
     paths = [graph.path(graph.types["Person"], name) for name in ("friends", "oldest_friends")]
     assert [(path.end, path.keys.index_name) for path in paths] == [("person", None), ("person", "ByAge")]
+
+
+def test_a_put_that_would_leave_a_counterpart_without_what_it_needs() -> None:
+    """`putTaught` would write a Teacher without a subject, which cannot be read."""
+    assert mistakes(User, Club, Taught, Teacher) == [
+        "Taught: putTaught would write a Teacher without subject, which every Teacher needs. Declare that here too, make it "
+        "optional or give it a default there, or leave put out of writes= here."
+    ]
+
+
+def test_a_counterpart_that_only_its_own_put_writes_may_need_fields() -> None:
+    """A model of a table in which each side says something else could not be declared."""
+
+    @edge("{club}", "TEACHER#{user.user_id}", counterpart="TaughtByTeacher", type="Teacher")
+    class Teacher:
+        user: User
+        club: Club
+        subject: str
+
+    assert mistakes(User, Club, TaughtByTeacher, Teacher) == []

@@ -281,14 +281,14 @@ def test_a_counterpart_may_have_what_the_edge_has_not() -> None:
 def test_counterparts_have_attributes_of_their_own() -> None:
     """Two items that each hold what the other does not, also in a key of an index, could not be declared as a pair."""
 
-    @edge("{user}", "FOLLOWS#{friend.user_id}", counterpart="Followed")
+    @edge("{user}", "FOLLOWS#{friend.user_id}", counterpart="Followed", writes=["update"])
     class Follows:
         user: User
         friend: User
         since: date
         is_muted: bool
 
-    @edge("{friend}", "BY#{user.user_id}", by_day("SEEN#{seen_on}", "{rank}"))
+    @edge("{friend}", "BY#{user.user_id}", by_day("SEEN#{seen_on}", "{rank}"), writes=["update"])
     class Followed:
         user: User
         friend: User

@@ -9,6 +9,7 @@ import pytest
 from keygraph import ID, Graph, Table, edge, node
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite
+from keygraph.errors import KeygraphError
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.pairs import Pairs
 from tests.conftest import MakeStore
@@ -88,3 +89,28 @@ async def test_both_sides_of_a_source_are_left_alone(make_store: MakeStore) -> N
             pairs.add(record, item)
         assert await pairs.complete(store) == 0
     assert [item async for item in whole_table(store)] == []
+
+
+async def test_a_counterpart_that_needs_more_is_not_made(make_store: MakeStore) -> None:
+    """A load of one side would write items that cannot be read."""
+
+    @edge("{firm}", "PAID#{bill.bill_id}", counterpart="Paid", writes=False)
+    class Payer:
+        firm: Firm
+        bill: Bill
+
+    @edge("{bill}", "PAID#{firm.firm_id}")
+    class Paid:
+        bill: Bill
+        firm: Firm
+        amount: int
+
+    graph = Graph(Table("Bills", partition_key="pk", sort_key="sk"), Firm, Bill, Payer, Paid).check()
+    store = await make_store(graph.table)
+    item: Item = {"pk": "FIRM#1", "sk": "PAID#2"}
+    await store.send(BatchWrite((item,)))
+    pairs = Pairs(graph)
+    pairs.add(graph.types["Payer"], item)
+    with pytest.raises(KeygraphError, match="Load the Paid of each Payer too: it needs amount"):
+        await pairs.complete(store)
+    assert [each async for each in whole_table(store)] == [item]
