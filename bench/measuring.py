@@ -17,6 +17,7 @@ from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph_resolvers.answer.completion import Completion, write_data
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.meter import Sent
 from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
@@ -87,7 +88,7 @@ async def measured(
     run = Run(
         schema.graph,
         store,
-        b"of a measurement",
+        Cursors(b"of a measurement"),
         limits,
         schema.schema_converter,
         found.values,

@@ -54,7 +54,7 @@ KEYGRAPH = Server(
     "/graphql",
     {
         "KEYGRAPH_MODEL": "keygraph_examples.commerce:graph",
-        "KEYGRAPH_SECRET": "of a measurement",
+        "KEYGRAPH_SECRET": "the secret of these measurements",
         # A busy DynamoDB Local can keep what waits behind thousands of requests longer than the usual ten seconds.
         "KEYGRAPH_DEADLINE": "60",
     },

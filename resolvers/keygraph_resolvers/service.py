@@ -30,6 +30,7 @@ from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_erro
 from keygraph_resolvers.plan.documents import Document, Documents
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Refusal, Run
@@ -42,7 +43,7 @@ DOCUMENTS_KEPT = 1000
 class Service:
     """Answers operations on a schema from a store.
 
-    `secret` seals the cursors: whoever knows it can make them. `max_page_size` is the largest `first` and `last`,
+    `secret` encrypts the cursors: whoever knows it can read and make them. `max_page_size` is the largest `first` and `last`,
     `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
     `totalCount` may read, `concurrency` how many lists one operation reads at the same time. `cost_limit` is how many
     read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
@@ -66,7 +67,7 @@ class Service:
     ) -> None:
         self.schema = schema
         self.store = store
-        self._secret = secret
+        self._cursors = Cursors(secret)
         self._limits = Limits(max_page_size, read_budget, count_pages, concurrency)
         self._core = core_schema(schema)
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
@@ -161,7 +162,7 @@ class Service:
         return Run(
             self.schema.graph,
             self.store,
-            self._secret,
+            self._cursors,
             self._limits,
             self.schema.schema_converter,
             values,

@@ -1,4 +1,4 @@
-"""The secret that signs cursors: given, kept next to the SQLite file, or made for one run."""
+"""The secret that encrypts cursors: given, kept next to the SQLite file, or made for one run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from keygraph_server.errors import SettingsError
-from keygraph_server.settings import Settings
+from keygraph_server.settings import SECRET_CHARACTERS, Settings
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +47,9 @@ def kept_secret(file: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
         problem = f"the secret cannot be stored in {file}: {reason}"
         raise SettingsError(problem, "Set KEYGRAPH_SECRET, or fix the permissions of the file") from None
-    if not secret:
-        raise SettingsError(f"{file} is empty", "Delete it, and Keygraph creates a new secret")
+    if len(secret) < SECRET_CHARACTERS:
+        problem = f"{file} has a secret of fewer than {SECRET_CHARACTERS} characters"
+        raise SettingsError(problem, "Delete it, and Keygraph creates a new secret")
     return secret
 
 

@@ -55,7 +55,7 @@ async def test_a_documents_table_is_built_through_mutations(
 async def _served(name: str, address: str) -> AsyncIterator[tuple[httpx.AsyncClient, Store]]:
     """A client of the served model, and the store with its table, which is empty."""
     model = f"keygraph_examples.{name}:graph"
-    app = create_app(read_settings(model=model, store=address, secret="of the documents' tests"))
+    app = create_app(read_settings(model=model, store=address, secret="the secret of the documents' tests"))
     async with app.router.lifespan_context(app):
         store: Store = app.state.store
         await store.send(DeleteTable())

@@ -16,7 +16,7 @@ from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.names import camel
-from keygraph_resolvers.read.cursors import cursor, read_cursor
+from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import SortDirection, condition, narrowings, required_texts
 
@@ -69,7 +69,7 @@ class NaiveLists:
 
     def __init__(self, graph: Graph, items: Sequence[Item], secret: bytes) -> None:
         self._graph = graph
-        self._secret = secret
+        self._cursors = Cursors(secret)
         self._by_keys: dict[Keys, list[Item]] = {}
         """The items of each record type as each of its keys shows them: an index may not say what type they are."""
         for record in graph.types.values():
@@ -77,7 +77,7 @@ class NaiveLists:
                 self._by_keys[keys] = [item for item in items if graph.recognise(item, keys) is record]
 
     def list_of(self, path: AccessPath, owner: Thing | None, given: Mapping[str, Any]) -> List:
-        graph, secret = self._graph, self._secret
+        graph = self._graph
         identity = owner.identity if owner else None
         required = required_texts(graph, path, given)
         size, from_end = (1, False) if path.is_one else _size(given)
@@ -91,8 +91,9 @@ class NaiveLists:
             narrowings(graph, path, given),
             condition(self._graph, path, given.get("where")),
         )
+        cursors = self._cursors.of(neighbours)
         places = {
-            name: read_cursor(secret, neighbours, name, given[name])
+            name: cursors.place(name, given[name])
             for name in ("after", "before")
             if given.get(name) is not None
         }
@@ -112,7 +113,7 @@ class NaiveLists:
         page = [
             Entry(
                 Thing(path.record, path.record.read_identity(item) or (), item),
-                cursor(secret, neighbours, neighbours.place_of(item)),
+                cursors.cursor(neighbours.place_of(item)),
             )
             for _, item in kept
         ]

@@ -22,6 +22,7 @@ from keygraph.engines.open import open_store
 from keygraph.tables.bulk import write_batches
 from keygraph_server.app import app_from_environment, create_app
 from keygraph_server.cursor_secret import kept_secret, with_secret
+from keygraph_server.errors import SettingsError
 from keygraph_server.models import load_model
 from keygraph_server.schema_text import printed
 from keygraph_server.settings import Settings, read_settings
@@ -33,7 +34,7 @@ from tests.server.library import MODEL, book
 @pytest.fixture
 def settings(folder: Path) -> Settings:
     (folder / "library.py").write_text(MODEL)
-    return read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret")
+    return read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret" * 6)
 
 
 @asynccontextmanager
@@ -251,6 +252,15 @@ class TestSecret:
         # The other process has looked before the file was there.
         monkeypatch.setattr(Path, "exists", lambda path: False)
         assert kept_secret(file) == first
+
+    def test_a_short_one_is_refused(self, folder: Path) -> None:
+        """Whoever has a cursor could try all secrets of a file that somebody wrote by hand."""
+        file = folder / "library.sqlite.secret"
+        file.write_text("x" * 31)
+        with pytest.raises(SettingsError, match="has a secret of fewer than 32 characters"):
+            kept_secret(file)
+        file.write_text("x" * 32)
+        assert kept_secret(file) == "x" * 32
 
     def test_with_another_store_it_is_new_and_the_log_says_so(
         self, settings: Settings, caplog: pytest.LogCaptureFixture

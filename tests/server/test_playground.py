@@ -317,7 +317,7 @@ def shop_address(tmp_path: Path) -> Iterator[str]:
     file = tmp_path / "shop.sqlite"
     model = load_model("keygraph_examples.commerce:graph")
     make_sample_file(model, file)
-    settings = Settings(store=f"sqlite:{file}", secret=SecretStr("x"))
+    settings = Settings(store=f"sqlite:{file}", secret=SecretStr("x" * 32))
 
     @asynccontextmanager
     async def running(app: Starlette) -> AsyncIterator[None]:

@@ -25,7 +25,7 @@ GIVEN = {
     "port": 9000,
     "workers": 3,
     "keep_alive": 620,
-    "secret": "s3cret",
+    "secret": "s3cret" * 6,
     "max_page_size": 50,
     "read_budget": 500,
     "count_pages": 5,
@@ -77,7 +77,7 @@ class TestReading:
             monkeypatch.setenv(environment_name(name), str(value))
         settings = read_settings()
         assert settings.secret is not None
-        assert settings.secret.get_secret_value() == "s3cret"
+        assert settings.secret.get_secret_value() == GIVEN["secret"]
         assert settings.model_dump(exclude={"secret"}) == {
             **{name: value for name, value in GIVEN.items() if name != "secret"},
             "transport": TransportName.AIOBOTO3,
@@ -105,6 +105,7 @@ class TestReading:
             ("port", "65536", "input should be less than or equal to 65535"),
             ("max_page_size", "0", "input should be greater than or equal to 1"),
             ("deadline", "0", "input should be greater than 0"),
+            ("secret", "x" * 31, "value should have at least 32 items after validation, not 31"),
             ("log_level", "loud", "input should be 'debug', 'info', 'warning' or 'error'"),
         ],
     )
@@ -125,7 +126,7 @@ class TestReading:
 
     def test_a_secret_is_never_shown(self) -> None:
         """A log or a traceback with the settings would give the secret away."""
-        assert "s3cret" not in repr(read_settings(secret="s3cret"))
+        assert "s3cret" not in repr(read_settings(secret="s3cret" * 6))
 
 
 class TestHandingOn:

@@ -6,7 +6,7 @@ Between two cursors that are crossed, `after` at or behind `before`, there is no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from keygraph.lists.listing import ListForm, Located, NeighbourList, Place
 from keygraph.lists.named_edges import edge_keys
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
-from keygraph_resolvers.read.cursors import cursor, read_cursor
+from keygraph_resolvers.read.cursors import ListCursors
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
@@ -141,7 +141,7 @@ class ListArguments:
         extent = self.extent
         if self.after is not None or self.before is not None:
             places = {
-                name: read_cursor(run.secret, neighbours, name, text)
+                name: run.cursors.of(neighbours).place(name, text)
                 for name, text in (("after", self.after), ("before", self.before))
                 if text is not None
             }
@@ -195,6 +195,8 @@ class Connection:
     """The identity of its owner."""
     request: PageOf
     """The part of the list that is read for its page."""
+    _cursors: ListCursors | None = field(default=None, init=False)
+    """Made when somebody asks for a cursor."""
 
     @property
     def keys(self) -> list[Key]:
@@ -211,7 +213,9 @@ class Connection:
     # --- The page ---------------------------------------------------------------------------------------
 
     def cursor(self, place: Place) -> str:
-        return cursor(self.run.secret, self.neighbours, place)
+        if self._cursors is None:
+            self._cursors = self.run.cursors.of(self.neighbours)
+        return self._cursors.cursor(place)
 
     def taken(self, found: Found) -> tuple[Found, PageOf | bool]:
         """What its page has of a part that was read, which may be a longer one; and what `_behind` says of it."""

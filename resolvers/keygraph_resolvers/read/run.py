@@ -18,6 +18,7 @@ from keygraph.lists.projection import Attributes
 from keygraph.model.expiry import now
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.consistent import ConsistentStore
+from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
@@ -48,7 +49,7 @@ class Run:
 
     graph: Graph
     store: Store
-    secret: bytes
+    cursors: Cursors
     limits: Limits
     converter: GraphQLCoreConverter
     variables: VariableValues

@@ -5,7 +5,15 @@ requests are sent (`requests`) and answers (`answers`), what is logged (`logging
 """
 
 from keygraph_server.settings.logging import LogLevel
-from keygraph_server.settings.serving import DATA_FOLDER
+from keygraph_server.settings.serving import DATA_FOLDER, SECRET_CHARACTERS
 from keygraph_server.settings.settings import PREFIX, Settings, environment_name, read_settings
 
-__all__ = ["DATA_FOLDER", "PREFIX", "LogLevel", "Settings", "environment_name", "read_settings"]
+__all__ = [
+    "DATA_FOLDER",
+    "PREFIX",
+    "SECRET_CHARACTERS",
+    "LogLevel",
+    "Settings",
+    "environment_name",
+    "read_settings",
+]

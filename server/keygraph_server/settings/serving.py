@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field, SecretStr
 from keygraph.engines.open import shown_address
 
 DATA_FOLDER = ".keygraph"
+SECRET_CHARACTERS = 32
+"""The least length of a secret: fewer could be guessed."""
 
 
 class ServingSettings(BaseModel):
@@ -49,8 +51,8 @@ class ServingSettings(BaseModel):
     )
     secret: SecretStr | None = Field(
         default=None,
-        min_length=1,
-        description="The secret that signs cursors. All processes that serve one table need the same one. If unset, "
+        min_length=SECRET_CHARACTERS,
+        description="The secret that encrypts cursors, of at least 32 characters. All processes that serve one table need the same one. If unset, "
         "it is created and kept next to the SQLite file; with another store, each start creates a new "
         "one.",
     )
