@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from functools import lru_cache
 
 from starlette.middleware.gzip import GZipResponder, IdentityResponder
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from keygraph_server.http.header_values import header_fields, parse_media_type, quality
+from keygraph_server.http.header_values import header_fields, parse_media_type, quality, remembered
 
 LEVEL = 1
 """The fastest level removes seven eighths of a JSON response. The best halves the rest in ten times the time."""
@@ -17,7 +16,7 @@ _THREAD_ABOVE = 1024 * 1024
 """Larger bodies are compressed in a thread, because the event loop would be blocked for milliseconds."""
 
 
-@lru_cache(maxsize=256)
+@remembered
 def takes_gzip(accept_encoding: bytes) -> bool:
     """Whether an Accept-Encoding accepts gzip and does not prefer no compression (RFC 9110, 12.5.3)."""
     weights: dict[str, float] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import orjson
@@ -17,7 +16,13 @@ from starlette.types import Receive, Scope, Send
 
 from keygraph_server.http.compression import compressed, takes_gzip
 from keygraph_server.http.disconnect import unless_gone
-from keygraph_server.http.header_values import HeaderFields, header_fields, parse_media_type, quality
+from keygraph_server.http.header_values import (
+    HeaderFields,
+    header_fields,
+    parse_media_type,
+    quality,
+    remembered,
+)
 
 _T = TypeVar("_T")
 
@@ -37,8 +42,6 @@ _OFFERED = (GRAPHQL_RESPONSE, JSON)
 _CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in _OFFERED}
 # A cache must not give one form of an answer to a client that asked for another.
 _VARY = (b"vary", b"accept, accept-encoding")
-_HEADERS_KEPT = 256
-"""Clients send the same few values of these headers with every request."""
 
 
 class Executes(Protocol):
@@ -144,7 +147,7 @@ def check_headers(headers: HeaderFields) -> None:
         raise RequestRefusedError(415, "requests with a Content-Encoding are not supported")
 
 
-@lru_cache(maxsize=_HEADERS_KEPT)
+@remembered
 def _problem_of_type(content_type: bytes) -> str | None:
     """What is wrong with a Content-Type; None if it is valid."""
     media_type, parameters = parse_media_type(content_type.decode("latin-1"))
@@ -222,7 +225,7 @@ def negotiated(accept: bytes) -> str:
     return found
 
 
-@lru_cache(maxsize=_HEADERS_KEPT)
+@remembered
 def _best(accept: bytes) -> str | None:
     ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",") if part.strip()]
     if not ranges:

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
+from typing import TypeAlias, TypeVar
 
 from starlette.types import Scope
 
 HeaderFields: TypeAlias = Mapping[bytes, bytes]
+_T = TypeVar("_T")
+
+_VALUES_KEPT = 256
+"""Clients send the same few values with every request."""
+_LONGEST_KEPT = 256
+"""In bytes. A longer value is read each time, so that what clients send cannot fill the memory."""
+
+
+def remembered(read: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
+    """Remembers what was read from the last short values of a header field."""
+    known = lru_cache(maxsize=_VALUES_KEPT)(read)
+
+    @wraps(read)
+    def look_up(value: bytes) -> _T:
+        return known(value) if len(value) <= _LONGEST_KEPT else read(value)
+
+    return look_up
 
 
 def header_fields(scope: Scope) -> HeaderFields:
