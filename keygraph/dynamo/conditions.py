@@ -19,8 +19,16 @@ Path: TypeAlias = tuple[str, ...]
 """The names from an attribute inward through maps: `("data", "version")`."""
 
 
+class _Sent:
+    """A condition that may be sent many times: most of those of writes are made once for a type."""
+
+    __slots__ = ("expression",)
+    expression: Mapping[str, Any]
+    """What `keygraph.dynamo.expressions` made of it, once it has."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Compared:
+class _Compared(_Sent):
     path: Path
     value: Value
 
@@ -44,7 +52,7 @@ class Ge(_Compared): ...
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class Between(_Sent):
     """Both bounds are included."""
 
     path: Path
@@ -53,7 +61,7 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class In(_Sent):
     """DynamoDB allows 100 values; a longer list is written as several INs joined by OR."""
 
     path: Path
@@ -61,7 +69,7 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
-class BeginsWith:
+class BeginsWith(_Sent):
     path: Path
     prefix: str | bytes
 
@@ -71,22 +79,22 @@ class Contains(_Compared):
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(_Sent):
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Sent):
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Sent):
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_Sent):
     condition: Condition
 
 

@@ -6,7 +6,7 @@ care. The grammar: "Expressions" in the DynamoDB developer guide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -158,6 +158,28 @@ def filter_text(condition: Condition, placeholders: Placeholders, name: str = "f
     if len(text) > EXPRESSION_BYTES or _operations(condition) > EXPRESSION_OPERATORS:
         raise BadUserInput(f"The {name} has too many conditions or values for one request to DynamoDB.")
     return text
+
+
+def condition_parameters(condition: Condition) -> Mapping[str, Any] | bool:
+    """The parameters of a write that has this condition and no other expression; a bool where it always or never holds.
+
+    They are made once and kept with the condition. Raises as `filter_text`.
+    """
+    try:
+        return condition.expression
+    except AttributeError:
+        plain = simplified(condition)
+    if isinstance(plain, bool):
+        return plain
+    placeholders = Placeholders()
+    made = conditional(filter_text(plain, placeholders, "condition")) | placeholders.attributes()
+    object.__setattr__(condition, "expression", made)
+    return made
+
+
+def conditional(text: str) -> dict[str, Any]:
+    """The condition of a write. Where it does not hold, the answer has what is there."""
+    return {"ConditionExpression": text, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
 def _operations(condition: Condition) -> int:

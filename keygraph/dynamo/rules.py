@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import cast
 
-from keygraph.dynamo.actions import PutItem, key_of
+from keygraph.dynamo.actions import key_of
 from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item, Value, item_size, number_size, text_size, to_typed, value_size
 from keygraph.dynamo.limits import (
@@ -239,7 +239,7 @@ class WriteRules:
 
 
 def refuse_transaction(request: Transaction, table: Table) -> None:
-    """Refuses too many actions or bytes, none, two of one item, an update of a key, and a token that DynamoDB refuses."""
+    """Refuses too many actions, none, two of one item, and a token that DynamoDB refuses."""
     actions = request.actions
     if not actions:
         raise BadUserInput("A transaction has at least one action.")
@@ -254,7 +254,10 @@ def refuse_transaction(request: Transaction, table: Table) -> None:
         raise BadUserInput("Two actions of a transaction are of the same item.")
     if not 1 <= len(request.token.encode()) <= TOKEN_BYTES:
         raise BadUserInput(f"A token has 1 to {TOKEN_BYTES} bytes.")
-    size = sum(item_size(action.item) for action in actions if isinstance(action, PutItem))
+
+
+def refuse_transaction_size(size: int) -> None:
+    """Refuses a transaction that puts items of too many bytes."""
     if size > TRANSACTION_BYTES:
         raise TransactionTooLarge(
             f"The transaction is larger than the {TRANSACTION_BYTES // 1024**2} MB that DynamoDB allows.",

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keygraph.dynamo.conditions import Eq, Gt, In
-from keygraph.dynamo.store import BatchGet, Count, Equals, Prefix, Query, Within
+from keygraph.dynamo.actions import CheckItem, PutItem
+from keygraph.dynamo.conditions import And, Eq, Gt, In
+from keygraph.dynamo.store import BatchGet, Count, Equals, Prefix, Query, Transaction, Within
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb import requests
 from keygraph.engines.dynamodb.direct import encoded
@@ -89,6 +90,22 @@ def test_filters_that_are_equal_to_python_alone() -> None:
         [wire] = renderer.render(Query("A", filter=Eq(("gift",), value)))
         expected = {"BOOL": True} if value is True else {"N": "1"}
         assert wire.body["ExpressionAttributeValues"] == {":v0": {"S": "A"}, ":v1": expected}
+
+
+def test_conditions_that_are_equal_to_python_alone() -> None:
+    """A write would be done where the other value is, or with a condition that DynamoDB refuses of it."""
+    gift, one = Eq(("gift",), True), Eq(("gift",), Decimal(1))
+    actions = [CheckItem(("A", str(number)), each) for number, each in enumerate((gift, one, gift))]
+    actions.append(CheckItem(("A", "3"), And(())))
+    put = PutItem({"PK": "A", "SK": "4"}, And(()))
+    for _ in range(2):
+        [wire] = Renderer(table).render(Transaction((*actions, put), "token"))
+        *checks, last = wire.body["TransactItems"]
+        values = [each["ConditionCheck"].get("ExpressionAttributeValues") for each in checks]
+        assert values == [{":v0": {"BOOL": True}}, {":v0": {"N": "1"}}, {":v0": {"BOOL": True}}, None]
+        texts = [each["ConditionCheck"]["ConditionExpression"] for each in checks]
+        assert texts == [*["#n0 = :v0"] * 3, "attribute_exists(#n0) OR (NOT attribute_exists(#n0))"]
+        assert "ConditionExpression" not in last["Put"]
 
 
 def test_a_filter_that_can_find_nothing_sends_nothing() -> None:

@@ -5,15 +5,17 @@ A `Wire` is one call of boto's client: `client.query(**wire.body)`. Rendering re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from keygraph.dynamo.actions import Action, CheckItem, DeleteItem, PutItem, UpdateItem, refuse_changes
 from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, Path, paths_of
 from keygraph.dynamo.expressions import (
     Placeholders,
     changes_text,
+    condition_parameters,
+    conditional,
     filter_text,
     key_text,
     projection_text,
@@ -34,6 +36,7 @@ from keygraph.dynamo.rules import (
     refuse_positions,
     refuse_segment,
     refuse_transaction,
+    refuse_transaction_size,
 )
 from keygraph.dynamo.store import (
     BatchGet,
@@ -53,6 +56,8 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyValue, Position, Table
 
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
+_ACTIONS = {PutItem: "Put", UpdateItem: "Update", DeleteItem: "Delete", CheckItem: "ConditionCheck"}
+"""DynamoDB's names of actions."""
 _FORMS = 512
 """How many forms of reads are kept. A server has as many as its clients have different lists."""
 _Member = TypeVar("_Member")
@@ -100,7 +105,9 @@ class Renderer:
         }
         self._queries: dict[object, _QueryForm] = {}
         self._projections: dict[object, dict[str, Any]] = {}
-        self._conditions: dict[object, tuple[Condition | None, dict[str, Any]]] = {}
+        there = Exists((table.partition.name,))
+        self._never: Condition = And((there, Not(there)))
+        self._always: Condition = Or((there, Not(there)))
 
     def render(self, request: Request[Any]) -> tuple[Wire, ...]:
         """What is sent to DynamoDB for the request; nothing where the answer is known without asking.
@@ -242,60 +249,61 @@ class Renderer:
         )
 
     def _write(self, action: PutItem | UpdateItem | DeleteItem) -> Wire:
-        kind, body = self._action(action)
+        [(kind, body)], _ = self._actions([action])
         returned = "ALL_NEW" if isinstance(action, UpdateItem) else "ALL_OLD"
         return Wire(f"{kind}Item", {**body, "ReturnValues": returned, **_CAPACITY})
 
     def _transaction(self, request: Transaction) -> Wire:
         refuse_transaction(request, self._table)
-        actions = [dict([self._action(action)]) for action in request.actions]
-        body = {"TransactItems": actions, "ClientRequestToken": request.token, **_CAPACITY}
-        return Wire("TransactWriteItems", body)
+        actions, size = self._actions(request.actions)
+        refuse_transaction_size(size)
+        typed = [{kind: body} for kind, body in actions]
+        return Wire(
+            "TransactWriteItems", {"TransactItems": typed, "ClientRequestToken": request.token, **_CAPACITY}
+        )
 
-    def _action(self, action: Action) -> tuple[str, dict[str, Any]]:
-        """DynamoDB's name of an action, and its parameters."""
-        body: dict[str, Any] = {"TableName": self._table.name}
-        if isinstance(action, PutItem):
-            self._rules.check(action.item)
-            body["Item"] = typed_item(action.item)
-        else:
-            [body["Key"]] = self._typed_keys([action.key], None)
-        kind = type(action).__name__.removesuffix("Item")
-        name = "ConditionCheck" if kind == "Check" else kind
-        if not isinstance(action, UpdateItem):
-            return name, body | self._condition(action)
+    def _actions(self, actions: Sequence[Action]) -> tuple[list[tuple[str, dict[str, Any]]], int]:
+        """DynamoDB's name of each action with its parameters, and the size of the items that are put."""
+        keys = iter(self._typed_keys([each.key for each in actions if not isinstance(each, PutItem)], None))
+        found, size = [], 0
+        for action in actions:
+            body: dict[str, Any] = {"TableName": self._table.name}
+            if isinstance(action, PutItem):
+                size += self._rules.check(action.item)[1]
+                body["Item"] = typed_item(action.item)
+            else:
+                body["Key"] = next(keys)
+            body |= self._update(action) if isinstance(action, UpdateItem) else self._condition(action)
+            found.append((_ACTIONS[type(action)], body))
+        return found, size
+
+    def _update(self, action: UpdateItem) -> dict[str, Any]:
+        """The expressions of an update."""
+        body: dict[str, Any] = {}
         placeholders = Placeholders()
         refuse_changes(action.changes, [key.name for key in self._table.keys])
         if text := changes_text(action.changes, placeholders):
             body["UpdateExpression"] = text
-        return name, body | self._condition_of(action, placeholders)
-
-    def _condition(self, action: Action) -> dict[str, Any]:
-        """The condition of an action that has no other expression, which is kept: most are those of a type."""
-        if isinstance(action, PutItem | DeleteItem) and action.condition is None:
-            return {}
-        # An equal one may differ, since 1 == True.
-        form_key = (id(action.condition), isinstance(action, CheckItem))
-        known = self._conditions.get(form_key)
-        if known is None or known[0] is not action.condition:
-            known = (action.condition, self._condition_of(action, Placeholders()))
-            _keep(self._conditions, form_key, known)
-        return known[1]
-
-    def _condition_of(self, action: Action, placeholders: Placeholders) -> dict[str, Any]:
-        """The condition of an action, with all placeholders."""
-        body: dict[str, Any] = {}
-        condition: Condition | bool | None = action.condition is None or simplified(action.condition)
+        condition = None if action.condition is None else simplified(action.condition)
         if isinstance(condition, bool):
-            # DynamoDB has no constants, and asks for the condition of a check.
-            there = Exists((self._table.partition.name,))
-            never: Condition = And((there, Not(there)))
-            always: Condition | None = Or((there, Not(there))) if isinstance(action, CheckItem) else None
-            condition = always if condition else never
+            condition = self._constant(action, holds=condition)
         if condition is not None:
-            body["ConditionExpression"] = filter_text(condition, placeholders, "condition")
-            body["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+            body |= conditional(filter_text(condition, placeholders, "condition"))
         return body | placeholders.attributes()
+
+    def _condition(self, action: PutItem | DeleteItem | CheckItem) -> Mapping[str, Any]:
+        """The condition of an action that has no other expression."""
+        found = True if action.condition is None else condition_parameters(action.condition)
+        if isinstance(found, bool):
+            constant = self._constant(action, holds=found)
+            found = {} if constant is None else condition_parameters(constant)
+        return cast("Mapping[str, Any]", found)
+
+    def _constant(self, action: Action, *, holds: bool) -> Condition | None:
+        """A condition that always holds, or never: DynamoDB has no constants, and asks for the condition of a check."""
+        if not holds:
+            return self._never
+        return self._always if isinstance(action, CheckItem) else None
 
     # --- Keys -----------------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
-from keygraph.dynamo.actions import CheckItem, UpdateItem, fingerprint, key_of, outcome
-from keygraph.dynamo.items import Item
+from keygraph.dynamo.actions import CheckItem, PutItem, UpdateItem, fingerprint, key_of, outcome
+from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS, TOKEN_SECONDS
 from keygraph.dynamo.order import key_bytes
-from keygraph.dynamo.rules import refuse_transaction
+from keygraph.dynamo.rules import refuse_transaction, refuse_transaction_size
 from keygraph.dynamo.store import (
     TRANSACTION_UNITS,
     BatchWrite,
@@ -68,6 +68,9 @@ def write(connection: sqlite3.Connection, layout: Layout, request: Write) -> Cha
 def transaction(connection: sqlite3.Connection, layout: Layout, request: Transaction) -> Written:
     """All actions or none. Raises TransactionCanceled with the reason of each action, and TokenReused."""
     refuse_transaction(request, layout.table)
+    refuse_transaction_size(
+        sum(item_size(each.item) for each in request.actions if isinstance(each, PutItem))
+    )
     asked = fingerprint(request.actions)
     known = _known_token(connection, request.token)
     if known is not None:
