@@ -39,7 +39,7 @@ def _write(served: Served, document: str) -> tuple[Explained | None, Explained]:
 
 def _shown(served: Served, action: Action) -> tuple[str, str]:
     partition, sort = key_of(action, served.graph.table)
-    name = "ConditionCheck" if isinstance(action, CheckItem) else type(action).__name__
+    name = "ConditionCheck" if isinstance(action, CheckItem) else type(action).__name__.removesuffix("Item")
     return name, f"PK = {partition} AND SK = {sort}"
 
 

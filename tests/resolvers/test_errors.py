@@ -112,7 +112,7 @@ async def test_bad_input_where_it_was_given(shop: World) -> None:
       b: user(userId: "") { name }
       c: user(userId: "12345") { orders(first: -1) { totalCount } } }"""
     answer = await shop.service.execute(document)
-    assert answer["data"] == {"a": {"name": "John Doe"}, "b": None, "c": None}
+    assert answer["data"] == {"a": {"name": "John Doe"}, "b": None, "c": {"orders": None}}
     errors = {tuple(error["path"]): error for error in answer["errors"]}
     assert set(errors) == {("b",), ("c", "orders")}
     assert errors["b",]["extensions"] == {"code": "BAD_USER_INPUT"}
@@ -215,7 +215,7 @@ async def test_a_store_that_fails_in_part(shop: World, error: StoreError, code: 
         '{ user(userId: "12345") { name } product(productId: "ABC123") { prices { nodes { price } } } }'
     )
     answer = await broken.service.execute(document)
-    assert answer["data"] == {"user": {"name": "John Doe"}, "product": None}
+    assert answer["data"] == {"user": {"name": "John Doe"}, "product": {"prices": None}}
     assert [found["extensions"] for found in answer["errors"]] == [{"code": code}]
     assert answer["errors"][0]["path"] == ["product", "prices", "nodes"]
 

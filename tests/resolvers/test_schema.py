@@ -60,20 +60,20 @@ type Book implements Node {
     authorId: IDRange
     where: WroteWhere
     TO
-  ): BookAuthorsConnection!
+  ): BookAuthorsConnection
   coverStory: BookCoverStoryEdge
   current: Price
   prices(PAGING
     since: DateTimeRange
     where: PriceWhere
-  ): BookPricesConnection!
+  ): BookPricesConnection
   readings(
     room: String!
 PAGING
     day: DateRange
     grade: GradeEquals
     where: ReadingWhere
-  ): BookReadingsConnection!
+  ): BookReadingsConnection
 }'''
     )
 
@@ -209,25 +209,25 @@ PAGING
     published: DateTimeRange
     title: StringRange
     where: BookWhere
-  ): BookConnection!
+  ): BookConnection
 
   """Books, sorted by published."""
   books(PAGING
     published: DateTimeRange
     where: BookWhere
-  ): BookConnection!
+  ): BookConnection
 
   """Notes, sorted by day."""
   diary(PAGING
     day: DateRange
     where: NoteWhere
-  ): NoteConnection!
+  ): NoteConnection
 
   """Covers, sorted by shadeName."""
   covers(PAGING
     shadeName: IDRange
     where: CoverWhere
-  ): CoverConnection!
+  ): CoverConnection
 
   """The first Book with this code."""
   bookByCode(code: String!, isbn: ID): Book

@@ -145,7 +145,7 @@ def operation_name(request: Request[object]) -> str:
     if isinstance(request, Transaction):
         return "TransactWriteItems"
     if isinstance(request, Write):
-        return f"{type(request.action).__name__}Item"
+        return type(request.action).__name__
     return "Query" if isinstance(request, Query | Count) else type(request).__name__
 
 

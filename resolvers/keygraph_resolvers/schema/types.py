@@ -276,7 +276,9 @@ class _Types:
             type_ = nullable(self._edge(path) if path.far_end else self.object(path.record))
             return ServedField(camel(path.name), type_, ListOf(path), arguments, description)
         arguments += self._page_arguments(path)
-        return ServedField(camel(path.name), self._connection(path), ListOf(path), arguments, description)
+        return ServedField(
+            camel(path.name), nullable(self._connection(path)), ListOf(path), arguments, description
+        )
 
     def _page_arguments(self, path: AccessPath) -> list[StrawberryArgument]:
         text = nullable(str)

@@ -28,9 +28,9 @@ def out() -> Console:
     return console
 
 
-def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table with a title. Cells that are too long are wrapped."""
-    drawn = Table(
+def titled(title: str) -> Table:
+    """A table without columns yet, with a title."""
+    return Table(
         title=Text(title),
         title_justify="left",
         title_style="bold",
@@ -38,6 +38,11 @@ def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> T
         pad_edge=False,
         show_edge=False,
     )
+
+
+def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table with a title. Cells that are too long are wrapped."""
+    drawn = titled(title)
     for column in columns:
         drawn.add_column(Text(column), overflow="fold")
     for row in rows:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from keygraph_server.commands.terminal import titled
 
 _BAR = 40
 """The width of the time axis, in characters."""
@@ -26,17 +27,8 @@ _COLUMNS = (
 
 def cost_table(cost: Mapping[str, Any], *, has_run: bool) -> Table:
     """What each place of a query costs at most, and all of them, and, where it has run, what they did cost."""
-    title = "What it costs" if has_run else "What it costs at most"
-    drawn = Table(
-        title=Text(title),
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        padding=0,
-        collapse_padding=True,
-    )
+    drawn = titled("What it costs" if has_run else "What it costs at most")
+    drawn.padding, drawn.collapse_padding = 0, True
     drawn.add_column("\nplace in the query", overflow="fold", min_width=_PLACE)
     for name, _ in _COLUMNS:
         drawn.add_column(f"{name}\nat most" if has_run else f"\n{name}", justify="right")
