@@ -21,15 +21,17 @@ from keygraph.names import camel
 
 _log = logging.getLogger("keygraph")
 
+_SHOWN_BEGINNING, _SHOWN_END = 400, 160
+"""How many characters of a long message are shown: what it says stands around what it quotes."""
+
 
 def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, Any]:
     """The error as a client sees it. `code` is that of an error which graphql-core itself has raised."""
     cause = error.original_error
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error
-    shown: dict[str, Any] = {"message": error.message}
-    if isinstance(cause, BadUserInput) and error.message == str(cause):
-        shown["message"] = message_of(cause)
+    is_own = isinstance(cause, BadUserInput) and error.message == str(cause)
+    shown = {"message": _shortened(message_of(cause) if is_own and cause is not None else error.message)}
     if isinstance(error, GraphQLSyntaxError):
         code = "GRAPHQL_PARSE_FAILED"
     elif isinstance(cause, KeygraphError):
@@ -43,6 +45,13 @@ def public_error(error: GraphQLError, *, code: str | None = None) -> dict[str, A
         return {**internal_error(cause or error), **_where(error)}
     extensions = {"code": BadUserInput.code, **(error.extensions or {}), **({"code": code} if code else {})}
     return {**shown, **_where(error), "extensions": extensions}
+
+
+def _shortened(message: str) -> str:
+    """The message without the middle of what it quotes, which may be as long as a request."""
+    if len(message) <= _SHOWN_BEGINNING + _SHOWN_END:
+        return message
+    return f"{message[:_SHOWN_BEGINNING]} … {message[-_SHOWN_END:]}"
 
 
 class RefusedPart(BadUserInput):

@@ -44,6 +44,7 @@ class Service:
     """Answers operations on a schema from a store.
 
     `secret` encrypts the cursors: whoever knows it can read and make them. `max_page_size` is the largest `first` and `last`,
+    `max_ids` how many ids one argument may list,
     `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
     `totalCount` may read, `concurrency` how many lists one operation reads at the same time. `cost_limit` is how many
     read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
@@ -58,6 +59,7 @@ class Service:
         *,
         secret: bytes,
         max_page_size: int = 100,
+        max_ids: int = 100,
         read_budget: int = 10_000,
         count_pages: int = 20,
         concurrency: int = 256,
@@ -68,7 +70,7 @@ class Service:
         self.schema = schema
         self.store = store
         self._cursors = Cursors(secret)
-        self._limits = Limits(max_page_size, read_budget, count_pages, concurrency)
+        self._limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency)
         self._core = core_schema(schema)
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
         self._cost_limit = cost_limit

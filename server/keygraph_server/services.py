@@ -15,6 +15,7 @@ def configured_service(settings: Settings, schema: GraphSchema, store: Store) ->
         store,
         secret=secret.encode(),
         max_page_size=settings.max_page_size,
+        max_ids=settings.max_ids,
         read_budget=settings.read_budget,
         count_pages=settings.count_pages,
         concurrency=settings.concurrency,

@@ -266,6 +266,30 @@ async def test_what_does_not_pass_is_told_at_once(
     assert client.calls == ["query"]
 
 
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        (BatchGet((_key(1),)), {"message": "all is well"}),
+        (BatchGet((_key(1),)), {"Item": None}),
+        (BatchGet((_key(1),)), {"Item": []}),
+        (BatchGet((_key(1), _key(2))), {}),
+        (Query("USER#1"), {}),
+        (Query("USER#1"), {"Items": []}),
+    ],
+)
+async def test_an_odd_answer_is_no_answer(request_: Request[Any], answer: Body) -> None:
+    """An item that is there would be told to be missing, because something before DynamoDB has answered."""
+    failure = await _failure(ScriptedClient(answer), request_)
+    assert (type(failure), str(failure)) == (Unavailable, "the server at db:8000 is not DynamoDB")
+
+
+@pytest.mark.parametrize("answer", [{}, {"ConsumedCapacity": {"CapacityUnits": 0.5}, "ResponseMetadata": {}}])
+async def test_an_item_that_is_missing(answer: Body) -> None:
+    """What DynamoDB says of a key without an item would be taken for a failure."""
+    store = DynamoDBStore(ClientTransport(ScriptedClient(answer)), table)
+    assert (await store.send(BatchGet((_key(1),)))).items == [None]
+
+
 async def test_our_own_mistakes_surface() -> None:
     """A request that we render wrongly would be shown to users as their mistake, and never be mended."""
     client = ScriptedClient(refusal("ValidationException", message="Syntax error; token: ("))

@@ -91,6 +91,31 @@ async def test_variables_that_do_not_fit(shop: World, variables: dict[str, Any])
     assert shop.operations == {}
 
 
+@pytest.mark.parametrize(
+    ("document", "variables", "begins", "ends"),
+    [
+        (
+            "query ($n: Int) { users(first: $n) { nodes { name } } }",
+            {"n": "x" * 500_000},
+            "Variable '$n'",
+            "'",
+        ),
+        ("{ users(first: LONG) { nodes { name } } }", {}, "Int cannot represent", "LONG"),
+        ("{ LONG }", {}, "Cannot query field 'LONG", "on type 'Query'."),
+        ("{ user(userId: 1) { ...LONG } }", {}, "Unknown fragment", "'."),
+    ],
+)
+async def test_a_message_cuts_what_it_quotes(
+    shop: World, document: str, variables: dict[str, Any], begins: str, ends: str
+) -> None:
+    """A request would come back in its own error, again for each place where it is told."""
+    answer = await shop.service.execute(document.replace("LONG", "LONG" * 50_000), variables)
+    [error] = answer["errors"]
+    assert len(str(answer)) < 1_000
+    assert error["message"].startswith(begins)
+    assert ends in error["message"][-len(ends) - 200 :]
+
+
 async def test_operations_by_name(shop: World) -> None:
     """A document with several operations would run one that was not meant."""
     document = 'query A { user(userId: "12345") { name } } query B { users { totalCount } }'

@@ -107,6 +107,19 @@ async def test_what_is_no_id(shop: World, text: str) -> None:
     assert shop.operations in ({}, {"GetItem": 1})  # the product's own
 
 
+async def test_as_many_ids_as_are_allowed(shop: World) -> None:
+    """One small operation would read as many nodes as its client likes."""
+    document = "query ($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+    [user] = [made(["User", "12345"])]
+    shop.forget()
+    assert await shop.errors(document, ids=[user] * 101) == [("BAD_USER_INPUT", "ids: at most 100 ids")]
+    assert shop.operations == {}
+    assert await shop.codes(document, ids=[user] * 100) == []
+    small = shop.served(max_ids=1)
+    assert await small.codes(document, ids=[user]) == []
+    assert await small.errors(document, ids=[user] * 2) == [("BAD_USER_INPUT", "ids: at most 1 ids")]
+
+
 @pytest.mark.parametrize("user", ["", "12345#SHARD3", "x" * 2044, "é" * 1022, "\ud800"])
 async def test_keys_that_cannot_be(shop: World, user: str) -> None:
     """A key field could name an item of another shape, or be refused by DynamoDB as an error of the server."""

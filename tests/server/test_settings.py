@@ -27,6 +27,7 @@ GIVEN = {
     "keep_alive": 620,
     "secret": "s3cret" * 6,
     "max_page_size": 50,
+    "max_ids": 60,
     "read_budget": 500,
     "count_pages": 5,
     "cost_limit": 2000.0,

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from botocore.parsers import ResponseParserError
+
 from keygraph.dynamo.store import Cost
 from keygraph.engines.dynamodb.errors import failure_of
 from keygraph.engines.dynamodb.requests import Wire
@@ -15,6 +17,15 @@ from keygraph.errors import KeygraphError, Throttled, TimedOut, TransactionCance
 
 _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
 """Calls that may have been carried out although no answer came: a second time their condition could fail."""
+_NO_FIELDS: frozenset[str] = frozenset()
+_WITHOUT_ITEM = frozenset({"ConsumedCapacity", "ResponseMetadata"})
+"""What an answer of GetItem may hold where there is no item."""
+_REQUIRED = {
+    "Query": frozenset({"Count", "ScannedCount"}),
+    "Scan": frozenset({"Count", "ScannedCount"}),
+    "BatchGetItem": frozenset({"Responses"}),
+}
+"""What every answer holds."""
 _WRITES = _SENT_ONCE | {"BatchWriteItem", "TransactWriteItems"}
 
 
@@ -68,6 +79,8 @@ class Sending(Attempts):
             self._requests += 1
             try:
                 answer: Body = await sender.transport.call(wire)
+                if not _is_answer(wire, answer):
+                    raise ResponseParserError("an answer without what DynamoDB says")
             except Exception as error:
                 known = failure_of(error, sender.table, sender.endpoint)
                 if known is None:
@@ -129,6 +142,13 @@ class Sending(Attempts):
                 problem = f"DynamoDB throttles batches for the table {self._sender.table}"
                 await self.wait(attempt, Throttled(problem))
         return answers
+
+
+def _is_answer(wire: Wire, answer: Body) -> bool:
+    """Whether the answer has what DynamoDB says to such a call, so that nothing is taken for missing that was not looked for."""
+    if wire.operation == "GetItem":
+        return isinstance(answer.get("Item"), dict) or answer.keys() <= _WITHOUT_ITEM
+    return _REQUIRED.get(wire.operation, _NO_FIELDS) <= answer.keys()
 
 
 def remaining(wire: Wire, answer: Body) -> Wire | None:

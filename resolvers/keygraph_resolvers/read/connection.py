@@ -22,7 +22,7 @@ from keygraph_resolvers.read.cursors import ListCursors
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
-from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.global_ids import read_global_ids
 from keygraph_resolvers.schema.inputs import (
     DEFAULT_PAGE_SIZE,
     SortDirection,
@@ -31,8 +31,6 @@ from keygraph_resolvers.schema.inputs import (
     required_texts,
 )
 
-MOST_IDS = 100
-"""How many nodes `to` may name."""
 _CURSORS = frozenset({"startCursor", "endCursor"})
 """What of pageInfo asks for the places of a page's ends."""
 
@@ -102,7 +100,7 @@ class ListArguments:
         descending = given.get("direction") is SortDirection.DESC
         self.after: str | None = given.get("after")
         self.before: str | None = given.get("before")
-        self.to = _named(graph, path, given.get("to"))
+        self.to = _named(graph, path, given.get("to"), limits.max_ids)
         """The identities of the nodes to which edges are asked for."""
         self.looks_ahead = ("hasPreviousPage" if self.from_end else "hasNextPage") in looks
         self.may_look_back = ("hasNextPage" if self.from_end else "hasPreviousPage") in looks
@@ -299,15 +297,14 @@ def _size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:
     return size, name == "last"
 
 
-def _named(graph: Graph, path: AccessPath, ids: Sequence[str] | None) -> tuple[tuple[str, ...], ...] | None:
+def _named(
+    graph: Graph, path: AccessPath, ids: Sequence[str] | None, most: int
+) -> tuple[tuple[str, ...], ...] | None:
     """The identities of the named nodes, each once."""
     if ids is None:
         return None
-    if len(ids) > MOST_IDS:
-        raise BadUserInput(f"to: at most {MOST_IDS} ids")
     found: dict[tuple[str, ...], None] = {}
-    for text in ids:
-        record, identity = read_global_id(graph, text)
+    for record, identity in read_global_ids(graph, "to", ids, most):
         if record not in path.nodes:
             raise BadUserInput(f"to: expected ids of {' or '.join(node.name for node in path.nodes)}")
         end = path.record.ends[path.far_end] if path.far_end else None

@@ -32,12 +32,13 @@ Refusal: TypeAlias = Callable[[Object], Exception | None]
 class Limits:
     """What one request may ask for.
 
-    `max_page_size` is the largest `first` and `last`, `read_budget` how many items one page may look at under a
+    `max_page_size` is the largest `first` and `last`, `max_ids` how many ids one argument may list, `read_budget` how many items one page may look at under a
     filter, `count_pages` how many pages of 1 MB one `totalCount` may read, `concurrency` how many requests are in
     flight for one operation.
     """
 
     max_page_size: int = 100
+    max_ids: int = 100
     read_budget: int = 10_000
     count_pages: int = 20
     concurrency: int = 256

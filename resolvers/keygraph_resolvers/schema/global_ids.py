@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
@@ -31,3 +32,12 @@ def read_global_id(graph: Graph, text: str) -> tuple[RecordType, tuple[str, ...]
         raise BadUserInput(f"{text[:60]!r} is not an id of this schema") from None
     graph.check_identity(record, identity)
     return record, identity
+
+
+def read_global_ids(
+    graph: Graph, name: str, texts: Sequence[str], most: int
+) -> list[tuple[RecordType, tuple[str, ...]]]:
+    """The nodes that an argument of that name lists. Raises BadUserInput, also for more ids than `most`."""
+    if len(texts) > most:
+        raise BadUserInput(f"{name}: at most {most:,} ids")
+    return [read_global_id(graph, text) for text in texts]

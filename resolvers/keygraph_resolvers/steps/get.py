@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
-from keygraph.graph import Graph
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
@@ -19,7 +18,7 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.field_kinds import FieldKind, NodeById, NodeByKey, NodesByIds
-from keygraph_resolvers.schema.global_ids import read_global_id
+from keygraph_resolvers.schema.global_ids import read_global_id, read_global_ids
 from keygraph_resolvers.schema.inputs import key_value
 from keygraph_resolvers.steps.explained import KEY_OF, Explained, View, Where
 from keygraph_resolvers.steps.gather import Gather
@@ -353,7 +352,7 @@ class Named(Step):
 
     def _nodes(self, run: Run) -> Sequence[NodeName]:
         """The nodes. Raises BadUserInput or GraphQLError where the field names none."""
-        return self._selected.told(run, partial(_named_nodes, run.graph, self._selected.kind))
+        return self._selected.told(run, partial(_named_nodes, run, self._selected.kind))
 
     @property
     def _key(self) -> str:
@@ -362,7 +361,8 @@ class Named(Step):
         return "its global id"
 
 
-def _named_nodes(graph: Graph, kind: FieldKind | None, given: Mapping[str, Any]) -> Sequence[NodeName]:
+def _named_nodes(run: Run, kind: FieldKind | None, given: Mapping[str, Any]) -> Sequence[NodeName]:
+    graph = run.graph
     match kind:
         case NodeByKey(record):
             values = {
@@ -372,7 +372,7 @@ def _named_nodes(graph: Graph, kind: FieldKind | None, given: Mapping[str, Any])
             return [(record, graph.identity(record, values))]
         case NodeById():
             return [read_global_id(graph, given["id"])]
-    return [read_global_id(graph, text) for text in given["ids"]]
+    return read_global_ids(graph, "ids", given["ids"], run.limits.max_ids)
 
 
 def _argument_names(record: RecordType) -> list[str]:

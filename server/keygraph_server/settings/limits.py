@@ -13,6 +13,11 @@ class LimitSettings(BaseModel):
         ge=1,
         description="The largest value of `first` and `last`.",
     )
+    max_ids: int = Field(
+        default=100,
+        ge=1,
+        description="How many ids `nodes(ids:)` and `to` may list.",
+    )
     read_budget: int = Field(
         default=10_000,
         ge=1,
