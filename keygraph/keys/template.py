@@ -288,8 +288,23 @@ class Template:
                 return len(self.tokens), _what_lacks(slot, ())
         return len(self.tokens), "it would be written otherwise"
 
-    def render(self, texts: Mapping[str, str | None]) -> str | None:
-        """The key with those texts by slot name; None where one outside `Maybe` has none, or nothing is there at all."""
+    @cached_property
+    def render(self) -> Callable[[Mapping[str, str | None]], str | None]:
+        """What makes the key with texts by slot name; None where one outside `Maybe` has none, or nothing is there at
+        all."""
+        match self.tokens:
+            case (Slot(name=only),):
+                return lambda texts: texts.get(only) or None
+            case (str(before), Slot(name=name)):
+
+                def render_behind(texts: Mapping[str, str | None]) -> str | None:
+                    text = texts.get(name)
+                    return None if text is None else before + text
+
+                return render_behind
+        return self._rendered
+
+    def _rendered(self, texts: Mapping[str, str | None]) -> str | None:
         parts = []
         for token in self.tokens:
             if isinstance(token, str):

@@ -285,6 +285,22 @@ def encode(type_: FieldType, value: Any) -> Value:
     return _CODECS[type_.kind][1](type_, value)
 
 
+def encoder(type_: FieldType) -> Callable[[Any], Value]:
+    """What encodes the values of one type, as `encode` does, and raises for what could not be decoded again."""
+    encoded = partial(encode if type_.written is not None else _CODECS[type_.kind][1], type_)
+    if type_.written is None and type_.kind in _SURE:
+        return encoded
+
+    def checked(value: Any) -> Value:
+        stored = encoded(value)
+        decode(type_, stored)
+        return stored
+
+    return checked
+
+
+_SURE: tuple[Kind, ...] = ("id", "string", "boolean", "decimal", "bytes")
+"""The kinds of which everything that is encoded can be decoded."""
 _Decode: TypeAlias = "Callable[[FieldType, Any], Any]"
 _Encode: TypeAlias = "Callable[[FieldType, Any], Value]"
 

@@ -19,7 +19,7 @@ from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
 from keygraph.errors import CorruptItem
 from keygraph.keys.template import FieldPath, Slot
-from keygraph.keys.types import FieldType, decode, encode
+from keygraph.keys.types import FieldType, decode, decoder, encode
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import ListOptions, StoredAs, WriteName
 from keygraph.model.fields import STORED_AS_READ, Field, ValueReader, field_reader
@@ -388,8 +388,8 @@ class RecordType:
         part that is optional in the node's key may be absent.
         """
         texts: list[str] = []
-        for slot, own, read_key in self._slots_of_ends[end.name]:
-            text = (read_key and read_key(item)) or self._end_attribute(item, end, slot)
+        for slot, own, read_key, read_attribute in self._slots_of_ends[end.name]:
+            text = (read_key and read_key(item)) or read_attribute(item)
             if not text:
                 read_value = self._key_readers.get(own.path)
                 value = read_value(item) if read_value else None
@@ -400,12 +400,14 @@ class RecordType:
         return tuple(texts) if any(texts) else None
 
     @cached_property
-    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, TextReader | None]]]:
-        """For each end the slots of its identity, as the node's type and as this one sees them, and what reads those
-        that the table's key tells."""
+    def _slots_of_ends(self) -> dict[str, list[tuple[Slot, Slot, TextReader | None, TextReader]]]:
+        """For each end the slots of its identity, as the node's type and as this one sees them, what reads those that
+        the table's key tells, and what reads them from attributes."""
         return {
             end.name: [
-                (slot, own, self._text_reader(own)) for slot in end.identity for own in [slot.under(end.name)]
+                (slot, own, self._text_reader(own), self._attribute_reader(end, slot))
+                for slot in end.identity
+                for own in [slot.under(end.name)]
             ]
             for end in self.ends.values()
         }
@@ -428,16 +430,23 @@ class RecordType:
 
         return read_text
 
-    def _end_attribute(self, item: Mapping[str, Value], end: End, slot: Slot) -> str | None:
-        value = cast(Value, at_path(item, end.attributes[slot.path]))
-        if value is None:
-            return None
-        if slot.computed:
-            return value if isinstance(value, str) else None
-        try:
-            return slot.text.render(decode(slot.text.type, value))
-        except ValueError:
-            raise self._no_key(end) from None
+    def _attribute_reader(self, end: End, slot: Slot) -> TextReader:
+        """What reads a slot's text from the attribute that holds it."""
+        path, decoded, render = end.attributes[slot.path], decoder(slot.text.type), slot.text.render
+        is_text = slot.computed or (slot.text.is_plain_text and slot.text.type.written is None)
+
+        def read_text(item: Mapping[str, Value]) -> str | None:
+            value = cast(Value, at_path(item, path))
+            if value is None or (is_text and type(value) is str):
+                return value
+            if slot.computed:
+                return None
+            try:
+                return render(decoded(value))
+            except ValueError:
+                raise self._no_key(end) from None
+
+        return read_text
 
     def _no_key(self, end: End) -> CorruptItem:
         return CorruptItem(f"{self.name}.{end.name} of an item is not a key of {end.type_name}")

@@ -27,6 +27,7 @@ class Rivals:
         """
         self._templates_of = cache(self._find_templates)
         self._records_of = cache(self._find_records)
+        self._records_of_type = cache(lambda record: self._find_records(record, record.table_keys.templates))
         self._names_unions = cache(_names_unions)
 
     def _has_none(self, keys: Keys, number: int) -> bool:
@@ -58,10 +59,9 @@ class Rivals:
 
     def records(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
         """The types of which a whole key of this one can be, as the edge from a node to itself has the node's own."""
-        templates = record.table_keys.templates
-        return self._records_of(
-            record, in_use(templates, texts) if self._names_unions(record.table_keys) else templates
-        )
+        if not self._names_unions(record.table_keys):
+            return self._records_of_type(record)
+        return self._records_of(record, in_use(record.table_keys.templates, texts))
 
     def _find_records(self, record: RecordType, templates: tuple[Template, ...]) -> list[RecordType]:
         own = shape(*templates)

@@ -7,7 +7,8 @@ it has all parts. What is wrong with the values is told all at once (`Refusals`)
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from uuid_utils import uuid7
@@ -26,7 +27,7 @@ from keygraph.errors import (
 )
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.keys.types import decode, encode
+from keygraph.keys.types import encode, encoder
 from keygraph.model.expiry import whole_second
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
@@ -71,11 +72,15 @@ class ItemMaker:
         record_names = (*record.fields, *record.ends)
         self._shown = {name: self._name_shown(name) for name in record_names}
         self._paths = {name: self._attributes_of(name) for name in record_names}
+        every_path = Counter(path for paths in self._paths.values() for path in paths)
+        self._own_paths = {path for path, count in every_path.items() if count == 1 and len(path) == 1}
+        """The attributes that hold one field alone."""
+        self._encoders = {name: encoder(field.type) for name, field in record.fields.items()}
         self._needed = [name for name in record_names if not self.is_optional(name)]
         self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
         said = graph.type_values.of(record)
         self._type: Item = {name: value for name, value in said.items() if value is not None}
-        self._slots = [slot for slot in record.slots.values() if not slot.is_shard]
+        self._readers = [(slot, self._reader(slot)) for slot in record.slots.values() if not slot.is_shard]
         self._in_key = [name for name in record.keyed_names if self._is_in_key(name)]
         self.own_keys = self._key_names - names
         """The key attributes that are nothing but keys of this type."""
@@ -149,12 +154,8 @@ class ItemMaker:
     def encoded(self, name: str, value: Any, where: InputPath, refusals: Refusals) -> Value:
         """The value of a field as it is stored; None where it cannot be."""
         try:
-            field = self.record.fields[name]
-            type_ = field.type
-            stored = encode(type_, whole_second(value) if field.is_expiry else value)
-            # What a format cannot read again would be an item that cannot be read.
-            decode(type_, stored)
-            return stored
+            is_expiry = self.record.fields[name].is_expiry
+            return self._encoders[name](whole_second(value) if is_expiry else value)
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             refusals.add((*where, FieldName(name)), FieldName(name), f" cannot be stored: it is {error}.")
             return None
@@ -162,6 +163,9 @@ class ItemMaker:
     def _put(
         self, item: Item, path: Path, value: Value, name: str, where: InputPath, refusals: Refusals
     ) -> None:
+        if path in self._own_paths:
+            item[path[0]] = value
+            return
         there = at_path(item, path)
         if there is not None and there != value:
             shown = self.shown(name)
@@ -240,25 +244,40 @@ class ItemMaker:
     def _texts(self, item: Item, where: InputPath, refusals: Refusals) -> dict[str, str | None]:
         """The texts, by slot, that the attributes of an item give to its keys; no shards."""
         texts: dict[str, str | None] = {}
-        for slot in self._slots:
+        for slot, read in self._readers:
             try:
-                texts[slot.name] = self._text(item, slot)
+                texts[slot.name] = read(item)
             except KeygraphError as error:
                 refusals.take((*where, self.shown(slot.path[0])), error)
         return texts
 
-    def _text(self, item: Item, slot: Slot) -> str | None:
-        name = slot.path[0]
-        if name in self.record.ends:
-            end = self.record.ends[name]
-            identity = self.record.end_identity(item, end)
-            return None if identity is None else text_of_end(end, identity, slot)
+    def _reader(self, slot: Slot) -> Callable[[Item], str | None]:
+        """What gives the text of a slot, of the attributes of an item. It raises KeygraphError where it cannot be one."""
+        record, name, text_of = self.record, slot.path[0], self._graph.text_of
+        if name in record.ends:
+            end = record.ends[name]
+            text_of_end = end_text(end, slot)
+
+            def of_end(item: Item) -> str | None:
+                identity = record.end_identity(item, end)
+                return None if identity is None else text_of_end(identity)
+
+            return of_end
         if slot.computed:
-            method = self.record.methods[name]
-            made: object = method.function(self.record.instance(item, method.needs))
-            return made if isinstance(made, str) and made else None
-        value = self.record.reader(self.record.fields[name])(item)
-        return None if value is None else self._graph.text_of(self.record, slot, value)
+            method = record.methods[name]
+
+            def of_method(item: Item) -> str | None:
+                made: object = method.function(record.instance(item, method.needs))
+                return made if isinstance(made, str) and made else None
+
+            return of_method
+        read = record.reader(record.fields[name])
+
+        def of_field(item: Item) -> str | None:
+            value = read(item)
+            return None if value is None else text_of(record, slot, value)
+
+        return of_field
 
     # --- Sizes ------------------------------------------------------------------------------------------
 
@@ -327,15 +346,19 @@ def with_ids(record: RecordType, values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, **made}
 
 
-def text_of_end(end: End, identity: Texts, slot: Slot) -> str | None:
-    """The text that the identity of the node at an end gives to a slot of a key."""
-    _, *inner = slot.path
-    found = [
-        (own, text) for own, text in zip(end.identity, identity, strict=True) if own.path == tuple(inner)
-    ]
-    same = [text for own, text in found if own.text == slot.text]
-    told = same or [own.rewritten(text, slot) for own, text in found if not own.lossy and text]
-    return (told[0] or None) if told else None
+def end_text(end: End, slot: Slot) -> Callable[[Texts], str | None]:
+    """What gives the text of a slot of a key, of the identity of the node at an end."""
+    found = [(number, own) for number, own in enumerate(end.identity) if own.path == slot.path[1:]]
+    same = next((number for number, own in found if own.text == slot.text), None)
+    if same is not None:
+        return lambda identity: identity[same] or None
+    others = [(number, own) for number, own in found if not own.lossy]
+
+    def rewritten(identity: Texts) -> str | None:
+        told = (own.rewritten(identity[number], slot) for number, own in others if identity[number])
+        return next(told, None) or None
+
+    return rewritten
 
 
 def shard_texts(keys: Keys, identity: Texts) -> Mapping[str, str]:

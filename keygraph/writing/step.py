@@ -46,9 +46,9 @@ def lost_or_again(lost: Refusal) -> Callable[[Item | None], Refusal | None]:
     return lambda item: lost if item is None else None
 
 
-def missing_or_again(missing: Refusal) -> Callable[[Item | None], Refusal | None]:
+def missing_or_again(missing: Callable[[], Refusal], item: Item | None) -> Refusal | None:
     """What is told of a node that must be there: nothing where it has a mark, since it may stay after all."""
-    return lambda item: None if is_marked(item) else missing
+    return None if is_marked(item) else missing()
 
 
 # --- Several steps --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias, cast
 
 from keygraph.dynamo import actions
@@ -24,7 +24,7 @@ from keygraph.dynamo.actions import (
 from keygraph.dynamo.conditions import And, Condition, Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
-from keygraph.errors import InputPath, Refusal
+from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.model.declaration import Kept
 from keygraph.model.expiry import now
@@ -56,6 +56,7 @@ class StepMaker:
         self._partners = Partners(graph, self.maker)
         self._presence = Presence(graph)
         self._kept_fields = cache(_kept_fields)
+        self._ends_of = cache(self._find_ends)
         self._key_of = graph.table.key_of
 
     def maker(self, record: RecordType) -> ItemMaker:
@@ -75,7 +76,6 @@ class StepMaker:
         What is stored under some of them may name further ones.
         """
         record = request.record
-        keys = self.keys_of_ends(request)
         partner = self._partners.of(record)
         if isinstance(request, Create | Put | Upsert):
             is_read = (
@@ -89,7 +89,10 @@ class StepMaker:
             item, identity = None, request.identity
             is_relied = is_whole or self._is_relied_on(request)
             is_read = bool(record.table_keys.shards) or partner is not None or is_relied
-        own = [] if identity is None or not is_read else self._graph.table_keys(record, identity)
+        keys = self.keys_of_ends(request)
+        if not is_read:
+            return keys
+        own = [] if identity is None else self._graph.table_keys(record, identity)
         there = [stored.get(key) for key in own]
         return [*keys, *own, *self._partners.keys(record, [item, *there])]
 
@@ -107,13 +110,9 @@ class StepMaker:
 
     def keys_of_ends(self, request: WriteRequest) -> list[Key]:
         """The keys of nodes that may stand in one of several places."""
-        return [
-            key
-            for _, members, identity in self._ends(request)
-            for keys in [self._graph.table_keys(members[0], identity)]
-            if len(keys) > 1
-            for key in keys
-        ]
+        if not any(end.is_spread for end in self._ends_of(request.record)):
+            return []
+        return [key for _, keys, _ in self._named_nodes(request) if len(keys) > 1 for key in keys]
 
     def new(self, request: Create | Put | Upsert) -> tuple[Item, Texts] | tuple[None, None]:
         """The item that the values give, and its identity; None where they give none, which is told with the steps."""
@@ -166,12 +165,10 @@ class StepMaker:
             return [], Done(record, identity, None)
         if known is None:
             there = self._found(record, identity, stored, where, refusals)
-        exists = Refusal(
-            "ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where
-        )
+        exists = partial(_exists, record, where)
         conditions = [self._presence.is_free(record)] if isinstance(request, Create) else []
         if there is not None and conditions:
-            refusals.found.append(exists)
+            refusals.found.append(exists(there))
         elif there is not None:
             # It stays in the shard where somebody put it.
             item |= {key.name: there[key.name] for key in self._graph.table.keys}
@@ -182,7 +179,7 @@ class StepMaker:
         others = self._partner_put(request, item, there, stored, refusals)
         if isinstance(request, Put) and (partner := self._partners.of(record)):
             conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
-        refusal = (lambda _: exists) if isinstance(request, Create) else again
+        refusal = exists if isinstance(request, Create) else again
         steps = [TransactionStep(actions.PutItem(item, all_of(conditions)), refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
 
@@ -191,11 +188,11 @@ class StepMaker:
     ) -> list[TransactionStep]:
         """What a new edge, which may be in the place of one that is there, does to its other item."""
         record, where, partners = request.record, request.where, self._partners
-        made = partners.item(record, item, where, refusals)
-        if made is None:
-            return []
         partner = partners.of(record)
-        if partner is None or not partner.is_loose:
+        made = None if partner is None else partners.item(record, item, where, refusals)
+        if partner is None or made is None:
+            return []
+        if not partner.is_loose:
             return [TransactionStep(actions.PutItem(made), again)]
         other = partner.record
         found = partners.there(record, item, stored)
@@ -449,14 +446,12 @@ class StepMaker:
         check_rules(maker, made, request.to, refusals)
         in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
         new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
-        exists = Refusal(
-            "ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), request.to
-        )
+        exists = partial(_exists, record, request.to)
         absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
         steps = [
-            TransactionStep(actions.PutItem(new, self._presence.is_free(record)), lambda _: exists),
+            TransactionStep(actions.PutItem(new, self._presence.is_free(record)), exists),
             *(
-                TransactionStep(actions.CheckItem(other, self._presence.is_free(record)), lambda _: exists)
+                TransactionStep(actions.CheckItem(other, self._presence.is_free(record)), exists)
                 for other in absent
             ),
         ]
@@ -487,6 +482,8 @@ class StepMaker:
         self, record: RecordType, identity: Texts, stored: Stored, where: InputPath, refusals: Refusals
     ) -> Item | None:
         """The item of the record, of those that were read. Refuses one that is in two shards."""
+        if not stored:
+            return None
         read = [stored.get(key) for key in self._graph.table_keys(record, identity)]
         found = [item for item in read if item is not None and self._graph.recognise(item) is record]
         if len(found) > 1:
@@ -525,31 +522,33 @@ class StepMaker:
     ) -> list[TransactionStep]:
         """That each end of the record is a node that exists; virtual nodes have no item."""
         steps = []
-        for end, members, identity in self._ends(request):
-            keys = self._graph.table_keys(members[0], identity)
-            shown = self.maker(request.record).shown(end.name)
-            told = (shown, f": there is no {end.type_name} with this key.")
-            missing = Refusal("NOT_FOUND", told, (*request.where, shown))
-            found = [key for key in keys if stored.get(key) is not None]
-            if len(keys) > 1 and not found:
-                refusals.found.append(missing)
-                continue
-            check = actions.CheckItem((found or keys)[0], self._presence.is_open(members))
-            steps.append(TransactionStep(check, missing_or_again(missing), is_check=True))
+        for end, keys, condition in self._named_nodes(request):
+            missing = partial(end.missing, request.where)
+            if len(keys) > 1:
+                keys = [key for key in keys if stored.get(key) is not None]
+                if not keys:
+                    refusals.found.append(missing())
+                    continue
+            check = actions.CheckItem(keys[0], condition)
+            steps.append(TransactionStep(check, partial(missing_or_again, missing), is_check=True))
         return steps
 
-    def _ends(self, request: WriteRequest) -> Iterator[tuple[End, tuple[RecordType, ...], Texts]]:
-        """The ends that a request names: what the node there can be, and its identity. Without virtual nodes."""
+    def _named_nodes(self, request: WriteRequest) -> Iterator[tuple[_NamedEnd, list[Key], Condition]]:
+        """The ends that a request names: where the node there can be, and the condition that it is there. Without virtual
+        nodes."""
         given = {} if isinstance(request, Delete) else request.values
-        for name, end in request.record.ends.items():
-            identity = given.get(name)
+        for named in self._ends_of(request.record):
+            identity = given.get(named.end.name)
             if identity is None:
                 continue
-            members, own = end.nodes(identity)
-            if any(member.is_virtual for member in members):
-                members = tuple(member for member in members if not member.is_virtual)
+            members, own = named.end.nodes(identity)
+            members = tuple([member for member in members if not member.is_virtual])
             if members:
-                yield end, members, own
+                yield named, self._graph.table_keys(members[0], own), self._presence.is_open(members)
+
+    def _find_ends(self, record: RecordType) -> list[_NamedEnd]:
+        shown = self.maker(record).shown
+        return [_NamedEnd(end, shown(name)) for name, end in record.ends.items()]
 
     # --- What the server keeps ----------------------------------------------------------------------------
 
@@ -568,6 +567,27 @@ class StepMaker:
             if value is not None:
                 kept[field.name] = value + 1 if field.kept == "version" else value
         return kept
+
+
+class _NamedEnd:
+    """An end of a record type, at which a write names a node."""
+
+    def __init__(self, end: End, shown: FieldName) -> None:
+        """`shown` is what it is called in an input."""
+        self.end = end
+        self.is_spread = any(member.table_keys.shards for member in end.members)
+        """Whether the node may stand in one of several places."""
+        self._shown = shown
+
+    def missing(self, where: InputPath) -> Refusal:
+        """What is told where the node is not there."""
+        told = (self._shown, f": there is no {self.end.type_name} with this key.")
+        return Refusal("NOT_FOUND", told, (*where, self._shown))
+
+
+def _exists(record: RecordType, where: InputPath, item: Item | None) -> Refusal:
+    """What is told of a new record where there is one."""
+    return Refusal("ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where)
 
 
 _Made: TypeAlias = "tuple[list[TransactionStep], Done]"
