@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING
 from typing import Any
 
-from keygraph.dynamo.conditions import And, Condition, Not, Or
+from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, holds, put_at_path
+from keygraph.dynamo.items import Item
 from keygraph.keys.types import decode, encode
 from keygraph.model.comparisons import OPERATORS, comparison
 from keygraph.model.declaration import Declaration, Rule
@@ -74,7 +76,20 @@ def _comparisons(field: Field, said: object) -> Iterator[Condition]:
     for operator, value in said.items():
         if operator not in offered:
             raise ValueError(f"{field.name} has no {operator}; it has {', '.join(offered)}")
-        yield _comparison(field, operator, value)
+        yield _with_default(field, _comparison(field, operator, value))
+
+
+def _with_default(field: Field, condition: Condition) -> Condition:
+    """The condition, which an item that lacks the attribute keeps as its default does. What sets lose cannot be told."""
+    if field.default in (None, MISSING) or field.type.kind == "set":
+        return condition
+    item: Item = {}
+    put_at_path(item, field.attribute, encode(field.type, field.default))
+    is_kept = holds(condition, item)
+    if holds(condition, {}) == is_kept:
+        return condition
+    there = Exists(field.attribute)
+    return Or((Not(there), condition)) if is_kept else And((there, condition))
 
 
 def _comparison(field: Field, operator: str, value: Any) -> Condition:

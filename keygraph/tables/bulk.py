@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Seque
 from typing import Any, TypeAlias, TypeVar
 
 from keygraph.dynamo.actions import PutItem, SetTo, UpdateItem
-from keygraph.dynamo.conditions import Exists, Not
+from keygraph.dynamo.conditions import And, Condition, Exists, Not
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Page, Scan, Store, Write, pages
 from keygraph.dynamo.table import Key
@@ -85,12 +85,12 @@ async def put_absent(store: Store, items: Sequence[Item]) -> int:
     return taken
 
 
-async def set_attributes(store: Store, items: Sequence[Item]) -> None:
-    """Gives the items their attributes, one by one. Other attributes that are there stay."""
+async def set_attributes(store: Store, item: Item, conditions: Sequence[Condition] = ()) -> None:
+    """Gives the item its attributes. Other attributes that are there stay. Raises ConditionFailed with what is there."""
     names = {key.name for key in store.table.keys}
-    for item in items:
-        changes = tuple(SetTo((name,), value) for name, value in item.items() if name not in names)
-        await store.send(Write(UpdateItem(store.table.key_of(item), changes)))
+    changes = tuple(SetTo((name,), value) for name, value in item.items() if name not in names)
+    condition = And(tuple(conditions)) if conditions else None
+    await store.send(Write(UpdateItem(store.table.key_of(item), changes, condition)))
 
 
 async def whole_table(store: Store, segments: int = _SEGMENTS) -> AsyncGenerator[Item, None]:

@@ -16,6 +16,7 @@ from keygraph.graph import Graph
 from keygraph.model.records import RecordType
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.partners import Partners
+from keygraph.writing.rules import check_rules
 
 _AT_ONCE = 100
 
@@ -23,8 +24,9 @@ _AT_ONCE = 100
 class Pairs:
     """The edges of one load whose other items have not come."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, asks_rules: bool = True) -> None:
         self._graph = graph
+        self._asks_rules = asks_rules
         self._makers: dict[str, ItemMaker] = {}
         self._partners = Partners(graph, self._maker)
         self._alone: dict[Key, tuple[Key, ...]] = {}
@@ -75,6 +77,8 @@ class Pairs:
             if there is not None and made is not None and not told.is_mirror:
                 made = self._partners.changed(record, there, made, (), refusals)
                 made |= {each.name: there[each.name] for each in self._graph.table.keys}
+            if made is not None and self._asks_rules:
+                check_rules(self._maker(told.other), made, (), refusals)
             if there is None and told.needed:
                 problem = f"Load the {told.other.name} of each {record.name} too: it needs {', '.join(told.needed)}."
                 raise KeygraphError(problem)

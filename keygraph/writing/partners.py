@@ -1,6 +1,6 @@
 """The other item of an edge: how a mirror or a counterpart is put, changed and deleted with it.
 
-A mirror has everything alike, so that one item tells the other. A counterpart may have fields of its own, in its keys too,
+A mirror has everything alike, so that one item tells the other. A counterpart may have rules, fields of its own, in its keys too,
 and its key may stand on a field that changes: such a pair is loose, and both items are read before one is written.
 """
 
@@ -54,7 +54,7 @@ class Partners:
         own = frozenset({*other.fields, *other.ends}) - shared
         in_keys = makers[1].sources(other.keys.values())
         is_loose = not told.is_mirror and (
-            mine != theirs or bool(own & in_keys) or bool(other.table_keys.shards)
+            mine != theirs or bool(own & in_keys) or bool(other.table_keys.shards) or bool(other.rules)
         )
         return Partner(other, frozenset(theirs - mine), own, shared, is_loose)
 

@@ -195,6 +195,7 @@ class StepMaker:
         if not partner.is_loose:
             return [TransactionStep(actions.PutItem(made), again)]
         other = partner.record
+        check_rules(self.maker(other), made, where, refusals)
         found = partners.there(record, item, stored)
         back = None if found is None else partners.item(other, found, where, refusals)
         key_of = self._key_of
@@ -368,6 +369,7 @@ class StepMaker:
             there = partners.there(record, old, stored)
             if there is not None:
                 before, after = there, partners.changed(record, there, after, where, refusals)
+                check_rules(self.maker(partner.record), after, where, refusals)
                 own = self.maker(partner.record).paths(partner.own)
                 conditions += [is_unchanged(path, there) for path in own]
         key, key_after = map(self._key_of, (before, after))

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from keygraph import ID, Graph, Table, edge, node, rule
 from keygraph.dynamo.actions import DeleteItem
 from keygraph.errors import WriteRefused
 from keygraph.writing.items import Refusals
-from keygraph.writing.requests import Change, Delete, Move, OnEdges, Put, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, WriteRequest
 from keygraph.writing.steps import StepMaker
 from keygraph.writing.writer import Writer
 from tests.conftest import ENGINES, MakeStore
@@ -127,3 +128,61 @@ async def test_an_edge_is_moved_with_its_counterpart(make_store: MakeStore) -> N
         ("Seat", ("Bob", "c1")): {"row": 1, "color": "red"},
         ("Seated", ("c1", "01", "Bob")): {"row": 1, "color": "red", "cushion": "soft"},
     }
+
+
+# --- Rules --------------------------------------------------------------------------------------------
+
+FEW = "A guest brings no more than there are."
+
+
+@node("SINGER#{name}")
+class Singer:
+    name: ID
+
+
+@node("CHOIR#{choir_id}")
+class Choir:
+    choir_id: ID
+
+
+@edge("{person}", "COMES#{club.choir_id}", counterpart="Guest")
+class Coming:
+    person: Singer
+    club: Choir
+    count: int
+
+
+@edge(
+    "{club}",
+    "GUEST#{person.name}",
+    check=[rule({"or": [{"count": {"le": 3}}, {"is_known": {"eq": True}}]}, FEW)],
+)
+class Guest:
+    club: Choir
+    person: Singer
+    count: int
+    is_known: bool = False
+
+
+ruled = Graph(Table("Ruled", partition_key="pk", sort_key="sk"), Singer, Choir, Coming, Guest).check()
+coming, guest = ruled.types["Coming"], ruled.types["Guest"]
+
+
+async def test_a_counterpart_keeps_its_own_rules(make_store: MakeStore) -> None:
+    """A put or a change of the other side would write what its own put refuses."""
+    store = await make_store(ruled.table)
+    writer = Writer(ruled, store)
+    await writer.write([Create(ruled.types["Singer"], {"name": "Ann"})])
+    await writer.write([Create(ruled.types["Choir"], {"choir_id": "c1"})])
+    many = Change(coming, ("Ann", "c1"), {"count": 4})
+
+    async def told(*requests: WriteRequest) -> list[str]:
+        with pytest.raises(WriteRefused) as refused:
+            await writer.write(requests)
+        return [each.message for each in refused.value.refusals]
+
+    assert await told(Put(coming, {**ENDS, "count": 4})) == [FEW]
+    await writer.write([Put(coming, {**ENDS, "count": 3})])
+    assert await told(many) == [FEW]
+    await writer.write([Change(guest, ("c1", "Ann"), {"is_known": True})])
+    await writer.write([many])

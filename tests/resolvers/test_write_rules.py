@@ -51,12 +51,30 @@ class Line:
     count: int
 
 
+@node(
+    "SHELF#{shelf_id}",
+    check=[
+        rule(
+            {"or": [{"is_full": {"eq": False}}, {"is_locked": {"eq": False}}]}, "What is full is not locked."
+        ),
+        rule({"or": [{"height": {"ne": 1}}, {"is_locked": {"eq": False}}]}, "What is low is not locked."),
+    ],
+)
+class Shelf:
+    shelf_id: ID
+    height: int = 1
+    is_full: bool = False
+    is_locked: bool = False
+
+
 graph = Graph(
     Table("Orders", partition_key="pk", sort_key="sk", indexes=[by_state]),
     Order,
     Line,
+    Shelf,
     store_key_fields=False,
 ).check()
+_, LOW = (each.message for each in graph.types["Shelf"].rules)
 NEGATIVE, NOTHING, BAD = (each.message for each in graph.types["Order"].rules)
 
 
@@ -135,6 +153,16 @@ async def test_a_rule_that_is_broken_already_keeps_nobody_from_other_fields(orde
     update = 'updateOrder(input: {orderId: "3", %s}) { order { total } }'
     assert await refused(orders, update % 'note: "x"') == []
     assert await refused(orders, update % 'total: "3"') == []
+
+
+async def test_a_default_that_is_not_stored_counts(orders: World) -> None:
+    """What was stored before a field was added could not be changed: its default would break rules that it keeps."""
+    await orders.put({"pk": "SHELF#1", "sk": "SHELF#1"})
+    update = 'updateShelf(input: {shelfId: "1", %s}) { shelf { height isLocked } }'
+    assert await refused(orders, update % "isFull: true") == []
+    assert await refused(orders, update % "isLocked: true, isFull: false") == [("CONFLICT", LOW, ["input"])]
+    assert await refused(orders, update % "height: 3") == []
+    assert await refused(orders, update % "isLocked: true, isFull: false") == []
 
 
 async def test_writers_at_the_same_time(orders: World) -> None:

@@ -9,11 +9,13 @@ import os
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Table
+from keygraph.keys.types import plain
 from keygraph_examples import social
 from keygraph_examples.commerce import sample
 from keygraph_server.commands.terminal import progress
@@ -177,6 +179,66 @@ def test_items_in_the_table_stay_or_are_changed(address: str) -> None:
     assert items_in(address) == [user(1, name="New", bio="Kept"), user(2, name="Again")]
     both = run("load", lines, "--store", address, "--upsert", "--if-absent")
     assert both.stderr == "keygraph: --if-absent and --upsert exclude each other. Choose one of them.\n"
+
+
+RULED = """
+from keygraph import ID, Graph, Table, node, rule
+
+@node("ITEM#{item_id}", check=[
+    rule({"stock": {"ge": 0}}, "There is not enough in stock."),
+    rule({"or": [{"on_sale": {"eq": False}}, {"price": {"gt": 0}}]}, "What is on sale has a price."),
+])
+class Item:
+    item_id: ID
+    stock: int
+    price: int | None = None
+    on_sale: bool = False
+
+graph = Graph(Table("Items", partition_key="PK", sort_key="SK"), Item, attribute_case="camel")
+"""
+
+
+def test_items_that_break_a_rule_are_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file would put into the table what no mutation could, and nobody would notice."""
+    Path("ruled.py").write_text(RULED, "utf-8")
+    monkeypatch.setenv("KEYGRAPH_MODEL", "ruled:graph")
+    table = Table("Items", partition_key="PK", sort_key="SK")
+
+    def ruled(number: int, **attributes: Any) -> Item:
+        return {"PK": f"ITEM#{number}", "SK": f"ITEM#{number}", "stock": 1, **attributes}
+
+    priced, sold_out = ruled(2, price=3), ruled(4)
+    stored = [{name: plain(value) for name, value in item.items()} for item in (priced, sold_out)]
+    make_table(address, stored, table)
+    on_sale = [
+        ruled(1, stock=-1),
+        ruled(2, onSale=True),
+        ruled(3, onSale=True),
+        ruled(4, onSale=True),
+        ruled(5),
+    ]
+    lines = write_lines("items.jsonl", on_sale)
+    no_price = "it breaks a rule of Item: What is on sale has a price."
+    result = run("load", lines, "--store", address)
+    assert (result.exit_code, items_in(address, table)) == (1, [priced, sold_out])
+    assert result.stderr == (
+        "keygraph: items.jsonl:1: it breaks a rule of Item: There is not enough in stock. "
+        "Fix it, or skip such items with --skip-refused. Nothing was loaded.\n"
+    )
+    result = run("load", lines, "--store", address, "--upsert", "--skip-refused")
+    assert without_times(result.stdout) == "Loaded 2 items in N s into Items, 3 refused.\n"
+    assert result.stderr.splitlines() == [
+        "items.jsonl:1: it breaks a rule of Item: There is not enough in stock.",
+        f"the item ITEM#3 / ITEM#3: {no_price}",
+        f"the item ITEM#4 / ITEM#4: {no_price}",
+    ]
+    assert items_in(address, table) == [priced | {"onSale": True}, sold_out, ruled(5)]
+    result = run("load", lines, "--store", address, "--skip-refused")
+    assert without_times(result.stdout) == "Loaded 1 item in N s into Items, 4 refused.\n"
+    assert result.stderr.splitlines()[1] == f"items.jsonl:2: {no_price}"
+    result = run("load", lines, "--store", address, "--no-rules")
+    assert without_times(result.stdout) == "Loaded 5 items in N s into Items.\n"
+    assert items_in(address, table) == on_sale
 
 
 def test_the_other_item_of_an_edge_is_made(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import typer
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.rules import WriteRules
 from keygraph.dynamo.store import BatchGet, Store
-from keygraph.errors import BadUserInput, KeygraphError
+from keygraph.errors import BadUserInput, ConditionFailed, KeygraphError
 from keygraph.graph import Graph
 from keygraph.keys.types import plain
 from keygraph.tables.bulk import (
@@ -30,11 +30,12 @@ from keygraph.tables.bulk import (
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph.tables.item_fields import ItemFields
 from keygraph.tables.item_keys import ItemKeys
+from keygraph.tables.item_rules import ItemRules
 from keygraph.tables.pairs import Pairs
 from keygraph.writing.idempotency import is_note
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
-from keygraph_server.commands.terminal import Advance, counted, progress, unmatched
+from keygraph_server.commands.terminal import Advance, counted, progress, shown_key, unmatched
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
@@ -99,6 +100,9 @@ def load(
         bool,
         typer.Option("--upsert", help="Keep the attributes of items in the table that a line does not have."),
     ] = False,
+    no_rules: Annotated[
+        bool, typer.Option("--no-rules", help="Load items that break the model's rules (check=) too.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the same load after an interruption.")
     ] = False,
@@ -121,16 +125,18 @@ def load(
         source,
         None if format_ is LoadFormat.AUTO else format_.value,
         skip_refused,
+        None if no_rules else ItemRules(loaded.graph, is_merged=upsert),
         together=1 if settings.sqlite_file is None else _LOCAL_BATCHES,
     )
     started = time.monotonic()
-    job = _Job(reading, checkpoint, _Existing.of(if_absent=if_absent, upsert=upsert))
+    job = _Job(reading, checkpoint, _Existing.of(reading, if_absent=if_absent, upsert=upsert))
     try:
         asyncio.run(job.run(settings, resume=resume))
     except KeyboardInterrupt:
         typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
-    outcome = counted(job.reached.items - job.before.items - job.existing.kept, time.monotonic() - started)
+    loaded_items = job.reached.items - job.before.items - job.existing.kept - job.existing.refused
+    outcome = counted(loaded_items, time.monotonic() - started)
     notes = f", {job.before.items:,} loaded earlier" if job.before.items else ""
     notes += f", {job.existing.kept:,} already there" if job.existing.kept else ""
     notes += f", {reading.refused:,} refused" if reading.refused else ""
@@ -161,23 +167,25 @@ class _Reading:
     source: Source
     format: LineFormat | None
     skips_refused: bool
+    rules: ItemRules | None = None
+    """The rules of the model; None if they are not asked."""
     together: int = 1
     """How many batches are read as one."""
     refused: int = 0
     interchange: Interchange = field(init=False)
-    rules: WriteRules = field(init=False)
+    limits: WriteRules = field(init=False)
     keys: dict[str, ItemKeys] = field(init=False)
     fields: dict[str, ItemFields] = field(init=False)
     pairs: Pairs = field(init=False)
 
     def __post_init__(self) -> None:
         self.interchange = Interchange(self.graph)
-        self.rules = WriteRules(self.graph.table)
+        self.limits = WriteRules(self.graph.table)
         self.keys = {name: ItemKeys(record) for name, record in self.graph.types.items()}
         self.fields = {
             name: ItemFields(self.graph, self.graph.types[name], keys) for name, keys in self.keys.items()
         }
-        self.pairs = Pairs(self.graph)
+        self.pairs = Pairs(self.graph, asks_rules=self.rules is not None)
 
     def batches(self, before: Reached) -> Generator[Batch, None, None]:
         """The batches after the position that was reached before. Raises CommandError at a refused item."""
@@ -222,12 +230,16 @@ class _Reading:
         try:
             return self._item(entry)
         except (ValueError, BadUserInput) as error:
-            problem = f"{entry.where}: {str(error).removesuffix('.')}"
+            self.refuse(f"{entry.where}: {error}")
+        return None
+
+    def refuse(self, problem: str) -> None:
+        """Report an item that is not loaded. Raises CommandError unless such items are skipped."""
+        problem = problem.removesuffix(".")
         if not self.skips_refused:
             raise CommandError(problem, "Fix it, or skip such items with --skip-refused")
         self.refused += 1
         typer.echo(f"{problem}.", err=True)
-        return None
 
     def _item(self, entry: Entry) -> Item | None:
         """The item; None for a note of an idempotency key. Raises ValueError or BadUserInput if it is not an item, or the model or DynamoDB refuses it."""
@@ -247,8 +259,11 @@ class _Reading:
         unfit = self.fields[record.name].refusal(item)
         if unfit is not None:
             raise ValueError(unfit)
+        broken = self.rules.refusal(item) if self.rules is not None else None
+        if broken is not None:
+            raise ValueError(broken)
         # Checked here, where the line is known. In the store, one bad item would fail the whole batch.
-        self.rules.check(item)
+        self.limits.check(item)
         self.pairs.add(record, item)
         return item
 
@@ -287,18 +302,31 @@ def _changed(problem: str) -> _CannotGoOn:
 class _Existing:
     """What becomes of items in the table that have the key of a loaded one."""
 
+    reading: _Reading
     write: WriteItems | None = None
     kept: int = 0
     """How many of them were kept as they are."""
+    refused: int = 0
+    """How many of the loaded ones were refused because of them."""
 
     @classmethod
-    def of(cls, *, if_absent: bool, upsert: bool) -> _Existing:
-        made = cls(set_attributes if upsert else None)
-        made.write = made._put_absent if if_absent else made.write
+    def of(cls, reading: _Reading, *, if_absent: bool, upsert: bool) -> _Existing:
+        made = cls(reading)
+        made.write = made._put_absent if if_absent else made._set_attributes if upsert else None
         return made
 
     async def _put_absent(self, store: Store, items: Sequence[Item]) -> None:
         self.kept += await put_absent(store, items)
+
+    async def _set_attributes(self, store: Store, items: Sequence[Item]) -> None:
+        rules = self.reading.rules
+        for item in items:
+            try:
+                await set_attributes(store, item, [] if rules is None else rules.conditions(item))
+            except ConditionFailed as error:
+                self.refused += 1
+                told = "" if rules is None else rules.broken(item, error)
+                self.reading.refuse(f"the item {shown_key(store.table.key_of(item))}: {told}")
 
 
 class _Job:

@@ -1,0 +1,57 @@
+"""Whether items keep the rules of their types (`check=`), by themselves or together with what the table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keygraph.dynamo.actions import SetTo
+from keygraph.dynamo.conditions import Condition, Exists, Not, Or, holds
+from keygraph.dynamo.expressions import simplified
+from keygraph.dynamo.foreseen import NEVER, before
+from keygraph.dynamo.items import Item
+from keygraph.errors import ConditionFailed
+from keygraph.graph import Graph
+
+
+class ItemRules:
+    """The rules of a graph's types, asked of items that are put into the table."""
+
+    def __init__(self, graph: Graph, *, is_merged: bool) -> None:
+        """`is_merged`: an item in the table keeps the attributes that a new one lacks."""
+        self._graph = graph
+        self._is_merged = is_merged
+        self._is_new = Not(Exists((graph.table.partition.name,)))
+
+    def refusal(self, item: Item) -> str | None:
+        """The rule that the item breaks whatever the table holds; None for none."""
+        return next((told for condition, told in self._asked(item) if condition == NEVER), None)
+
+    def conditions(self, item: Item) -> list[Condition]:
+        """What must hold of the item in the table."""
+        return [condition for condition, _ in self._asked(item)]
+
+    def broken(self, item: Item, failed: ConditionFailed) -> str:
+        """The rule that the item would break, together with the one in the table."""
+        there = failed.item or {}
+        return next(
+            (told for condition, told in self._asked(item) if not holds(condition, there)), str(failed)
+        )
+
+    def _asked(self, item: Item) -> Iterator[tuple[Condition, str]]:
+        record = self._graph.recognise(item)
+        if record is None or not record.rules:
+            return
+        whole = record.completed(item)
+        changes = [SetTo((name,), value) for name, value in whole.items()]
+        for rule in record.rules:
+            told = f"it breaks a rule of {record.name}: {rule.message}"
+            is_kept = holds(rule.condition, whole)
+            if not self._is_merged:
+                if not is_kept:
+                    yield NEVER, told
+                continue
+            condition = simplified(before(rule.condition, changes))
+            if condition is False:
+                yield NEVER, told
+            elif not isinstance(condition, bool):
+                yield (Or((self._is_new, condition)) if is_kept else condition), told
