@@ -8,7 +8,7 @@ limits.
 
 How the trace counts. The query is asked over HTTP, through the server's ASGI application in this process, on the
 embedded engine with the shop's sample: one order of a user, its only item, and the product. It is asked three times,
-and the fourth time under `sys.setprofile`.
+and the fourth time under `sys.setprofile`. Operations are not logged: what reports them comes after the answer.
 
 - A *module* is one of keygraph, keygraph_resolvers, keygraph_server or keygraph_examples of which a function is called.
 - A *function* is told from others by its module and its qualified name. Comprehensions and lambdas are functions too;
@@ -119,7 +119,7 @@ def nested_query_trace() -> Trace:
     """The trace of the nested query, warm."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "commerce.sqlite"
-        settings = Settings(store=f"sqlite:{file}")
+        settings = Settings(store=f"sqlite:{file}", log_operations=False)
         make_sample_file(load_model(settings.model), file)
         return asyncio.run(_traced(settings))
 

@@ -21,7 +21,7 @@ PUBLIC = {
         # What can go wrong.
         *("KeygraphError", "ModelError", "BadUserInput", "CorruptItem", "StoreError"),
     },
-    "keygraph_resolvers": {"GraphSchema", "Service", "build_schema", "check"},
+    "keygraph_resolvers": {"GraphSchema", "Observed", "Service", "build_schema", "check"},
     "keygraph_server": set(),
     "keygraph_examples": set(),
 }

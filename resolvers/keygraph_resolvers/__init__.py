@@ -3,8 +3,8 @@
 A nested query whose plan is known, here on the embedded engine, passes these modules, each in the place of its first call
 (`python -m bench.house` prints them):
 
-1. `keygraph_server.http.masking`, `keygraph_server.http.graphql_http`, `keygraph_server.http.header_values`,
-   `keygraph_server.http.disconnect`: read and check the HTTP request, and send the response.
+1. `keygraph_server.http.request_ids`, `keygraph_server.http.masking`, `keygraph_server.http.graphql_http`,
+   `keygraph_server.http.header_values`, `keygraph_server.http.disconnect`: read and check the HTTP request, and send the response.
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.
 3. `keygraph_resolvers.plan.documents`: finds the document's plan.
 4. `keygraph_resolvers.read.run`, `keygraph_resolvers.read.meter`: hold what the steps of one request share, and record
@@ -29,6 +29,6 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 
 from keygraph_resolvers.schema.names import check
 from keygraph_resolvers.schema.types import GraphSchema, build_schema
-from keygraph_resolvers.service import Service
+from keygraph_resolvers.service import Observed, Service
 
-__all__ = ["GraphSchema", "Service", "build_schema", "check"]
+__all__ = ["GraphSchema", "Observed", "Service", "build_schema", "check"]

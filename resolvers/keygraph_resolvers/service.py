@@ -40,6 +40,18 @@ from keygraph_resolvers.schema.types import GraphSchema
 DOCUMENTS_KEPT = 1000
 
 
+@dataclass(slots=True, eq=False)
+class Observed:
+    """What somebody else may see of an operation, while it runs and after. What it did not come to is None."""
+
+    operation: OperationDefinitionNode | None = None
+    """None if the document could not be executed."""
+    plan: Plan | None = None
+    bound: Bound | None = None
+    meter: MeteredStore | None = None
+    """Its requests to the store."""
+
+
 class Service:
     """Answers operations on a schema from a store.
 
@@ -86,16 +98,18 @@ class Service:
         *,
         with_cost: bool = False,
         idempotency_key: str | None = None,
+        observed: Observed | None = None,
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
         One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
         another reason than an error; `with_cost` asks for `extensions.cost`. Of mutations that are sent again under the
-        same idempotency key, none is carried out a second time.
+        same idempotency key, none is carried out a second time. What can be seen of the operation is put into `observed`.
         """
+        seen = Observed() if observed is None else observed
         read = self._documents.read(document)
         try:
-            operation = _operation(read, operation_name)
+            seen.operation = operation = _operation(read, operation_name)
             if not self._has_plan(operation):
                 return await self._elsewhere(read, operation, variables, with_cost=with_cost)
             plan, run = self._planned(read, operation, variables)
@@ -103,6 +117,7 @@ class Service:
             return {"errors": refused.errors}
         run.idempotency_key = idempotency_key
         bound = Bound(plan, run)
+        seen.plan, seen.bound, seen.meter = plan, bound, run.meter
         error = self._limit_error(plan, bound)
         answer: dict[str, Any] = {"errors": [error]}
         if error is None:

@@ -22,7 +22,8 @@ from keygraph_server.errors import expected_message
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.graphql_http import GraphQLEndpoint
 from keygraph_server.http.masking import MaskUnexpectedErrors
-from keygraph_server.logs import configure_logging
+from keygraph_server.http.request_ids import IdentifyRequests
+from keygraph_server.logs import configure_logging, direct_logger
 from keygraph_server.models import Model, load_model
 from keygraph_server.playground import playground_routes
 from keygraph_server.process import begin_serving
@@ -31,6 +32,8 @@ from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
+from keygraph_server.telemetry.log_lines import LogLines
+from keygraph_server.telemetry.operations import Reporter, Watching
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +52,7 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
         routes=[
             Route(
                 "/graphql",
-                GraphQLEndpoint(settings.max_body_bytes, settings.compress_above),
+                GraphQLEndpoint(settings.max_body_bytes, settings.compress_above, _watcher(settings)),
                 methods=["POST"],
             ),
             Route("/healthz", answer_alive),
@@ -57,16 +60,25 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
             Route("/schema.graphql", schema_endpoint(model), middleware=compressed),
             *playground_routes(table, document_to_try(model), middleware=compressed),
         ],
-        middleware=[Middleware(MaskUnexpectedErrors)],
+        middleware=[Middleware(IdentifyRequests), Middleware(MaskUnexpectedErrors)],
         lifespan=lifespan_of(model, settings, when_started),
     )
+
+
+def _watcher(settings: Settings) -> Watching | None:
+    """What watches operations; None if nobody reports them."""
+    reporters: list[Reporter] = []
+    if settings.log_operations:
+        log = direct_logger("keygraph_server.operations", settings)
+        reporters.append(LogLines(log, with_variables=settings.log_variables))
+    return Watching(reporters) if reporters else None
 
 
 def app_from_environment() -> Starlette:
     """The application for the settings in the environment. Workers of uvicorn call this factory."""
     try:
         settings = read_settings()
-        configure_logging(settings.log_level)
+        configure_logging(settings)
         return create_app(settings, begin_serving)
     except Exception as error:
         message = expected_message(error)

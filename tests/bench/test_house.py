@@ -25,7 +25,7 @@ from bench.house import (
 )
 from keygraph_server.settings import Settings, environment_name
 
-MOST_MODULES = 37
+MOST_MODULES = 38
 MOST_MOVES = 440
 """What was reached; MODULES_WANTED and MOVES_WANTED of `bench.house` are fewer."""
 MOST_IN_A_FOLDER = 14

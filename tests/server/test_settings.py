@@ -13,7 +13,7 @@ from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph_server.errors import SettingsError
-from keygraph_server.settings import LogLevel, Settings, environment_name, read_settings
+from keygraph_server.settings import LogFormat, LogLevel, Settings, environment_name, read_settings
 from keygraph_server.stores import open_configured_store
 
 DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"
@@ -38,6 +38,9 @@ GIVEN = {
     "max_body_bytes": 2000,
     "compress_above": 1000,
     "log_level": "warning",
+    "log_format": "json",
+    "log_operations": False,
+    "log_variables": True,
 }
 
 
@@ -83,6 +86,7 @@ class TestReading:
             **{name: value for name, value in GIVEN.items() if name != "secret"},
             "transport": TransportName.AIOBOTO3,
             "log_level": LogLevel.WARNING,
+            "log_format": LogFormat.JSON,
         }
 
     def test_an_option_goes_before_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def serve(
     if reload and settings.workers > 1:
         given = f"--workers {workers}" if workers is not None else "KEYGRAPH_WORKERS"
         raise typer.BadParameter(f"--reload works with one worker only: remove {given}")
-    configure_logging(settings.log_level)
+    configure_logging(settings)
     found = load_model(settings.model)
     # Built first, so that errors in the model are reported before anything is created or started.
     document = document_to_try(found)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 import orjson
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from keygraph_resolvers import Observed
 from keygraph_server.http.compression import compressed, takes_gzip
 from keygraph_server.http.disconnect import unless_gone
 from keygraph_server.http.header_values import (
@@ -23,6 +25,7 @@ from keygraph_server.http.header_values import (
     quality,
     remembered,
 )
+from keygraph_server.http.request_ids import with_request_id
 
 _T = TypeVar("_T")
 
@@ -55,10 +58,12 @@ class Executes(Protocol):
         *,
         with_cost: bool,
         idempotency_key: str | None,
+        observed: Observed | None,
     ) -> dict[str, Any]:
         """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
 
-        Mutations under an idempotency key that is known are not carried out again.
+        Mutations under an idempotency key that is known are not carried out again. What can be seen of the operation
+        is put into `observed`.
         """
 
 
@@ -79,28 +84,71 @@ class RequestRefusedError(Exception):
         super().__init__(message)
 
 
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request and what became of it, for those who watch."""
+
+    headers: HeaderFields
+    began: float = field(default_factory=perf_counter)
+    asked: GraphQLRequest | None = None
+    """None if the request is not valid."""
+    observed: Observed | None = None
+    """None if nobody watches."""
+    answer: dict[str, Any] | None = None
+    """None if the client has disconnected, or if the endpoint has failed."""
+    status: int | None = None
+    """The status of the answer; None if the client has disconnected."""
+
+
+class Watcher(Protocol):
+    """Sees every exchange, before and after."""
+
+    def begin(self, exchange: Exchange, /) -> None:
+        """The head of a request has come. Called in the task that answers it."""
+
+    def end(self, exchange: Exchange, /) -> None:
+        """The answer has been sent, or there is none. Called in the same task."""
+
+
 class GraphQLEndpoint:
     """The endpoint: an ASGI application that passes operations to the `state.service` of the main application.
 
     It reads and writes plain ASGI messages, because request and response objects cost more than everything else here.
     """
 
-    def __init__(self, max_body_bytes: int, compress_above: int = 0) -> None:
+    def __init__(self, max_body_bytes: int, compress_above: int = 0, watcher: Watcher | None = None) -> None:
         """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is."""
         self._max_body_bytes = max_body_bytes
         self._compress_above = compress_above
+        self._watcher = watcher
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = header_fields(scope)
+        exchange = Exchange(header_fields(scope))
+        watcher = self._watcher
+        if watcher is None:
+            await self._exchange(exchange, scope, receive, send)
+            return
+        exchange.observed = Observed()
+        watcher.begin(exchange)
+        try:
+            await self._exchange(exchange, scope, receive, send)
+        except Exception:
+            exchange.status = 500
+            raise
+        finally:
+            watcher.end(exchange)
+
+    async def _exchange(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = exchange.headers
         # If the client accepts no offered type, the error is sent as JSON.
         media_type = JSON
         try:
             media_type = negotiated(headers.get(b"accept", b""))
             check_headers(headers)
-            asked = parse_request(await read_body(headers, receive, self._max_body_bytes))
+            exchange.asked = asked = parse_request(await read_body(headers, receive, self._max_body_bytes))
         except RequestRefusedError as refused:
             error = {"message": str(refused), "extensions": {"code": "BAD_USER_INPUT"}}
-            await self._answer(headers, send, {"errors": [error]}, media_type, refused.status)
+            await self._answer(exchange, send, {"errors": [error]}, media_type, refused.status)
             return
         except ClientDisconnect:
             return
@@ -114,14 +162,18 @@ class GraphQLEndpoint:
                 asked.operation_name,
                 with_cost=with_cost,
                 idempotency_key=idempotency_key(headers),
+                observed=exchange.observed,
             ),
         )
         if response is not None:
-            await self._answer(headers, send, response, media_type, status_of(response, media_type))
+            await self._answer(exchange, send, response, media_type, status_of(response, media_type))
 
     async def _answer(
-        self, asked: HeaderFields, send: Send, response: dict[str, Any], media_type: str, status: int
+        self, exchange: Exchange, send: Send, response: dict[str, Any], media_type: str, status: int
     ) -> None:
+        exchange.answer, exchange.status, asked = response, status, exchange.headers
+        if "errors" in response:
+            with_request_id(response["errors"])
         body = written(response)
         headers = [(b"content-type", _CONTENT_TYPES[media_type]), _VARY]
         if 0 < self._compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):

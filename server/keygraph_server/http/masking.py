@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keygraph_resolvers.errors import internal_error
+from keygraph_server.http.request_ids import with_request_id
 
 
 class MaskUnexpectedErrors:
@@ -32,5 +33,8 @@ class MaskUnexpectedErrors:
             # A partly sent answer cannot be taken back, so the connection is closed.
             if is_started:
                 raise
-            body = orjson.dumps({"errors": [internal_error(error)]})
-            await Response(body, 500, media_type="application/json")(scope, receive, send)
+            errors = [internal_error(error)]
+            with_request_id(errors)
+            await Response(orjson.dumps({"errors": errors}), 500, media_type="application/json")(
+                scope, receive, send
+            )

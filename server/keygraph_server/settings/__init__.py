@@ -4,7 +4,7 @@ A module for each subject has its settings: what is served (`serving`), what an 
 requests are sent (`requests`) and answers (`answers`), what is logged (`logging`). `settings` reads them all.
 """
 
-from keygraph_server.settings.logging import LogLevel
+from keygraph_server.settings.logging import LogFormat, LoggingSettings, LogLevel
 from keygraph_server.settings.serving import DATA_FOLDER, SECRET_CHARACTERS
 from keygraph_server.settings.settings import PREFIX, Settings, environment_name, read_settings
 
@@ -12,7 +12,9 @@ __all__ = [
     "DATA_FOLDER",
     "PREFIX",
     "SECRET_CHARACTERS",
+    "LogFormat",
     "LogLevel",
+    "LoggingSettings",
     "Settings",
     "environment_name",
     "read_settings",

@@ -16,10 +16,29 @@ class LogLevel(Enum):
     ERROR = "error"
 
 
+class LogFormat(Enum):
+    """How the log is written."""
+
+    JSON = "json"
+    TEXT = "text"
+
+
 class LoggingSettings(BaseModel):
     """What is logged."""
 
     log_level: LogLevel = Field(
         default=LogLevel.INFO,
         description="`debug` (also logs every request), `info`, `warning` or `error`.",
+    )
+    log_format: LogFormat | None = Field(
+        default=None,
+        description="`json`: each line is a JSON object; `text`: lines for people. If unset, `text`.",
+    )
+    log_operations: bool = Field(
+        default=True,
+        description="Whether each operation is logged, in one line: its name, hash, cost, duration and error codes.",
+    )
+    log_variables: bool = Field(
+        default=False,
+        description="Whether the line of an operation has its variables. They can hold personal data.",
     )

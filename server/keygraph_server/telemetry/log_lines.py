@@ -1,0 +1,44 @@
+"""One line in the log for every operation."""
+
+from __future__ import annotations
+
+from structlog.typing import FilteringBoundLogger
+
+from keygraph_server.telemetry.operations import EndedOperation
+
+_OURS = frozenset({"INTERNAL", "CORRUPT_ITEM"})
+_STORE = frozenset({"THROTTLED", "TIMEOUT", "UNAVAILABLE"})
+
+
+class LogLines:
+    """Logs operations: as errors if the server or an item is at fault, as warnings if the store has failed."""
+
+    def __init__(self, log: FilteringBoundLogger, *, with_variables: bool = False) -> None:
+        self._log = log
+        self._with_variables = with_variables
+
+    def report(self, operation: EndedOperation, /) -> None:
+        """Write the line. Variables are part of it only if that was asked for: they can hold personal data."""
+        exchange, codes = operation.exchange, operation.codes
+        log = self._log.info
+        if codes:
+            if not _OURS.isdisjoint(codes):
+                log = self._log.error
+            elif not _STORE.isdisjoint(codes):
+                log = self._log.warning
+        asked = exchange.asked
+        more = {"variables": asked.variables} if self._with_variables and asked is not None else {}
+        log(
+            "operation" if exchange.status is not None else "operation without its client",
+            name=operation.name,
+            type=operation.type,
+            hash=operation.document_hash,
+            status=exchange.status,
+            codes=codes,
+            duration_ms=round(operation.seconds * 1000, 3),
+            bound=operation.bound,
+            read_units=operation.read_units,
+            write_units=operation.write_units,
+            requests=operation.requests,
+            **more,
+        )
