@@ -123,6 +123,8 @@ class FaultyDynamoDB:
         match fault:
             case "cut before":
                 return False
+            case "hung":
+                await asyncio.sleep(3600)
             case "late":
                 late = asyncio.create_task(self._done_late(operation, body, fields))
                 self._late.add(late)

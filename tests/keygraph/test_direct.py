@@ -66,7 +66,6 @@ async def opened(
         url,
         signer.host,
         None,
-        connections=connections,
         connect_seconds=5.0,
         read_seconds=read_seconds,
     )
@@ -77,7 +76,7 @@ async def opened(
         more.pop("others", NoOthers()),
         more.pop("clock", time.time),
     )
-    store = DynamoDBStore(transport, table, deadline=deadline, backoff=QUICK, **more)
+    store = DynamoDBStore(transport, table, deadline=deadline, backoff=QUICK, concurrency=connections, **more)
     try:
         yield store
     finally:

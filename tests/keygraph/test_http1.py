@@ -121,7 +121,7 @@ def test_what_is_no_answer(sent: bytes) -> None:
 
 
 @asynccontextmanager
-async def pool_of(handler: Handler, connections: int = 4, read_seconds: float = 2.0) -> AsyncIterator[Pool]:
+async def pool_of(handler: Handler, read_seconds: float = 2.0) -> AsyncIterator[Pool]:
     """A pool of connections to a server that does this with each."""
     tasks = set()
 
@@ -143,7 +143,6 @@ async def pool_of(handler: Handler, connections: int = 4, read_seconds: float = 
             f"http://{host}",
             host,
             None,
-            connections=connections,
             connect_seconds=2.0,
             read_seconds=read_seconds,
         )
@@ -234,7 +233,7 @@ async def test_a_request_that_is_given_up_leaves_nothing_behind() -> None:
             await asyncio.sleep(0.05 if body == b"late" else 0)
             writer.write(_answered(body))
 
-    async with pool_of(late, connections=1) as pool:
+    async with pool_of(late) as pool:
         for _ in range(3):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(pool.post("", b"late"), 0.02)
@@ -298,7 +297,7 @@ async def test_a_connection_that_is_never_made_is_told() -> None:
     async with await asyncio.start_server(quiet, "127.0.0.1", 0) as server:
         host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         tls = ssl.create_default_context()
-        pool = Pool(f"https://{host}", host, tls, connections=1, connect_seconds=0.05, read_seconds=5.0)
+        pool = Pool(f"https://{host}", host, tls, connect_seconds=0.05, read_seconds=5.0)
         with pytest.raises(boto.ConnectTimeoutError):
             await pool.post("", b"{}")
         await pool.close()

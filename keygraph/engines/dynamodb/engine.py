@@ -38,7 +38,9 @@ from keygraph.dynamo.store import (
     Written,
 )
 from keygraph.dynamo.table import Index, Key, KeyAttribute, KeyDeclaration, Position, Table
+from keygraph.dynamo.traffic import Traffic
 from keygraph.engines.dynamodb.errors import code_of, failure_of
+from keygraph.engines.dynamodb.gate import Gate
 from keygraph.engines.dynamodb.requests import Renderer, Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.sending import Sender, Sending
@@ -65,8 +67,10 @@ class DynamoDBStore:
         quota: Quota | None = None,
         tries: int | None = None,
         endpoint: str = "AWS",
+        concurrency: int = 256,
     ) -> None:
-        """`deadline` is in seconds and holds for each `send`; `endpoint` is DynamoDB's name in messages.
+        """`deadline` is in seconds and holds for each `send`; `endpoint` is DynamoDB's name in messages, `concurrency` how many
+        requests are under way at once.
 
         `tries` is how often a call is sent at most; None where the deadline and the quota alone decide.
         """
@@ -74,8 +78,10 @@ class DynamoDBStore:
         self.table = table
         self._render = Renderer(table).render
         self._backoff = backoff or Backoff()
+        self.traffic = Traffic()
+        gate = Gate(concurrency, endpoint, self.traffic)
         self._sender = Sender(
-            transport, table.name, endpoint, deadline, self._backoff, quota or Quota(), tries
+            transport, table.name, endpoint, deadline, self._backoff, quota or Quota(), gate, tries
         )
         self._answers: dict[type[object], Callable[[Any, Sequence[Body], Cost], object]] = {
             Query: self._page,
@@ -281,7 +287,15 @@ async def open_dynamodb(
             raise
         raise known.error from error
     quota = Quota.of_connections(concurrency)
-    store = DynamoDBStore(opened, table, deadline=deadline, quota=quota, tries=tries, endpoint=endpoint)
+    store = DynamoDBStore(
+        opened,
+        table,
+        deadline=deadline,
+        quota=quota,
+        tries=tries,
+        endpoint=endpoint,
+        concurrency=concurrency,
+    )
     try:
         yield store
     finally:

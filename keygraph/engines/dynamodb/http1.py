@@ -288,7 +288,7 @@ class _HttpConnection(asyncio.BufferedProtocol):
 
 
 class Pool:
-    """Connections to one endpoint, which are kept open and reused."""
+    """Connections to one endpoint, which are kept open and reused: as many as there are requests at one time."""
 
     def __init__(
         self,
@@ -296,7 +296,6 @@ class Pool:
         host_header: str,
         tls: ssl.SSLContext | None,
         *,
-        connections: int,
         connect_seconds: float,
         read_seconds: float,
     ) -> None:
@@ -313,7 +312,6 @@ class Pool:
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._looking: asyncio.TimerHandle | None = None
-        self._places = asyncio.Semaphore(connections)
         self._idle: deque[_HttpConnection] = deque()
         self._open: set[_HttpConnection] = set()
         self._is_closed = False
@@ -321,26 +319,25 @@ class Pool:
     async def post(self, lines: str, body: bytes) -> Reply:
         """The answer, whole. Raises botocore's exceptions of connections and timeouts."""
         request = f"{self._head}{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
-        async with self._places:
-            while True:
-                connection = self._used_before()
-                is_new = connection is None
-                if connection is None:
-                    connection = await self._connected()
-                if self._looking is None:
-                    self._look_later()
-                try:
-                    return await connection.ask(request)
-                except OSError as error:
-                    # An idle connection may have ended without notice; a new one has not.
-                    is_stale = not is_new and not connection.is_answered
-                    if isinstance(error, ConnectionError) and is_stale:
-                        continue
-                    raise self._told(error) from error
-                except Malformed as error:
-                    raise boto.HTTPClientError(error=error) from error
-                finally:
-                    self._leave(connection)
+        while True:
+            connection = self._used_before()
+            is_new = connection is None
+            if connection is None:
+                connection = await self._connected()
+            if self._looking is None:
+                self._look_later()
+            try:
+                return await connection.ask(request)
+            except OSError as error:
+                # An idle connection may have ended without notice; a new one has not.
+                is_stale = not is_new and not connection.is_answered
+                if isinstance(error, ConnectionError) and is_stale:
+                    continue
+                raise self._told(error) from error
+            except Malformed as error:
+                raise boto.HTTPClientError(error=error) from error
+            finally:
+                self._leave(connection)
 
     async def close(self) -> None:
         """Closes every connection; requests that still wait for an answer fail."""

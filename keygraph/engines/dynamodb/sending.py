@@ -10,10 +10,11 @@ from botocore.parsers import ResponseParserError
 
 from keygraph.dynamo.store import Cost
 from keygraph.engines.dynamodb.errors import failure_of
+from keygraph.engines.dynamodb.gate import Gate
 from keygraph.engines.dynamodb.requests import Wire
 from keygraph.engines.dynamodb.retrying import Attempts, Backoff, Quota
 from keygraph.engines.dynamodb.transport import Body, Transport
-from keygraph.errors import KeygraphError, Throttled, TimedOut, TransactionCanceled, Unavailable
+from keygraph.errors import KeygraphError, StoreError, Throttled, TimedOut, TransactionCanceled, Unavailable
 
 _SENT_ONCE = {"PutItem", "UpdateItem", "DeleteItem"}
 """Calls that may have been carried out although no answer came: a second time their condition could fail."""
@@ -39,6 +40,7 @@ class Sender:
     deadline: float
     backoff: Backoff
     quota: Quota
+    gate: Gate
     tries: int | None
     """How often a call is sent at most; None where the deadline and the quota alone decide."""
 
@@ -46,17 +48,19 @@ class Sender:
         self.late = f"DynamoDB at {self.endpoint} did not answer within {self.deadline:g} seconds"
 
     async def call(self, wire: Wire) -> Body:
-        """The answer of a single call."""
-        async with Sending(self) as sending:
+        """The answer of a single call, about tables: it is sent in an outage too, and does not end one."""
+        async with Sending(self, is_free=True) as sending:
             return await sending.call(wire)
 
 
 class Sending(Attempts):
     """The calls of one answer, which share the deadline; `cost` counts every attempt."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: Sender, *, is_free: bool = False) -> None:
+        """`is_free`: the calls do not go through the gate."""
         super().__init__(sender.deadline, sender.backoff, sender.late)
         self._sender = sender
+        self._is_free = is_free
         self._requests = 0
         self._read_units = 0.0
         self._write_units = 0.0
@@ -76,6 +80,10 @@ class Sending(Attempts):
         paid: int | None = None
         lost: KeygraphError | None = None
         while True:
+            try:
+                passage = None if self._is_free else await sender.gate.enter(wire.operation)
+            except StoreError as outage:
+                raise lost or outage from None
             self._requests += 1
             try:
                 answer: Body = await sender.transport.call(wire)
@@ -83,6 +91,8 @@ class Sending(Attempts):
                     raise ResponseParserError("an answer without what DynamoDB says")
             except Exception as error:
                 known = failure_of(error, sender.table, sender.endpoint)
+                if passage is not None:
+                    passage.leave(None if known is None else known.error)
                 if known is None:
                     raise
                 is_unsure = wire.operation in _SENT_ONCE and isinstance(known.error, TimedOut | Unavailable)
@@ -94,7 +104,13 @@ class Sending(Attempts):
                 elif lost is not None and isinstance(failure, TransactionCanceled):
                     # It may be the transaction of the lost answer that this one is in conflict with.
                     failure = lost
+            except asyncio.CancelledError:
+                if passage is not None:
+                    passage.give_up(TimedOut(sender.late))
+                raise
             else:
+                if passage is not None:
+                    passage.leave(self._left_over(wire, answer))
                 sender.quota.give_back(paid)
                 self._count(wire, answer)
                 return answer
@@ -102,7 +118,15 @@ class Sending(Attempts):
             if sender.tries is not None and attempt >= sender.tries:
                 raise failure
             paid = sender.quota.pay(failure)
+            sender.gate.traffic.retried += 1
             await self.wait(attempt - 1, failure)
+
+    def _left_over(self, wire: Wire, answer: Body) -> Throttled | None:
+        """What is wrong with an answer of which nothing is processed."""
+        rest = remaining(wire, answer)
+        if rest is None or _length(rest) < _length(wire):
+            return None
+        return Throttled(f"DynamoDB throttles batches for the table {self._sender.table}")
 
     def _count(self, wire: Wire, answer: Body) -> None:
         consumed = answer.get("ConsumedCapacity") or ()

@@ -79,7 +79,6 @@ async def open_transport(
             url,
             signer.host,
             tls,
-            connections=connections,
             connect_seconds=connect_seconds,
             read_seconds=read_seconds,
         )

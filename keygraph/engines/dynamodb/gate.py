@@ -1,0 +1,156 @@
+"""The gate before DynamoDB: how many requests are under way, and a circuit breaker that holds them back in an outage.
+
+The circuit opens when for some time every request has failed or was throttled, and then refuses requests at once. After a
+pause one request goes through as a probe. If that is answered the circuit closes; if not, the next pause is longer.
+("Circuit breaker pattern" in AWS Prescriptive Guidance.) A part of the requests that fails does not open it: for those
+there are retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+
+from keygraph.dynamo.traffic import Traffic
+from keygraph.errors import KeygraphError, StoreError, Throttled, TimedOut, Unavailable
+from keygraph.incidents import Incident
+
+_log = logging.getLogger(__name__)
+
+_OUTAGE_FAILURES = 20
+_OUTAGE_SECONDS = 2.0
+"""So many failures with no answer among them are an outage, if the earliest of these requests was sent so long ago."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
+"""How long nothing is sent before a probe, in seconds."""
+
+
+class Gate:
+    """Lets requests through to one endpoint; shared by all requests of a store."""
+
+    def __init__(self, most: int, endpoint: str, traffic: Traffic) -> None:
+        """`most` is how many may be under way; `endpoint` is DynamoDB's name in messages."""
+        self.traffic = traffic
+        self._endpoint = endpoint
+        self._places = asyncio.Semaphore(most)
+        self._failures = 0
+        """How many have failed since the last answer."""
+        self._failing_since = 0.0
+        """When the first of these was sent, by the loop's time."""
+        self._trouble: StoreError | None = None
+        """The last failure, while the circuit is open."""
+        self._pause = 0.0
+        self._probed_at = 0.0
+        """When the next probe may be sent."""
+        self._is_probing = False
+        self._refused_before = 0
+        self._throttling = Incident(_log)
+        self._failing = Incident(_log)
+
+    async def enter(self, operation: str) -> Passage:
+        """Waits until the request may be sent; the passage has to be left. Raises the failure that an outage goes on with."""
+        self._refuse_in_outage()
+        traffic = self.traffic
+        traffic.waiting += 1
+        try:
+            await self._places.acquire()
+        finally:
+            traffic.waiting -= 1
+        try:
+            self._refuse_in_outage()
+        except StoreError:
+            self._places.release()
+            raise
+        self._is_probing = is_probe = self._trouble is not None
+        traffic.under_way += 1
+        traffic.sent[operation] += 1
+        return Passage(self, is_probe=is_probe)
+
+    def _refuse_in_outage(self) -> None:
+        trouble = self._trouble
+        if trouble is None:
+            return
+        if self._is_probing or asyncio.get_running_loop().time() < self._probed_at:
+            self.traffic.refused += 1
+            raise type(trouble)(str(trouble))
+
+    def left(self, *, is_probe: bool) -> None:
+        """To be called once for each passage, whatever became of the request."""
+        self.traffic.under_way -= 1
+        self._places.release()
+        if is_probe:
+            self._is_probing = False
+
+    def answered(self) -> None:
+        """DynamoDB has answered, if only with a refusal of what was asked."""
+        self._failures = 0
+        if self._trouble is None:
+            return
+        now = asyncio.get_running_loop().time()
+        _log.warning(
+            "DynamoDB at %s answers again after %.0f seconds; %d requests were refused meanwhile",
+            self._endpoint,
+            now - self._failing_since,
+            self.traffic.refused - self._refused_before,
+        )
+        self._trouble = self.traffic.outage = None
+
+    def failed(self, failure: StoreError, began: float, *, is_probe: bool) -> None:
+        """A request that was sent at this time was throttled, has failed, or was not answered in time."""
+        traffic = self.traffic
+        if isinstance(failure, Throttled):
+            traffic.throttled += 1
+            self._throttling.happened(str(failure))
+        else:
+            traffic.failed += 1
+            self._failing.happened(str(failure))
+        self._failing_since = min(began, self._failing_since) if self._failures else began
+        self._failures += 1
+        now = asyncio.get_running_loop().time()
+        if self._trouble is None:
+            if self._failures < _OUTAGE_FAILURES or now - self._failing_since < _OUTAGE_SECONDS:
+                return
+            self._pause = _FIRST_PAUSE
+            self._refused_before = traffic.refused
+            traffic.outages += 1
+            _log.error(
+                "DynamoDB at %s: all of the last %d requests failed, within %.1f seconds. Requests are refused until it "
+                "answers again",
+                self._endpoint,
+                self._failures,
+                now - self._failing_since,
+            )
+        elif is_probe:
+            self._pause = min(_LONGEST_PAUSE, self._pause * 2)
+        else:
+            return  # it was sent before the circuit opened
+        self._trouble, traffic.outage = failure, str(failure)
+        # Processes that lost DynamoDB together do not probe together.
+        self._probed_at = now + self._pause * random.uniform(0.75, 1.0)
+
+
+class Passage:
+    """One request that was let through. It is left once, by one of the methods."""
+
+    __slots__ = ("_began", "_gate", "_is_probe")
+
+    def __init__(self, gate: Gate, *, is_probe: bool) -> None:
+        self._gate = gate
+        self._is_probe = is_probe
+        self._began = asyncio.get_running_loop().time()
+
+    def leave(self, failure: KeygraphError | None = None) -> None:
+        """Leaves with the answer (None), or with what came instead."""
+        gate = self._gate
+        gate.left(is_probe=self._is_probe)
+        if isinstance(failure, Throttled | TimedOut | Unavailable):
+            gate.failed(failure, self._began, is_probe=self._is_probe)
+        else:
+            gate.answered()
+
+    def give_up(self, late: TimedOut) -> None:
+        """Leaves without an answer, because nobody waits for it any more. `late` is the failure of one that took long."""
+        if asyncio.get_running_loop().time() - self._began >= _OUTAGE_SECONDS:
+            self.leave(late)
+        else:
+            self._gate.left(is_probe=self._is_probe)

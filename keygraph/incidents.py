@@ -1,0 +1,39 @@
+"""Incidents: what may happen thousands of times in a minute is logged when it begins, and then once a minute with its count."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+_REPORTED_SECONDS = 60.0
+
+
+class Incident:
+    """One kind of trouble. `count` is how often it has happened since the process began."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self.count = 0
+        self._log = log
+        self._message = ""
+        self._told = 0
+        """How many of them the log has been told of."""
+        self._reporting: asyncio.TimerHandle | None = None
+
+    def happened(self, message: str) -> None:
+        """Counts it, and logs the message, which is a sentence without its period, where it is a new incident."""
+        self.count += 1
+        self._message = message
+        if self._reporting is None:
+            self._log.warning("%s", message)
+            self._told = self.count
+            self._report_later()
+
+    def _report_later(self) -> None:
+        self._reporting = asyncio.get_running_loop().call_later(_REPORTED_SECONDS, self._report)
+
+    def _report(self) -> None:
+        since, self._told = self.count - self._told, self.count
+        self._reporting = None
+        if since:
+            self._log.warning("%s (%d more times within a minute)", self._message, since)
+            self._report_later()

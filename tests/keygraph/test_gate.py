@@ -1,0 +1,223 @@
+"""The gate before DynamoDB: in an outage nothing but a probe is sent, and a part of failures is no outage."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from keygraph.dynamo.store import DescribeTable, Query
+from keygraph.dynamo.table import Table
+from keygraph.dynamo.traffic import Traffic, traffic_of
+from keygraph.engines.dynamodb import gate as gate_module
+from keygraph.engines.dynamodb.client import ClientTransport
+from keygraph.engines.dynamodb.engine import DynamoDBStore, open_dynamodb
+from keygraph.engines.dynamodb.gate import Gate
+from keygraph.engines.dynamodb.retrying import Backoff, Quota
+from keygraph.errors import Throttled, TimedOut, Unavailable
+from tests.keygraph.faulty import FaultyDynamoDB
+
+table = Table("Shop", partition_key="PK", sort_key="SK")
+QUICK = Backoff(first=0.001, longest=0.01)
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the usual times."""
+    monkeypatch.setattr(gate_module, "_OUTAGE_SECONDS", 0.2)
+    monkeypatch.setattr(gate_module, "_FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(gate_module, "_LONGEST_PAUSE", 0.5)
+
+
+@asynccontextmanager
+async def clients(store: DynamoDBStore, count: int = 32) -> AsyncIterator[list[Exception | None]]:
+    """Clients that ask for something again and again; what came of it: None for an answer."""
+    outcomes: list[Exception | None] = []
+
+    async def ask() -> None:
+        while True:
+            try:
+                await store.send(Query("USER#1"))
+                outcomes.append(None)
+            except Exception as error:
+                outcomes.append(error)
+            await asyncio.sleep(0.005)
+
+    asking = [asyncio.create_task(ask()) for _ in range(count)]
+    try:
+        yield outcomes
+    finally:
+        for each in asking:
+            each.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected", "message"),
+    [
+        ("throttled", Throttled, "DynamoDB throttles requests to the table Shop"),
+        ("failed", Unavailable, "failed with status 500"),
+        ("cut before", Unavailable, "is it running?"),
+    ],
+)
+async def test_in_an_outage_a_trickle_is_sent(
+    fault: str, expected: type[Exception], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A DynamoDB that throttles everything would get a thousand requests a second, and stay as it is."""
+    caplog.set_level(logging.INFO, "keygraph")
+    server = FaultyDynamoDB(failing=1.0, faults=(fault,))
+    async with server.running() as url, open_dynamodb(table, url, deadline=5.0) as store:
+        async with clients(store) as outcomes:
+            await asyncio.sleep(0.8)
+            assert store.traffic.outage is not None
+            assert message in store.traffic.outage
+            server.happened.clear()
+            outcomes.clear()
+            await asyncio.sleep(1.0)
+            # One probe after each pause, of 0.1 to 0.5 seconds.
+            assert 1 <= server.happened[fault] <= 10
+            assert len(outcomes) > 500
+            assert {type(each) for each in outcomes} == {expected}
+            server.failing = 0.0
+            await asyncio.sleep(0.7)
+            outcomes.clear()
+            await asyncio.sleep(0.2)
+            assert outcomes
+            assert set(outcomes) == {None}
+        assert store.traffic.outage is None
+        assert store.traffic.outages == 1
+        assert store.traffic.refused > 500
+        assert (store.traffic.under_way, store.traffic.waiting) == (0, 0)
+    told = [record.getMessage() for record in caplog.records if "dynamodb" in record.name]
+    assert len(told) == 3
+    assert message in told[0]
+    assert "requests failed" in told[1]
+    assert "answers again" in told[2]
+    assert "requests were refused meanwhile" in told[2]
+
+
+async def test_a_dynamodb_that_hangs() -> None:
+    """Requests would queue up behind those that get no answer, each for as long as its deadline allows."""
+    server = FaultyDynamoDB(failing=1.0, faults=("hung",))
+    async with server.running() as url, open_dynamodb(table, url, deadline=0.6, concurrency=30) as store:
+        sent = await asyncio.gather(*(store.send(Query("A")) for _ in range(300)), return_exceptions=True)
+        assert {type(each) for each in sent} == {TimedOut}
+        asked = server.connections
+        assert asked <= 60
+        sent = await asyncio.gather(*(store.send(Query("A")) for _ in range(300)), return_exceptions=True)
+        assert {type(each) for each in sent} == {TimedOut}
+        assert server.connections <= asked + 1
+
+
+async def test_failures_among_answers_are_no_outage() -> None:
+    """Clients whose retries would have helped would be refused for a while, each time."""
+    server = FaultyDynamoDB(3, failing=0.3, faults=("throttled", "failed", "cut before"))
+    async with server.running() as url, open_dynamodb(table, url) as store:
+        store._sender.backoff = QUICK
+        async with clients(store) as outcomes:
+            await asyncio.sleep(1.0)
+        assert store.traffic.outages == 0
+        assert len(outcomes) > 300
+        assert set(outcomes) == {None}
+        assert store.traffic.retried > 100
+
+
+async def test_many_that_are_cut_at_once_are_no_outage() -> None:
+    """A node of DynamoDB that goes away takes a hundred connections with it; a retry finds another node."""
+    gate = Gate(256, "AWS", Traffic())
+    for each in [await gate.enter("Query") for _ in range(200)]:
+        each.leave(Unavailable("cut"))
+    assert gate.traffic.outage is None
+    assert gate.traffic.failed == 200
+    (await gate.enter("Query")).leave()
+
+
+async def outage(most: int = 256) -> Gate:
+    """A gate in an outage, the pause of which is over."""
+    gate = Gate(most, "AWS", Traffic())
+    begun = [await gate.enter("Query") for _ in range(20)]
+    await asyncio.sleep(0.25)
+    for each in begun:
+        each.leave(TimedOut("late"))
+    assert gate.traffic.outage == "late"
+    with pytest.raises(TimedOut, match="late"):
+        await gate.enter("Query")
+    await asyncio.sleep(0.12)
+    return gate
+
+
+async def test_one_probe_at_a_time() -> None:
+    """At the end of each pause all who wait would go at once."""
+    gate = await outage()
+    probe = await gate.enter("Query")
+    with pytest.raises(TimedOut):
+        await gate.enter("Query")
+    probe.leave(Unavailable("gone"))
+    with pytest.raises(Unavailable, match="gone"):
+        await gate.enter("Query")
+    await asyncio.sleep(0.22)
+    (await gate.enter("Query")).leave()
+    assert gate.traffic.outage is None
+    (await gate.enter("Query")).leave()
+
+
+async def test_a_probe_whose_client_goes_away() -> None:
+    """The circuit would wait for its end, and never close."""
+    gate = await outage()
+    (await gate.enter("Query")).give_up(TimedOut("late"))
+    (await gate.enter("Query")).leave()
+    assert gate.traffic.outage is None
+
+
+async def test_those_who_wait_for_a_place_are_told_of_the_outage() -> None:
+    """They would be sent one after the other to a DynamoDB that answers none."""
+    gate = Gate(20, "AWS", Traffic())
+    begun = [await gate.enter("Query") for _ in range(20)]
+    waiting = [asyncio.create_task(gate.enter("Query")) for _ in range(50)]
+    await asyncio.sleep(0.25)
+    assert (gate.traffic.under_way, gate.traffic.waiting) == (20, 50)
+    for each in begun:
+        each.give_up(TimedOut("late"))
+    assert {type(each) for each in await asyncio.gather(*waiting, return_exceptions=True)} == {TimedOut}
+    assert (gate.traffic.under_way, gate.traffic.waiting) == (0, 0)
+
+
+async def test_a_refusal_is_an_answer() -> None:
+    """A client that sends what DynamoDB refuses could shut the server off from it."""
+    gate = Gate(256, "AWS", Traffic())
+    begun = [await gate.enter("Query") for _ in range(100)]
+    await asyncio.sleep(0.25)
+    for number, each in enumerate(begun):
+        each.leave(TimedOut("late") if number % 19 else None)
+    assert gate.traffic.outages == 0
+
+
+async def test_a_table_can_be_looked_at_in_an_outage() -> None:
+    """Nobody could find out whether the table is there, or it would be taken for the end of the outage."""
+
+    class Throttling:
+        async def query(self, **body: Any) -> Any:
+            raise AssertionError
+
+        async def describe_table(self, **body: Any) -> Any:
+            key = {"AttributeName": "PK", "KeyType": "HASH"}
+            attribute = {"AttributeName": "PK", "AttributeType": "S"}
+            return {"Table": {"TableName": "Shop", "KeySchema": [key], "AttributeDefinitions": [attribute]}}
+
+    store = DynamoDBStore(ClientTransport(Throttling()), table, quota=Quota(0))
+    store._sender.gate = gate = await outage()
+    assert (await store.send(DescribeTable())) is not None
+    assert gate.traffic.outage == "late"
+
+
+async def test_what_is_counted() -> None:
+    """Whoever watches a server could not see what it sends."""
+    async with FaultyDynamoDB().running() as url, open_dynamodb(table, url) as store:
+        await store.send(Query("A"))
+        await store.send(Query("A"))
+        assert traffic_of(store) == Traffic(sent=store.traffic.sent)
+        assert store.traffic.sent == {"Query": 2}
