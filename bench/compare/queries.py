@@ -116,7 +116,7 @@ QUERIES = (
         "filtered",
         "a page of 20 products above a price, of which half are",
         """query filtered {
-  products(first: 20, where: { price: { ge: "105" } }) {
+  products(first: 20, where: { price: { gte: "105" } }) {
     nodes { productId name price } pageInfo { hasNextPage }
   }
 }""",

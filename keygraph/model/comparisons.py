@@ -27,7 +27,7 @@ from keygraph.dynamo.limits import IN_VALUES
 from keygraph.keys.types import FieldType, encode
 
 EQUALITY = ("eq", "ne", "in")
-_ORDER = (*EQUALITY, "lt", "le", "gt", "ge", "between")
+_ORDER = (*EQUALITY, "lt", "lte", "gt", "gte", "between")
 OPERATORS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("id", "string"), (*_ORDER, "beginsWith", "contains")),
     **dict.fromkeys(("int", "long", "float", "decimal", "datetime", "date"), _ORDER),
@@ -38,14 +38,14 @@ OPERATORS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("object", "json"), ()),
 }
 """The comparisons that an attribute of each kind offers, besides `exists`."""
-_OPPOSITE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_OPPOSITE = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
 _SIMPLE: dict[str, Callable[[Path, Any], Condition]] = {
     "eq": Eq,
     "ne": Ne,
     "lt": Lt,
-    "le": Le,
+    "lte": Le,
     "gt": Gt,
-    "ge": Ge,
+    "gte": Ge,
     "beginsWith": BeginsWith,
     "contains": Contains,
 }
@@ -75,18 +75,18 @@ def comparison(type_: FieldType, path: Path, operator: str, value: Any) -> Condi
             raise ValueError("its values are written so that they have no order; use eq, ne or in")
         if written.is_descending:
             operator = _OPPOSITE.get(operator, operator)
-            value = value[::-1] if operator == "between" else value
+            value = {"from": value["to"], "to": value["from"]} if operator == "between" else value
     match operator:
         case "in":
             if len(value) > IN_VALUES:
                 raise ValueError(f"at most {IN_VALUES} values")
             return In(path, tuple(attribute(each) for each in value))
         case "between":
-            bounds = [attribute(each) for each in value]
+            low, high = attribute(value["from"]), attribute(value["to"])
             # DynamoDB refuses crossed bounds; what is decided here would find nothing instead.
-            if len(bounds) != 2 or bounds[0] > bounds[1]:
-                raise ValueError("two values, the lower one first")
-            return Between(path, *bounds)
+            if low > high:
+                raise ValueError("from is above to")
+            return Between(path, low, high)
     return _SIMPLE[operator](path, attribute(value))
 
 

@@ -29,7 +29,7 @@ def _rules(record: RecordType, rules: object, mistakes: Mistakes) -> Iterator[Wr
     if not isinstance(rules, list | tuple) or not all(isinstance(each, Rule) for each in rules):
         problem, mend = (
             f"check={rules!r} is not a list of rules.",
-            'Use check=[rule({"total": {"ge": 0}}, "…")].',
+            'Use check=[rule({"total": {"gte": 0}}, "…")].',
         )
         mistakes.add("check", record.name, problem, mend)
         return
@@ -40,7 +40,7 @@ def _rules(record: RecordType, rules: object, mistakes: Mistakes) -> Iterator[Wr
             if not isinstance(each.message, str) or not each.message or not names:
                 raise ValueError("it says nothing, or has no message")
         except ValueError as error:
-            mend = 'Write it as a filter: rule({"total": {"ge": 0}}, "A total is not negative.").'
+            mend = 'Write it as a filter: rule({"total": {"gte": 0}}, "A total is not negative.").'
             mistakes.add("check", record.name, f"its rule {number} cannot be used: {error}.", mend)
             continue
         yield WriteRule(condition, tuple(names), each.message)
@@ -94,12 +94,20 @@ def _with_default(field: Field, condition: Condition) -> Condition:
 
 def _comparison(field: Field, operator: str, value: Any) -> Condition:
     element = field.type.of or field.type
-    values = value if operator in ("in", "between") else [] if operator == "exists" else [value]
     try:
+        match operator:
+            case "in":
+                values = list(value)
+            case "between":
+                values = [value["from"], value["to"]]
+            case "exists":
+                values = []
+            case _:
+                values = [value]
         if any(each is not None and decode(element, encode(element, each)) != each for each in values):
             raise ValueError("it would be stored as another value")
         return comparison(field.type, field.attribute, operator, value)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, LookupError):
         raise ValueError(
             f"{field.name}.{operator}={value!r} is not a value of type {field.type.name}"
         ) from None

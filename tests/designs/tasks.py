@@ -123,7 +123,7 @@ Junior developers making more than 100,000
 {"employeesWithTitle": {"nodes": [{"firstName": "Bo", "salary": "110000"}]}}
 
 Open tasks of a project of at most 13 points
-{ tasksWithStatus(status: OPEN, project: {eq: "135-53"}, where: {points: {le: 13}}) { nodes { taskName employee { firstName } } } }
+{ tasksWithStatus(status: OPEN, project: {eq: "135-53"}, where: {points: {lte: 13}}) { nodes { taskName employee { firstName } } } }
 {"tasksWithStatus": {"nodes": [{"taskName": "paint", "employee": {"firstName": "Bo"}}]}}
 
 Members of a team hired between two dates

@@ -140,7 +140,7 @@ class TestBills:
     async def test_the_invoices_themselves(self, sample: Served) -> None:
         """A bill's page could not say who pays for it."""
         assert await sample.ask("""{ bill(billId: "4224687") {
-          service invoices(where: {amount: {ge: "300"}}) { edges { amount node { invoiceId customer dueOn } } }
+          service invoices(where: {amount: {gte: "300"}}) { edges { amount node { invoiceId customer dueOn } } }
         } }""") == {
             "bill": {
                 "service": "Installation",

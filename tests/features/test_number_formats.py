@@ -278,16 +278,16 @@ async def test_the_newest_first_page_by_page(log: World, name: str) -> None:
     [
         (f'again: {{eq: "{milliseconds(1000)}"}}', "1"),
         (f'again: {{gt: "{milliseconds(1500)}"}}', "234"),
-        (f'again: {{between: ["{milliseconds(500)}", "{milliseconds(2000)}"]}}', "12"),
-        (f'sent: {{le: "{milliseconds(1000)}"}}', "01"),
+        (f'again: {{between: {{from: "{milliseconds(500)}", to: "{milliseconds(2000)}"}}}}', "12"),
+        (f'sent: {{lte: "{milliseconds(1000)}"}}', "01"),
         (f'sent: {{in: ["{milliseconds(1000)}", "{milliseconds(1001)}"]}}', "1"),
         (f'expires: {{lt: "{milliseconds(2000)}"}}', "1"),
         (f'expires: {{eq: "{milliseconds(2500)}"}}', ""),
         ("expires: {exists: false}", "0"),
         # Numbers that are stored in reverse are compared by what they mean.
         ("left: {lt: 20}", "01"),
-        ("left: {ge: 20}", "234"),
-        ("left: {between: [10, 30]}", "123"),
+        ("left: {gte: 20}", "234"),
+        ("left: {between: {from: 10, to: 30}}", "123"),
         ("left: {eq: 20}", "2"),
     ],
 )
@@ -549,7 +549,7 @@ async def test_one_format_for_all_times(make_store: MakeStore) -> None:
     assert await found(", tries: {to: 0}") == "01"
     assert await found(", tries: {from: 1, to: 500}") == "23"
     assert await found(", tries: {from: 100}") == ""
-    assert await found(f', where: {{starts: {{le: "{starts}"}}}}') == "0"
+    assert await found(f', where: {{starts: {{lte: "{starts}"}}}}') == "0"
     query = f'{{ slots(starts: "{starts}") {{ nodes {{ starts name holidays }} }} }}'
     assert await jobs.ask(query) == {
         "slots": {"nodes": [{"starts": starts, "name": "a", "holidays": [starts, ends]}]}

@@ -312,9 +312,11 @@ class Maker:
             condition = get_named_type(inner)
             operator = self.pick(list(condition.fields))
             wanted = condition.fields[operator].type
-            if operator in ("in", "between"):
-                count = 2 if operator == "between" and self.choose(12) else 1 + self.choose(3)
-                texts = [self.value(name, wanted.of_type) for _ in range(count)]
+            if operator == "between":
+                low, high = (self.value(name, wanted.fields["from"].type) for _ in range(2))
+                value = f"{{ from: {low}, to: {high} }}"
+            elif operator == "in":
+                texts = [self.value(name, wanted.of_type) for _ in range(1 + self.choose(3))]
                 value = f"[{', '.join(texts)}]"
             elif operator == "exists":
                 value = self.pick(["true", "false"])

@@ -252,8 +252,8 @@ async def test_total_count(lent: World) -> None:
     assert await total(lent) == 7
     assert await total(lent, day={"from": "2024-01-02", "to": "2024-01-04"}) == 3
     assert await total(lent, day={"eq": "2024-01-09"}) == 0
-    assert await total(lent, where={"pages": {"ge": 5}}) == 2
-    assert await total(lent, where={"pages": {"ge": 5}}, day={"from": "2024-01-02"}) == 1
+    assert await total(lent, where={"pages": {"gte": 5}}) == 2
+    assert await total(lent, where={"pages": {"gte": 5}}, day={"from": "2024-01-02"}) == 1
     assert await total(lent, where={"memberId": {"eq": "cyd"}}) == 1  # an end
     assert await total(lent, where={"day": {"lt": "2024-01-03"}}) == 2  # in keys alone
     assert await total(lent, where={"day": {"lt": "2024-01-03"}, "note": {"exists": True}}) == 1

@@ -43,7 +43,7 @@ class Filter:
 FILTERS = [
     Filter({}, lambda number, day: True),
     Filter({"where": {"pages": {"lt": 4}}}, lambda number, day: number < 4),
-    Filter({"where": {"memberId": {"ge": "m05"}}}, lambda number, day: number >= 5),
+    Filter({"where": {"memberId": {"gte": "m05"}}}, lambda number, day: number >= 5),
     Filter({"where": {"day": {"ne": "2024-01-02"}}}, lambda number, day: day != "2024-01-02"),
     Filter(
         {"where": {"not": {"pages": {"in": [0, 2, 4, 6]}}}}, lambda number, day: number not in (0, 2, 4, 6)

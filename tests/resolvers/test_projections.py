@@ -56,7 +56,7 @@ async def test_one_answer_for_all_places_of_a_type(shop: World) -> None:
 async def test_a_condition_that_is_decided_here_has_what_it_asks(books: World) -> None:
     """A filter on a field that stands in a key alone would find nothing."""
     await books.put(member_item("ann"), loan_item("ann", "b", "2024-01-02", note="torn"))
-    document = '{ member(memberId: "ann") { loans(where: {day: {ge: "2024-01-01"}}) { edges { cursor } } } }'
+    document = '{ member(memberId: "ann") { loans(where: {day: {gte: "2024-01-01"}}) { edges { cursor } } } }'
     assert len((await books.ask(document))["member"]["loans"]["edges"]) == 1
     found = [asked for asked in projected(books) if asked is not None and "GSI2SK" in asked]
     assert len(found) == 1

@@ -45,7 +45,7 @@ def test_where() -> None:
     )
 
 
-ORDER = ["lt", "le", "gt", "ge", "between"]
+ORDER = ["lt", "lte", "gt", "gte", "between"]
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,11 @@ ORDER = ["lt", "le", "gt", "ge", "between"]
 )
 def test_conditions(name: str, scalar: str, operators: list[str]) -> None:
     """A comparison that DynamoDB has would not be offered, or one that it has not."""
-    shown = [
-        f"{name}: [{scalar}!]" if name in ("in", "between") else f"{name}: {scalar}" for name in operators
-    ]
+    types = {"in": f"[{scalar}!]", "between": f"{scalar}Between"}
+    shown = [f"{operator}: {types.get(operator, scalar)}" for operator in operators]
     assert fields(name) == [*shown, "exists: Boolean"]
+    if "between" in operators:
+        assert fields(types["between"]) == [f"from: {scalar}!", f"to: {scalar}!"]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ async def test_one_batch_and_no_query(lent: World) -> None:
     assert lent.operations["BatchGetItem"] == 1
 
 
-@pytest.mark.parametrize("where", [None, {"pages": {"ge": 3}}])
+@pytest.mark.parametrize("where", [None, {"pages": {"gte": 3}}])
 async def test_no_ids_ask_for_nothing(lent: World, where: Any) -> None:
     """An empty list of ids would send a request that is empty, which DynamoDB refuses."""
     lent.forget()
@@ -104,7 +104,7 @@ async def test_with_ranges_and_where(lent: World) -> None:
         2,
     )
     assert await page(lent, "ann", day={"to": "2024-01-08"}) == ([], False, False, 0)
-    assert await page(lent, *MEMBERS, where={"pages": {"ge": 3}}) == (["eve", "dan"], False, False, 2)
+    assert await page(lent, *MEMBERS, where={"pages": {"gte": 3}}) == (["eve", "dan"], False, False, 2)
     assert await page(lent, *MEMBERS, where={"day": {"eq": "2024-01-09"}}) == (["ann"], False, False, 1)
     assert await page(lent, *MEMBERS, where={"memberId": {"eq": "bob"}}) == (["bob"], False, False, 1)
 

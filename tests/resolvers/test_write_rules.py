@@ -26,7 +26,7 @@ class State(Enum):
     "ORDER#{order_id}",
     by_state("STATE#{state}", "{order_id}"),
     check=[
-        rule({"total": {"ge": 0}}, "A total is not negative."),
+        rule({"total": {"gte": 0}}, "A total is not negative."),
         rule(
             {"or": [{"state": {"ne": State.PAID}}, {"total": {"gt": 0}}]},
             "Nothing is paid that costs nothing.",
@@ -44,7 +44,11 @@ class Order:
     lines: Many[Line]
 
 
-@record("{order}", "LINE#{number}", check=[rule({"count": {"between": [1, 9]}}, "A line has 1 to 9.")])
+@record(
+    "{order}",
+    "LINE#{number}",
+    check=[rule({"count": {"between": {"from": 1, "to": 9}}}, "A line has 1 to 9.")],
+)
 class Line:
     order: Order
     number: int
@@ -199,7 +203,7 @@ def test_mistakes() -> None:
         name: str
         tags: set[str] | None
 
-    mend = 'Write it as a filter: rule({"total": {"ge": 0}}, "A total is not negative.").'
+    mend = 'Write it as a filter: rule({"total": {"gte": 0}}, "A total is not negative.").'
     assert mistakes(A, B) == [
         f"A: its rule 1 cannot be used: A has no field nam. {mend}",
         f"A: its rule 2 cannot be used: name.eq=1 is not a value of type string. {mend}",

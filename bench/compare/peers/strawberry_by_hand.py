@@ -317,7 +317,7 @@ class Users:
 
 @strawberry.input
 class DecimalCondition:
-    ge: Decimal
+    gte: Decimal
 
 
 @strawberry.input
@@ -356,7 +356,7 @@ class Query:
     async def products(self, first: int = 20, where: ProductWhere | None = None) -> Products:
         more: dict[str, Any] = {"IndexName": "GSI1", "Limit": _FILTER_PAGE if where else first + 1}
         if where:
-            more["FilterExpression"] = Attr("price").gte(where.price.ge)
+            more["FilterExpression"] = Attr("price").gte(where.price.gte)
         items: list[Item] = []
         while len(items) <= first:
             answer = await dynamo.table.query(KeyConditionExpression=Key("GSI1PK").eq("PRODUCT"), **more)

@@ -29,6 +29,7 @@ from keygraph_resolvers.schema.definitions import (
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.names import (
     Filterable,
+    between_name,
     condition_name,
     filterable_fields,
     range_name,
@@ -53,7 +54,7 @@ _JOINS = {
     "not": "Not this. An empty object is no condition.",
 }
 _DESCRIPTIONS = {
-    "between": "From the first value to the second, both included.",
+    "between": "From one value to another, both included.",
     "contains": "Contains this part or member.",
     "exists": "Whether the item has a value.",
 }
@@ -97,16 +98,21 @@ class InputTypes:
             if compared.node is not None:
                 operators = EQUALITY
             scalar = self._scalar(element) if operators else bool
-            several = nullable(list_of(scalar))
+            types: dict[str, OutputType] = {"in": list_of(scalar)}
+            if "between" in operators:
+                types["between"] = self._between(element, scalar)
             fields = [
-                input_field(
-                    operator,
-                    several if operator in ("in", "between") else nullable(scalar),
-                    _DESCRIPTIONS.get(operator),
-                )
+                input_field(operator, nullable(types.get(operator, scalar)), _DESCRIPTIONS.get(operator))
                 for operator in operators
             ]
             add_fields(made, [*fields, input_field("exists", nullable(bool), _DESCRIPTIONS["exists"])])
+        return self._made[name]
+
+    def _between(self, element: FieldType, scalar: OutputType) -> type:
+        name = between_name(element)
+        if name not in self._made:
+            made = self._made[name] = input_type(name)
+            add_fields(made, [input_field("from", scalar), input_field("to", scalar)])
         return self._made[name]
 
     def range(self, argument: Argument) -> type:

@@ -15,6 +15,7 @@ from keygraph.errors import Mistake, ModelError
 from keygraph.graph import Graph
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
+from keygraph.model.comparisons import OPERATORS
 from keygraph.model.paths import AccessPath, Argument
 from keygraph.model.records import RecordType
 from keygraph.names import camel, pascal, plural, snake
@@ -96,6 +97,16 @@ def condition_name(compared: Filterable) -> str:
     if type_.of is not None:
         return f"{type_name(type_.of)}ListCondition"
     return "AttributeCondition" if type_.kind in ("object", "json") else f"{type_name(type_)}Condition"
+
+
+def has_between(type_: FieldType) -> bool:
+    """Whether attributes of the type are compared with two others."""
+    return "between" in OPERATORS[type_.kind]
+
+
+def between_name(type_: FieldType) -> str:
+    """The input with the two ends of a `between`."""
+    return f"{type_name(type_)}Between"
 
 
 def range_name(argument: Argument) -> str:
@@ -214,7 +225,14 @@ def _made_types(graph: Graph) -> Iterator[tuple[str, str]]:
         what = f"the root's lists of {record.name}" if owner is None else f"{owner.name}.{path.name}"
         if not path.is_one:
             yield f"{prefix}Connection", what
-            for name in (*map(range_name, path.ranged), *map(condition_name, filterable_fields(path))):
+            compared = filterable_fields(path)
+            betweens = [each.type for each in compared if each.node is None and has_between(each.type)]
+            inputs = (
+                *map(range_name, path.ranged),
+                *map(condition_name, compared),
+                *map(between_name, betweens),
+            )
+            for name in inputs:
                 yield name, f"the input {name}"
             yield where_name(path), f"the filter of {record.name if path.tells_all else what}"
         if not path.is_one or path.far_end:

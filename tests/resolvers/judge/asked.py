@@ -171,7 +171,10 @@ class Writer:
             kind = type_.kind_of(where.path)
             if where.operator == "exists":
                 value = "true" if where.value else "false"
-            elif where.operator in ("in", "between"):
+            elif where.operator == "between":
+                low, high = map(kind.literal, where.value)
+                value = f"{{from: {low}, to: {high}}}"
+            elif where.operator == "in":
                 value = f"[{', '.join(map(kind.literal, where.value))}]"
             else:
                 value = kind.literal(where.value)

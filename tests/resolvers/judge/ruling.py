@@ -464,8 +464,8 @@ def _is_ordered(order: Any, operator: str, value: Any, wanted: Any) -> bool:
             "from": here >= there,
             "to": here <= there,
             "lt": here < there,
-            "le": here <= there,
+            "lte": here <= there,
             "gt": here > there,
-            "ge": here >= there,
+            "gte": here >= there,
         }[operator]
     )

@@ -132,7 +132,7 @@ const resolvers = {
           ExclusiveStartKey: start,
           ...(where && {
             FilterExpression: "price >= :least",
-            ExpressionAttributeValues: { ":least": Number(where.price.ge) },
+            ExpressionAttributeValues: { ":least": Number(where.price.gte) },
           }),
         });
         nodes.push(...answer.Items);
