@@ -14,14 +14,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.config import STARTUP_FAILURE
 
-from keygraph import StoreError
-from keygraph.dynamo.differences import table_differences
-from keygraph.dynamo.store import DescribeTable, Store
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import expected_message
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.graphql_http import GraphQLEndpoint
 from keygraph_server.http.masking import MaskUnexpectedErrors
+from keygraph_server.http.readiness import Readiness
 from keygraph_server.http.request_ids import IdentifyRequests
 from keygraph_server.logs import configure_logging, direct_logger
 from keygraph_server.models import Model, load_model
@@ -98,10 +96,14 @@ def lifespan_of(
     async def running(app: Starlette) -> AsyncIterator[None]:
         async with open_configured_store(settings, model.graph.table) as store:
             app.state.store = store
+            app.state.readiness = readiness = Readiness(store)
             app.state.service = configured_service(settings, model.schema, store)
             if when_started is not None:
                 when_started()
-            yield
+            try:
+                yield
+            finally:
+                await readiness.close()
 
     return running
 
@@ -113,22 +115,10 @@ async def answer_alive(request: Request) -> Response:
 
 async def answer_ready(request: Request) -> Response:
     """Answer whether the store is reachable and has the table; 503 with the reason if not."""
-    reason = await _hindrance(request.app.state.store)
+    reason = await request.app.state.readiness.hindrance()
     if reason is None:
         return JSONResponse({"ready": True})
     return JSONResponse({"ready": False, "reason": reason}, 503)
-
-
-async def _hindrance(store: Store) -> str | None:
-    """Why the store cannot be served; None if it can."""
-    try:
-        found = await store.send(DescribeTable())
-    except StoreError as error:
-        return str(error)
-    if found is None:
-        return f"the store has no table {store.table.name}"
-    differing = table_differences(store.table, found)
-    return f"the table {store.table.name}: {'; '.join(differing)}" if differing else None
 
 
 def schema_endpoint(model: Model) -> Callable[[Request], Awaitable[Response]]:
