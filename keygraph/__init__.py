@@ -3,6 +3,7 @@
 This package knows nothing of GraphQL and HTTP. A model is declared with the names below and nothing else.
 """
 
+from keygraph.access.language import create, delete, read, update, viewer, write
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.open import open_store
 from keygraph.errors import BadUserInput, CorruptItem, KeygraphError, ModelError, StoreError
@@ -48,7 +49,9 @@ __all__ = [
     "One",
     "StoreError",
     "Table",
+    "create",
     "created",
+    "delete",
     "edge",
     "field",
     "fields",
@@ -57,11 +60,15 @@ __all__ = [
     "node",
     "one",
     "open_store",
+    "read",
     "record",
     "ref",
     "rule",
     "stored",
     "ttl",
+    "update",
     "updated",
     "version",
+    "viewer",
+    "write",
 ]

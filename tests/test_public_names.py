@@ -16,6 +16,7 @@ PUBLIC = {
         *("Many", "One", "many", "one", "stored", "field", "ref", "ID", "JSON", "Long"),
         *("Format", "Epoch", "ULID", "KSUID"),
         *("created", "updated", "version", "new_id", "ttl", "rule"),
+        *("read", "create", "update", "delete", "write", "viewer"),
         # What somebody needs who opens the table beside the server.
         "open_store",
         # What can go wrong.

@@ -30,6 +30,7 @@ def graph_mistakes(model: RecordTypes) -> Iterator[Mistake]:
         "mirror-list": _lists_twice,
         "gather": _gathers_nothing,
         "ttl": _expiries_not_seen,
+        "access": _rules_not_decided,
     }
     yield from _lists_without_one_path(model)
     for kind, check in checks.items():
@@ -180,6 +181,21 @@ def _expiries_not_seen(model: RecordTypes) -> _Wrong:
                 f"{index} does not project {attribute}, by which expired items of {path.record.name} are left out.",
                 f'Project {attribute} too, or declare the field as stored(format=Epoch("s")), which hides nothing.',
             )
+
+
+def _rules_not_decided(model: RecordTypes) -> _Wrong:
+    """Lists in an index that lacks what a rule of who may read is about."""
+    for path in model.paths:
+        record, index = path.record, path.keys.index_name
+        if record.access is None:
+            continue
+        for name, *_ in sorted(record.access.paths("read")):
+            if not model.table.has(index, name) and name not in record.attributes_in_keys:
+                yield (
+                    f"{path.owner.name if path.owner else 'the root'}.{path.name}",
+                    f"{index} does not project {name}, which decides who may read {record.name}.",
+                    f"Project {name} too.",
+                )
 
 
 def _fields_without_item(model: RecordTypes) -> _Wrong:

@@ -14,8 +14,9 @@ from copy import copy
 from dataclasses import MISSING, dataclass, replace
 from functools import partial
 from types import FrameType
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, dataclass_transform, get_origin, overload
 
+from keygraph.access.language import AccessRule
 from keygraph.dynamo.table import Index, IndexKey, Shards
 from keygraph.keys.formats import Epoch, Format
 
@@ -61,6 +62,8 @@ class StoredAs:
     """Whether no attribute holds it, but a key."""
     is_expiry: bool = False
     """Whether it is when the item expires."""
+    access: Sequence[AccessRule] = ()
+    """Who may read and write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class ListOptions:
     """The index that is read; None is the table."""
     any_index: bool
     """Whether nothing was said of the index."""
+    access: Sequence[AccessRule] = ()
+    """Who may read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class Declaration:
     writes: Writes = True
     gather: bool = False
     rules: Sequence[Rule] = ()
+    access: Sequence[AccessRule] = ()
     docstring: str | None = None
     own: Mapping[str, StoredAs | ListOptions] = dataclasses.field(default_factory=dict)
     """What stands on the right of the class's own fields."""
@@ -107,6 +113,7 @@ class Declaration:
 
 _DECLARATION = "__keygraph__"
 _NEEDS = "__keygraph_needs__"
+_ACCESS = "__keygraph_access__"
 
 
 def declaration_of(cls: object) -> Declaration | None:
@@ -119,6 +126,14 @@ def needs_of(function: object) -> tuple[str, ...] | Literal[False] | None:
     return cast("tuple[str, ...] | Literal[False] | None", getattr(function, _NEEDS, False))
 
 
+def access_of(cls: type) -> tuple[Sequence[AccessRule], dict[str, Sequence[AccessRule]]]:
+    """The rules that a class's own decorator was told, and those of its own fields, lists and methods."""
+    declaration = declaration_of(cls)
+    own = {} if declaration is None else {name: each.access for name, each in declaration.own.items()}
+    own |= {name: each.__dict__[_ACCESS] for name, each in vars(cls).items() if needs_of(each) is not False}
+    return () if declaration is None else declaration.access, own
+
+
 # --- On the right of a field --------------------------------------------------------------------------
 
 
@@ -127,6 +142,7 @@ def stored(
     default: Any = MISSING,
     format: Format | str | None = None,
     in_key: bool = False,
+    access: Sequence[AccessRule] | str = (),
     **attributes: str,
 ) -> Any:
     """The attribute that holds the field: `stored("agentID")`, a path into a map `stored("data", "version")`.
@@ -137,23 +153,34 @@ def stored(
     of one of several types whose keys differ (`User | Organization`) is one attribute, which holds that node's whole
     partition key. `in_key=True` says that it stands in a key of the item and is no attribute, so that writes leave the attribute
     out. An optional field without it is null where its attribute is absent, whatever an index's keys say.
+    `access` are rules of its own: who may read it of a record that they see, and who may write it.
     """
-    if isinstance(format, str):
-        # The attribute of an end's key field that is called so.
-        return _Specifier(StoredAs(path, {**attributes, "format": format}, in_key=in_key), default)
-    return _Specifier(StoredAs(path, attributes, format, in_key=in_key), default)
+    # The attributes of an end's key fields that are called so.
+    named = {name: each for name, each in (("format", format), ("access", access)) if isinstance(each, str)}
+    written = None if isinstance(format, str) else format
+    rules = () if isinstance(access, str) else access
+    return _Specifier(StoredAs(path, {**attributes, **named}, written, in_key=in_key, access=rules), default)
 
 
 def created(
-    *path: str, format: Format | None = None, in_key: bool = False, init: Literal[False] = False
+    *path: str,
+    format: Format | None = None,
+    in_key: bool = False,
+    access: Sequence[AccessRule] = (),
+    init: Literal[False] = False,
 ) -> Any:
     """When the record was created: a datetime that the server sets. The options are those of `stored`."""
-    return _kept("created", path, format, in_key)
+    return _kept("created", path, format, in_key, access)
 
 
-def updated(*path: str, format: Format | None = None, init: Literal[False] = False) -> Any:
+def updated(
+    *path: str,
+    format: Format | None = None,
+    access: Sequence[AccessRule] = (),
+    init: Literal[False] = False,
+) -> Any:
     """When the record was last written: a datetime that the server sets."""
-    return _kept("updated", path, format)
+    return _kept("updated", path, format, access=access)
 
 
 def version(*path: str, init: Literal[False] = False) -> Any:
@@ -166,38 +193,56 @@ def new_id(*path: str, default: Any = None) -> Any:
     return _kept("id", path)
 
 
-def ttl(attribute: str | None = None, *, default: Any = MISSING) -> Any:
+def ttl(attribute: str | None = None, *, default: Any = MISSING, access: Sequence[AccessRule] = ()) -> Any:
     """When the record expires: a datetime that is stored in whole seconds since 1970, as DynamoDB's TTL wants it.
 
     DynamoDB deletes an expired item up to days late; until then it is left out everywhere, as if it were not there. Where
     the field is None the record does not expire.
     """
     path = () if attribute is None else (attribute,)
-    return _Specifier(StoredAs(path, {}, Epoch("s"), is_expiry=True), default)
+    return _Specifier(StoredAs(path, {}, Epoch("s"), is_expiry=True, access=access), default)
 
 
 def _kept(
-    kept: Kept, path: tuple[str, ...], format: Format | None = None, in_key: bool = False
+    kept: Kept,
+    path: tuple[str, ...],
+    format: Format | None = None,
+    in_key: bool = False,
+    access: Sequence[AccessRule] = (),
 ) -> _Specifier:
-    return _Specifier(StoredAs(path, {}, format, kept, in_key), None)
+    return _Specifier(StoredAs(path, {}, format, kept, in_key, access=access), None)
 
 
 _ANY_INDEX: Any = object()
 
 
-def many(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
-    """A list that says more than its annotation. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table."""
-    return _chosen(at, index)
+def many(
+    *,
+    at: str | None = None,
+    index: Index | None = _ANY_INDEX,
+    access: Sequence[AccessRule] = (),
+    init: Literal[False] = False,
+) -> Any:
+    """A list that says more than its annotation. `at` names the end of the neighbour that is this node, `index` the index that is read: None is the table.
+
+    `access` says who may read the list, by conditions on this node."""
+    return _chosen(at, index, access)
 
 
-def one(*, at: str | None = None, index: Index | None = _ANY_INDEX, init: Literal[False] = False) -> Any:
+def one(
+    *,
+    at: str | None = None,
+    index: Index | None = _ANY_INDEX,
+    access: Sequence[AccessRule] = (),
+    init: Literal[False] = False,
+) -> Any:
     """The only neighbour on a path, chosen as `many` chooses."""
-    return _chosen(at, index)
+    return _chosen(at, index, access)
 
 
-def _chosen(at: str | None, index: Index | None) -> _Specifier:
+def _chosen(at: str | None, index: Index | None, access: Sequence[AccessRule]) -> _Specifier:
     is_any = index is _ANY_INDEX
-    return _Specifier(ListOptions(at, None if is_any else index, is_any), None)
+    return _Specifier(ListOptions(at, None if is_any else index, is_any, access), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +260,17 @@ def rule(where: Mapping[str, Any], message: str) -> Rule:
     return Rule(where, message)
 
 
-def field(*, needs: Sequence[str] | None = None) -> Callable[[Function], Function]:
-    """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them."""
+def field(
+    *, needs: Sequence[str] | None = None, access: Sequence[AccessRule] = ()
+) -> Callable[[Function], Function]:
+    """Makes a method a field. `self` has the attributes that `needs` names; without it, all of them.
+
+    Who may not read one of these may not read the method either, unless it has rules of its own in `access`.
+    """
 
     def mark(function: Function) -> Function:
         setattr(function, _NEEDS, None if needs is None else tuple(needs))
+        setattr(function, _ACCESS, access)
         return function
 
     return mark
@@ -264,6 +315,7 @@ def node(
     item_bytes: int | None = None,
     writes: Writes = True,
     check: Sequence[Rule] = (),
+    access: Sequence[AccessRule] = (),
 ) -> Callable[[_Class], _Class]:
     """An entity. Its key: a partition template, a sort template where it differs, then indexes.
 
@@ -272,7 +324,8 @@ def node(
     table's own key at the root is called (False: none). `gather=True` says that its partition is small, so that the
     node and its lists there are read by one Query. `mirror` and `counterpart` are an edge's alone. `item_bytes` is the
     item size that the cost bound of an operation is computed with. `writes` says which mutations there are: all (True), none
-    (False), or a list such as `["create", "update"]`. `check` are rules that every write keeps.
+    (False), or a list such as `["create", "update"]`. `check` are rules that every write keeps, `access` says who may see
+    and change its records.
     """
     return _decorator(
         Declaration(
@@ -288,6 +341,7 @@ def node(
             writes,
             gather,
             check,
+            access,
         )
     )
 
@@ -305,6 +359,7 @@ def edge(
     item_bytes: int | None = None,
     writes: Writes = True,
     check: Sequence[Rule] = (),
+    access: Sequence[AccessRule] = (),
 ) -> Callable[[_Class], _Class]:
     """What joins two nodes, which are the two ends in its table key. The options are those of `node`, and two more.
 
@@ -314,7 +369,18 @@ def edge(
     """
     return _decorator(
         Declaration(
-            "edge", keys, type, False, shards, lists, mirror, counterpart, item_bytes, writes, rules=check
+            "edge",
+            keys,
+            type,
+            False,
+            shards,
+            lists,
+            mirror,
+            counterpart,
+            item_bytes,
+            writes,
+            rules=check,
+            access=access,
         )
     )
 
@@ -332,21 +398,45 @@ def record(
     item_bytes: int | None = None,
     writes: Writes = True,
     check: Sequence[Rule] = (),
+    access: Sequence[AccessRule] = (),
 ) -> Callable[[_Class], _Class]:
     """An item that belongs to a node and is no node itself. The options are those of `node`."""
     return _decorator(
         Declaration(
-            "record", keys, type, False, shards, lists, mirror, counterpart, item_bytes, writes, rules=check
+            "record",
+            keys,
+            type,
+            False,
+            shards,
+            lists,
+            mirror,
+            counterpart,
+            item_bytes,
+            writes,
+            rules=check,
+            access=access,
         )
     )
+
+
+@overload
+def fields(cls: _Class, /) -> _Class: ...
+
+
+@overload
+def fields(*, access: Sequence[AccessRule]) -> Callable[[_Class], _Class]: ...
 
 
 @dataclass_transform(
     kw_only_default=True, field_specifiers=(stored, created, updated, version, new_id, ttl, many, one)
 )
-def fields(cls: _Class) -> _Class:
-    """A base class whose fields are those of every type that inherits it."""
-    return _declare(cls, Declaration("fields"), sys._getframe(1))
+def fields(cls: Any = None, /, *, access: Sequence[AccessRule] = ()) -> Any:
+    """A base class whose fields are those of every type that inherits it, and so is its `access`, but where the type has its
+    own."""
+    told = Declaration("fields", access=access)
+    if cls is not None:
+        return _declare(cls, told, sys._getframe(1))
+    return lambda decorated: _declare(decorated, told, sys._getframe(1))
 
 
 def _decorator(told: Declaration) -> Callable[[_Class], _Class]:

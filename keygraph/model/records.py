@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, cast
 
+from keygraph.access.grants import TypeAccess
 from keygraph.dynamo.conditions import Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key, Table
@@ -66,6 +67,8 @@ class RecordType:
     """What was declared that mutations do to its records."""
     rules: tuple[WriteRule, ...] = ()
     """What must hold of its records after every write."""
+    access: TypeAccess | None = None
+    """Who may see and change its records; None where the graph has no rules."""
     fields: dict[str, Field] = dataclass_field(default_factory=dict)
     ends: dict[str, End] = dataclass_field(default_factory=dict)
     lists: dict[str, DeclaredList] = dataclass_field(default_factory=dict)

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from types import ModuleType
 from typing import cast
 
+from keygraph.access.language import AccessRule
 from keygraph.dynamo.conditions import Condition
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Table
@@ -45,6 +46,8 @@ class RecordTypes:
         separator: str | None = None,
         store_key_fields: bool = True,
         ttl_attribute: str | None = None,
+        access: Sequence[AccessRule] = (),
+        shared: Sequence[type] = (),
     ) -> None:
         self.table = table
         self.type_attribute = type_attribute
@@ -55,6 +58,8 @@ class RecordTypes:
         self.separator = separator
         self.store_key_fields = store_key_fields
         self._ttl_attribute = ttl_attribute
+        self._access = access
+        self._shared = tuple(shared)
         self.identifier: Callable[[RecordType, Keys], IdentityReader] = cache(self._make_identifier)
         """What reads the identity of an item that was read by these keys; None where it is not of the type."""
         self.siblings: Callable[[AccessPath], tuple[RecordType, ...]] = cache(self._find_siblings)
@@ -69,7 +74,8 @@ class RecordTypes:
         given: Mapping[object, object] = self._formats
         formats = {name: each for name, each in given.items() if isinstance(each, Format)}
         separator = self.separator if is_separator(self.separator) else None
-        return Resolution(self.table, self._classes, self._modules, AttributeStyle(case, formats, separator))
+        style = AttributeStyle(case, formats, separator)
+        return Resolution(self.table, self._classes, self._modules, style, self._access, self._shared)
 
     @cached_property
     def types(self) -> Mapping[str, RecordType]:
@@ -134,6 +140,13 @@ class RecordTypes:
     def paths(self) -> list[AccessPath]:
         """Every access path that is offered."""
         return [*self.node_lists.values(), *self.root_lists, *self.finders]
+
+    # --- Access ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def has_access_rules(self) -> bool:
+        """Whether anything says who may see and change what; without that everybody may."""
+        return any(record.access is not None for record in self.types.values())
 
     # --- Mirrors and counterparts ---------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from keygraph.model.declaration import (
 from keygraph.model.docstrings import docstring
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import DEFAULT_ITEM_BYTES, RecordType
+from keygraph.resolve.access import resolve_access
 from keygraph.resolve.fields import resolve_fields
 from keygraph.resolve.keys import resolve_keys
 from keygraph.resolve.options import option_mistakes
@@ -32,7 +33,13 @@ class Resolution:
     """The record types of the listed classes and of those that modules hold, and what is wrong with them."""
 
     def __init__(
-        self, table: Table, classes: Sequence[type], modules: Sequence[object], style: AttributeStyle
+        self,
+        table: Table,
+        classes: Sequence[type],
+        modules: Sequence[object],
+        style: AttributeStyle,
+        access: object = (),
+        shared: Sequence[object] = (),
     ) -> None:
         self.mistakes = Mistakes()
         self.types: dict[str, RecordType] = {}
@@ -44,6 +51,7 @@ class Resolution:
         resolve_fields(self.types, self._declarations, style, self.mistakes)
         resolve_keys(table, self.types, self._declarations, style, self.mistakes)
         resolve_rules(self.types, self._declarations, self.mistakes)
+        resolve_access(self.types, access, shared, self.mistakes)
 
     def _declared_in(self, modules: Sequence[object], listed: Sequence[type]) -> list[type]:
         """The record types in the modules, in the order of their declaration, each once.

@@ -219,3 +219,43 @@ def test_a_finder_takes_no_more_than_the_schema_says() -> None:
     schema = build_schema(load_model("found_model:graph").graph)._schema
     offered = list(schema.type_map["Query"].fields["userByEmail"].args)
     assert _described_arguments("found_model:graph") == {"Query.userByEmail": offered}
+
+
+def test_who_may_do_what_and_what_that_costs() -> None:
+    """Whoever writes rules could not see which of them cost a read, or which type they forgot."""
+    Path("guarded_model.py").write_text(
+        "from __future__ import annotations\n"
+        "from keygraph import ID, Graph, Index, Many, Table, many, node, read, viewer, write\n"
+        "gsi = Index('GSI1', 'GSI1PK', 'GSI1SK')\n"
+        "@node('USER#{user_id}', access=[read()], writes=False)\n"
+        "class User:\n"
+        "    user_id: ID\n"
+        "    orders: Many[Order] = many(access=[read(where={'user_id': viewer('sub')})])\n"
+        "@node('ORDER#{order_id}', gsi('{customer}', '{order_id}'), writes=['update'], access=[\n"
+        "    read(where={'customer': viewer('sub')}), read(role='support', fields=['paid']),\n"
+        "    write(role=['support', 'boss'], where={'or': [{'paid': False}, {'order_id': {'in': ['1', '2']}}]})])\n"
+        "class Order:\n"
+        "    order_id: ID\n"
+        "    customer: User\n"
+        "    paid: bool\n"
+        "graph = Graph(Table('Tests', partition_key='PK', sort_key='SK', indexes=[gsi]), User, Order)\n",
+        "utf-8",
+    )
+    shown = shown_lines(run("describe", "--access", "--model", "guarded_model:graph").stdout)
+    rows = [tuple(re.split(r" {2,}", line.strip())) for line in shown[2:]]
+    assert rows == [
+        ("User", "read", "anybody", "nothing"),
+        ("User.orders", "read", "anybody", "user_id = viewer sub", "a key"),
+        ("Order", "read", "anybody", "customer = viewer sub", "an attribute"),
+        ("Order", "read", "support", "fields: paid", "nothing"),
+        ("Order", "create", "boss or support", "(paid = False) or (order_id in [1, 2])", "an attribute"),
+        ("Order", "update", "boss or support", "(paid = False) or (order_id in [1, 2])", "an attribute"),
+        ("Order", "delete", "boss or support", "(paid = False) or (order_id in [1, 2])", "an attribute"),
+        ("in User.orders", "read", "anybody", "customer = viewer sub", "a key"),
+    ]
+
+
+def test_a_model_without_rules_is_said_to_be_open() -> None:
+    """An empty table would look as if nobody might do anything."""
+    told = run("describe", "--access", "--model", "keygraph_examples.commerce:graph").stdout
+    assert told == "The model has no access rules: everybody may read and write everything.\n"

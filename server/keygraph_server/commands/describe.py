@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterator
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -18,6 +19,7 @@ from keygraph.lists.describe import (
     key_request,
     path_request,
 )
+from keygraph.lists.describe_access import COLUMNS, described_access
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 from keygraph_server.commands.terminal import grid, out
@@ -26,11 +28,19 @@ from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
 from keygraph_server.stores import comparison
 
+AccessOption = Annotated[
+    bool,
+    typer.Option(
+        "--access",
+        help="Show who may read and write each type, field and list instead, and what each rule costs.",
+    ),
+]
+
 _LINE = 70
 """Longer conditions are broken at AND."""
 
 
-def describe(model: ModelOption = None, store: StoreOption = None) -> None:
+def describe(model: ModelOption = None, store: StoreOption = None, access: AccessOption = False) -> None:
     """Show the keys and access paths of every type, and the DynamoDB request of each path.
 
     With a store, also show how the table there differs from the model. No items are read.
@@ -38,6 +48,12 @@ def describe(model: ModelOption = None, store: StoreOption = None) -> None:
     settings = read_settings(model=model, store=store)
     graph = load_model(settings.model).graph
     console = out()
+    if access:
+        if graph.has_access_rules:
+            console.print(grid("Access", COLUMNS, described_access(graph)))
+        else:
+            typer.echo("The model has no access rules: everybody may read and write everything.")
+        return
     for record in graph.types.values():
         console.print(f"{record.name} ({_kind(graph, record)})", style="bold")
         if record.description:

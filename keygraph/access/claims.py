@@ -1,0 +1,54 @@
+"""The values of a viewer's claims, which come from JSON, as values of a field's type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from keygraph.dynamo.items import Value, number
+from keygraph.keys.types import FieldType, Moment, decode, encode
+
+Claims: TypeAlias = Mapping[str, Any]
+"""What is known of whoever asks; nothing of the anonymous viewer."""
+ROLES = "roles"
+"""The claim that has the viewer's roles: a list, or one."""
+
+
+def roles_of(claims: Claims) -> frozenset[str]:
+    """The viewer's roles."""
+    return frozenset(each for each in members(claims.get(ROLES)) if isinstance(each, str))
+
+
+def members(claim: object) -> tuple[object, ...]:
+    """What a claim stands for: its members where it is a list, none where it is null."""
+    if isinstance(claim, list | tuple | set | frozenset):
+        return tuple(each for each in claim if each is not None)
+    return () if claim is None else (claim,)
+
+
+def attribute_of_claim(type_: FieldType, claim: object) -> Value:
+    """A claim as the attribute of a field of the type. Raises ValueError where it is no value of the type."""
+    return encode(type_, _value(type_, claim))
+
+
+def _value(type_: FieldType, claim: object) -> Any:
+    is_number = isinstance(claim, int | float | Decimal) and not isinstance(claim, bool)
+    match type_.kind:
+        case "id" | "string" if isinstance(claim, str):
+            return claim
+        case "id" if isinstance(claim, int) and is_number:
+            return str(claim)
+        case "int" | "long" | "float" | "decimal" if is_number or isinstance(claim, str):
+            exact = number(str(claim))
+            return decode(FieldType(type_.kind), exact)
+        case "boolean" if isinstance(claim, bool):
+            return claim
+        case "datetime" if isinstance(claim, str):
+            return Moment.of_text(claim)
+        case "date" if isinstance(claim, str):
+            return date.fromisoformat(claim)
+        case "enum" if isinstance(claim, str | int):
+            return decode(FieldType("enum", type_.python), number(claim) if is_number else str(claim))
+    raise ValueError(f"a claim that is no value of type {type_.name}")

@@ -1,0 +1,121 @@
+"""The rules of one record type as they were resolved, and the condition that they are for one viewer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from keygraph.access.claims import Claims
+from keygraph.access.language import AccessRule, Action
+from keygraph.dynamo.conditions import And, Condition, Not, Or, Path
+from keygraph.dynamo.expressions import simplified
+from keygraph.dynamo.foreseen import ALWAYS, NEVER
+
+Decision: TypeAlias = Condition | bool
+"""Whether something is allowed: yes, no, or where a condition on the record holds."""
+ConditionOf: TypeAlias = Callable[[Claims, bool], Decision]
+"""Makes a condition of a viewer's claims. The second argument says whether it is in the scope of an even number of NOTs: a
+comparison with a claim that is missing is decided so that less is allowed."""
+
+
+def all_of(parts: Iterable[Decision]) -> Decision:
+    return simplified(And(tuple(map(_condition, parts))))
+
+
+def any_of(parts: Iterable[Decision]) -> Decision:
+    return simplified(Or(tuple(map(_condition, parts))))
+
+
+def none_of(part: Decision) -> Decision:
+    return simplified(Not(_condition(part)))
+
+
+def _condition(part: Decision) -> Condition:
+    return part if not isinstance(part, bool) else ALWAYS if part else NEVER
+
+
+@dataclass(frozen=True, eq=False)
+class Grant:
+    """One rule, as it is of one record type."""
+
+    rule: AccessRule
+    """What was said."""
+    roles: frozenset[str] | None
+    """One of them is needed; None for whoever asks."""
+    condition: ConditionOf | None
+    """What has to hold of the record; None for any record."""
+    names: frozenset[str]
+    """The fields and ends that the condition is about."""
+    paths: frozenset[Path]
+    """The attributes that it is about."""
+    fields: frozenset[str] | None
+    """What it allows of the record; None for all of it."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it allows something to everybody."""
+        return self.roles is None and self.condition is None
+
+    def decided(self, claims: Claims, roles: frozenset[str]) -> Decision:
+        """Whether it allows something to a viewer."""
+        if self.roles is not None and self.roles.isdisjoint(roles):
+            return False
+        return True if self.condition is None else self.condition(claims, True)
+
+    def has(self, name: str) -> bool:
+        """Whether it allows something of a field."""
+        return self.fields is None or name in self.fields
+
+
+Grants: TypeAlias = Sequence[Grant]
+
+
+@dataclass(eq=False)
+class TypeAccess:
+    """The rules of one record type."""
+
+    walls: Mapping[Action, Grants] = field(default_factory=dict)
+    """The graph's own rules, of which one has to allow it besides; nothing for what stands before none."""
+    rules: Mapping[Action, Grants] = field(default_factory=dict)
+    """Those of the type; where it has none for an action, those of the graph."""
+    own: Mapping[str, Mapping[Action, Grants]] = field(default_factory=dict)
+    """The rules that fields, ends, lists and methods have themselves."""
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The fields and ends that decide whether a method may be read, which has no rule itself."""
+    key: frozenset[str] = frozenset()
+    """The fields and ends in the record's key, which whoever sees the record knows."""
+
+    def grants(self, action: Action, name: str | None = None) -> list[Grants]:
+        """What has to allow an action on a record, or on a field of one that is allowed: one of each of these."""
+        rules = self.rules.get(action, ())
+        if name is None:
+            walls = self.walls.get(action)
+            return [rules] if walls is None else [walls, rules]
+        if name in self.key:
+            return []
+        if name in self.needs:
+            return [each for need in self.needs[name] for each in self.grants(action, need)]
+        found = [] if all(rule.fields is None for rule in rules) else [[r for r in rules if r.has(name)]]
+        own = self.own.get(name, {}).get(action)
+        return [*found, *([] if own is None else [own])]
+
+    def is_restricted(self, name: str) -> bool:
+        """Whether somebody may see the record and not this field."""
+        return any(not any(rule.is_open for rule in grants) for grants in self.grants("read", name))
+
+    def decided(
+        self, action: Action, claims: Claims, roles: frozenset[str], name: str | None = None
+    ) -> Decision:
+        """Whether a viewer may do it: with the record, or with a field of a record with which it may be done."""
+        return all_of(
+            any_of(rule.decided(claims, roles) for rule in grants) for grants in self.grants(action, name)
+        )
+
+    def names(self, action: Action, name: str | None = None) -> frozenset[str]:
+        """The fields and ends that decide it, for any viewer."""
+        return frozenset(n for grants in self.grants(action, name) for rule in grants for n in rule.names)
+
+    def paths(self, action: Action, name: str | None = None) -> frozenset[Path]:
+        """The attributes that decide it, for any viewer."""
+        return frozenset(p for grants in self.grants(action, name) for rule in grants for p in rule.paths)

@@ -1,0 +1,346 @@
+"""Reading the access rules of record types: conditions in the words of filters, in which claims stand for values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from keygraph.access.claims import Claims, attribute_of_claim, members
+from keygraph.access.grants import (
+    ConditionOf,
+    Decision,
+    Grant,
+    Grants,
+    TypeAccess,
+    all_of,
+    any_of,
+    none_of,
+)
+from keygraph.access.language import WRITES, AccessRule, Action, Claim
+from keygraph.dynamo.conditions import Eq, In, Path
+from keygraph.keys.types import FieldType, decode, encode
+from keygraph.model.comparisons import OPERATORS, comparison
+from keygraph.model.declaration import access_of
+from keygraph.model.mistakes import Mistakes
+from keygraph.model.records import End, RecordType
+
+_MEND = 'Write access=[read(where={"owner": viewer("sub")}), read(role="support")], for example.'
+_ANYTHING = Claim("")
+"""Stands for any claim where it is looked whether somebody can meet a rule."""
+_WRITTEN_BY: Mapping[Action, frozenset[str]] = {
+    "create": frozenset({"create", "put", "upsert"}),
+    "update": frozenset({"update", "put", "upsert", "move"}),
+    "delete": frozenset({"delete", "move"}),
+}
+
+
+def resolve_access(
+    types: Mapping[str, RecordType],
+    graph_rules: object,
+    shared: Sequence[object],
+    mistakes: Mistakes,
+) -> None:
+    """Gives each record type its rules; none to all of them where no rule exists."""
+    readers = {name: _TypeReader(record, mistakes) for name, record in types.items()}
+    has_rules = bool(graph_rules) or any(reader.has_rules for reader in readers.values())
+    listed = {record.cls for record in types.values()}
+    for each in shared:
+        if each not in listed:
+            shown = getattr(each, "__name__", repr(each))
+            mistakes.add("access", "the graph", f"shared={shown} is not one of its types.", "List its types.")
+    if has_rules:
+        for name, record in types.items():
+            record.access = readers[name].read(graph_rules, is_shared=record.cls in shared)
+
+
+@dataclass
+class _Where:
+    """What a condition is about."""
+
+    names: set[str] = field(default_factory=set)
+    paths: set[Path] = field(default_factory=set)
+
+
+class _TypeReader:
+    """The rules of one record type."""
+
+    def __init__(self, record: RecordType, mistakes: Mistakes) -> None:
+        self.record = record
+        self._mistakes = mistakes
+        self._rules: object = ()
+        self._own: dict[str, object] = {}
+        for cls in reversed(record.cls.__mro__):
+            rules, own = access_of(cls)
+            self._rules = rules or self._rules
+            self._own |= own
+
+    @property
+    def has_rules(self) -> bool:
+        return bool(self._rules or any(self._own.values()))
+
+    def read(self, graph_rules: object, *, is_shared: bool) -> TypeAccess:
+        record = self.record
+        of_graph = {} if is_shared else self._by_action(self._grants(graph_rules, None, is_wall=True))
+        walls = dict(of_graph)
+        if "read" in walls:
+            # What the graph says of reading holds of writing too, where it says nothing of that.
+            walls = {action: walls.get(action, walls["read"]) for action in ("read", *WRITES)}
+        own_rules = self._by_action(self._grants(self._rules, None))
+        if is_shared and not own_rules:
+            problem = "it is shared, and has no rules of its own: nobody may see it."
+            self._tell(record.name, problem, "Write access=[read()], for example.")
+        own = {name: self._by_action(self._grants(said, name)) for name, said in self._own.items() if said}
+        listed = {name for rules in own_rules.values() for rule in rules for name in rule.fields or ()}
+        needs = {
+            name: (*record.fields, *record.ends) if method.needs is None else method.needs
+            for name, method in record.methods.items()
+            if name not in own and name not in listed
+        }
+        key = frozenset(slot.path[0] for slot in record.identity)
+        return TypeAccess(walls, {**of_graph, **own_rules}, own, needs, key)
+
+    @staticmethod
+    def _by_action(grants: Iterable[Grant]) -> dict[Action, Grants]:
+        found: dict[Action, list[Grant]] = {}
+        for grant in grants:
+            for action in grant.rule.actions:
+                found.setdefault(action, []).append(grant)
+        return dict(found)
+
+    def _tell(self, where: str, problem: str, mend: str = _MEND) -> None:
+        self._mistakes.add("access", where, problem, mend)
+
+    def _grants(self, rules: object, name: str | None, *, is_wall: bool = False) -> list[Grant]:
+        """The rules of the type, of a field of it, or of the graph."""
+        record = self.record
+        where = record.name if name is None else f"{record.name}.{name}"
+        if not isinstance(rules, list | tuple) or not all(isinstance(each, AccessRule) for each in rules):
+            self._tell("the graph" if is_wall else where, f"access={rules!r} is not a list of rules.")
+            return []
+        found = []
+        for number, rule in enumerate(rules, 1):
+            try:
+                found.append(self._grant(rule, name, is_wall=is_wall))
+            except ValueError as error:
+                if is_wall:
+                    mend = (
+                        f"Add the field, or write Graph(shared=[{record.name}]) and give it rules of its own."
+                    )
+                    self._tell(record.name, f"the graph's access rule {number} cannot be met: {error}.", mend)
+                else:
+                    self._tell(where, f"its access rule {number} cannot be used: {error}.")
+        return found
+
+    def _grant(self, rule: AccessRule, name: str | None, *, is_wall: bool) -> Grant:
+        """One rule. Raises ValueError where it means nothing, or nobody can meet it."""
+        record = self.record
+        roles = None if rule.role is None else _names(rule.role, "role")
+        fields = None if rule.fields is None else _names(rule.fields, "fields")
+        if fields is not None and (name is not None or is_wall):
+            raise ValueError("fields= is for the rules of a type")
+        known = {*record.fields, *record.ends, *record.lists, *record.methods}
+        unknown = sorted((fields or frozenset()) - known)
+        if unknown:
+            raise ValueError(f"{record.name} has no field {' or '.join(unknown)}")
+        if name is not None:
+            self._refuse_field(rule, name)
+        elif not is_wall:
+            actions = [each for each in rule.actions if each != "read"]
+            if actions and len(actions) == len(rule.actions):
+                possible = {*record.writes}
+                if all(possible.isdisjoint(_WRITTEN_BY[each]) for each in actions):
+                    raise ValueError(f"nobody can meet it: there is no mutation of {record.name} for it")
+        about = _Where()
+        condition = None if rule.where is None else _Reader(record, about, is_wall=is_wall).where(rule.where)
+        if condition is not None and _is_never(condition):
+            raise ValueError("nobody can meet it")
+        return Grant(rule, roles, condition, frozenset(about.names), frozenset(about.paths), fields)
+
+    def _refuse_field(self, rule: AccessRule, name: str) -> None:
+        record = self.record
+        if name not in record.fields and name not in record.ends and rule.actions != ("read",):
+            raise ValueError("only a stored field is written: use read()")
+        if "delete" in rule.actions and len(rule.actions) == 1:
+            raise ValueError("a field is not deleted: use update()")
+        if any(slot.path[0] == name for slot in record.identity):
+            raise ValueError(f"it is part of the key of {record.name}, which whoever sees the record knows")
+
+
+def _names(given: object, what: str) -> frozenset[str]:
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, list | tuple | set | frozenset) or not all(
+        isinstance(each, str) and each for each in names
+    ):
+        raise ValueError(f"{what}={given!r} is not a list of names")
+    if not names:
+        raise ValueError(f"nobody can meet it: {what}= is empty")
+    return frozenset(names)
+
+
+def _is_never(condition: ConditionOf) -> bool:
+    """Whether a condition holds of no record, whatever the viewer claims."""
+
+    class _Anything(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            return _ANYTHING
+
+    return condition(_Anything(), True) is False
+
+
+class _Reader:
+    """The conditions of one rule on records of one type."""
+
+    def __init__(self, record: RecordType, about: _Where, *, is_wall: bool) -> None:
+        self._record = record
+        self._about = about
+        self._is_wall = is_wall
+
+    def where(self, where: object) -> ConditionOf:
+        """The condition that a rule says. Raises ValueError where it says none."""
+        if not isinstance(where, Mapping) or not where:
+            raise ValueError(f"where={where!r} is not a mapping of fields to comparisons")
+        return _joined(all_of, [self._part(name, said) for name, said in where.items()])
+
+    def _part(self, name: str, said: Any) -> ConditionOf:
+        record = self._record
+        if name in record.fields:
+            return self._of_field(name, said)
+        if name in record.ends:
+            return self._of_end(record.ends[name], said)
+        if name == "not":
+            inner = self.where(said)
+            return lambda claims, is_positive: none_of(inner(claims, not is_positive))
+        if name in ("and", "or"):
+            if not isinstance(said, list | tuple) or not said:
+                raise ValueError(f"{name} is not a list of conditions")
+            return _joined(all_of if name == "and" else any_of, [self.where(each) for each in said])
+        if self._is_wall:
+            found = self._of_wall(name, said)
+            if found is not None:
+                return found
+        raise ValueError(f"{record.name} has no field {name}")
+
+    def _of_wall(self, name: str, said: Any) -> ConditionOf | None:
+        """The condition on a key field of an end in the record's key, which has the name that the graph's rule has."""
+        for end_name in self._record.key_ends:
+            end = self._record.ends[end_name]
+            for slot in end.identity if end.text is None else ():
+                if slot.path and slot.path[-1] == name and not slot.lossy:
+                    return self._of_slot(end, slot.path, said)
+        return None
+
+    def _of_field(self, name: str, said: Any) -> ConditionOf:
+        record = self._record
+        field = record.fields[name]
+        if any(slot.lossy and slot.path == (name,) for slot in record.identity):
+            raise ValueError(f"{name} stands in the key in a form that loses a part of it")
+        self._about.names.add(name)
+        return self._comparisons(name, field.type, field.attribute, said)
+
+    def _of_end(self, end: End, said: Any) -> ConditionOf:
+        if end.text is not None:
+            raise ValueError(f"{end.name} is a node of one of several types, whose keys differ")
+        own = {slot.path for slot in end.identity}
+        if isinstance(said, Mapping) and not {*said} <= {"eq", "ne", "in", "exists"}:
+            return self._inside(end, (), said)
+        if len(own) != 1:
+            raise ValueError(
+                f"{end.name} has several key fields: write {{{end.name!r}: {{…}}}} with their names"
+            )
+        [path] = own
+        return self._of_slot(end, path, said)
+
+    def _inside(self, end: End, path: tuple[str, ...], said: Mapping[str, Any]) -> ConditionOf:
+        """The conditions on key fields of the node at an end."""
+        parts = []
+        for name, each in said.items():
+            inner = (*path, name)
+            if any(slot.path == inner for slot in end.identity):
+                parts.append(self._of_slot(end, inner, each))
+            elif isinstance(each, Mapping) and any(slot.path[: len(inner)] == inner for slot in end.identity):
+                parts.append(self._inside(end, inner, each))
+            else:
+                raise ValueError(f"{end.name}.{'.'.join(inner)} is no key field of {end.type_name}")
+        return _joined(all_of, parts)
+
+    def _of_slot(self, end: End, path: tuple[str, ...], said: Any) -> ConditionOf:
+        [slot] = [each for each in end.identity if each.path == path]
+        if slot.lossy:
+            raise ValueError(f"{end.name} stands in its key in a form that loses a part of it")
+        self._about.names.add(end.name)
+        name = ".".join((end.name, *path))
+        return self._comparisons(name, slot.text.type, end.attributes[path], said)
+
+    def _comparisons(self, name: str, type_: FieldType, path: Path, said: Any) -> ConditionOf:
+        self._about.paths.add(path)
+        compared = said if isinstance(said, Mapping) else {"eq": said}
+        offered = (*OPERATORS[type_.kind], "exists")
+        if not compared:
+            raise ValueError(f"{name} is not compared")
+        parts = []
+        for operator, value in compared.items():
+            if operator not in offered:
+                raise ValueError(f"{name} has no {operator}; it has {', '.join(offered)}")
+            is_claimed = _has_claim(value)
+            if is_claimed and operator in ("exists", "between"):
+                raise ValueError(f"{name}.{operator} takes no claim")
+            make = _of_claim if is_claimed else _of_value
+            try:
+                parts.append(make(type_, path, operator, value))
+            except (ValueError, TypeError, AttributeError):
+                raise ValueError(f"{name}.{operator}={value!r} is not a value of type {type_.name}") from None
+        return _joined(all_of, parts)
+
+
+def _has_claim(value: object) -> bool:
+    return isinstance(value, Claim) or (
+        isinstance(value, list | tuple) and any(isinstance(each, Claim) for each in value)
+    )
+
+
+def _joined(join: Callable[[Iterable[Decision]], Decision], parts: Sequence[ConditionOf]) -> ConditionOf:
+    if len(parts) == 1:
+        return parts[0]
+    return lambda claims, is_positive: join(part(claims, is_positive) for part in parts)
+
+
+def _of_value(type_: FieldType, path: Path, operator: str, value: Any) -> ConditionOf:
+    """A comparison with a value of the model."""
+    element = type_.of or type_
+    values = value if operator in ("in", "between") else [] if operator == "exists" else [value]
+    if any(each is not None and decode(element, encode(element, each)) != each for each in values):
+        raise ValueError("it would be stored as another value")
+    made = all_of([comparison(type_, path, operator, value)])
+    return lambda claims, is_positive: made
+
+
+def _of_claim(type_: FieldType, path: Path, operator: str, value: Any) -> ConditionOf:
+    """A comparison with claims: with any member of one that is a list. One that is no value of the field
+    is as if it were missing; with none that is there, nothing is allowed."""
+    said = value if isinstance(value, list | tuple) else (value,)
+    element = type_.of or type_
+    fixed = [encode(element, each) for each in said if not isinstance(each, Claim)]
+    names = [each.name for each in said if isinstance(each, Claim)]
+
+    def made(claims: Claims, is_positive: bool) -> Decision:
+        values = [*fixed]
+        for name in names:
+            claim = claims.get(name)
+            if claim is _ANYTHING:
+                return is_positive
+            for each in members(claim):
+                with suppress(ValueError, TypeError, OverflowError):
+                    values.append(attribute_of_claim(element, each))
+        if not values:
+            return not is_positive
+        match operator:
+            case "eq" | "in":
+                return Eq(path, values[0]) if len(values) == 1 else all_of([In(path, tuple(values))])
+            case "ne":
+                return none_of(any_of(Eq(path, each) for each in values))
+        decoded = [decode(element, each) for each in values]
+        return any_of(comparison(type_, path, operator, each) for each in decoded)
+
+    return made

@@ -1,0 +1,312 @@
+"""Who may see and change what, as a model says it: rules, what they mean for a viewer, and what is wrong with them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Table,
+    create,
+    delete,
+    edge,
+    field,
+    fields,
+    many,
+    node,
+    read,
+    record,
+    stored,
+    update,
+    viewer,
+    write,
+)
+from keygraph.access.grants import Decision
+from keygraph.dynamo.conditions import And, Eq, In, Not
+from keygraph.model.permissions import Permissions
+
+by_customer = Index("by-customer", "customerKey", "orderKey")
+by_day = Index("by-day", "day", "PK", projection="KEYS_ONLY")
+TABLE = Table("Shop", partition_key="PK", sort_key="SK", indexes=[by_customer, by_day])
+
+
+class Status(Enum):
+    PENDING = "pending"
+    PAID = "paid"
+
+
+@node("USER#{user_id}", access=[read()])
+class User:
+    user_id: ID
+    email: str = stored("Email", access=[read(where={"user_id": viewer("sub")}), update(role="support")])
+    age: int = 0
+
+    orders: Many[Order] = many(access=[read(where={"user_id": viewer("sub")})])
+
+    @field(needs=("email",))
+    def greeting(self) -> str:
+        return f"Dear {self.email}"
+
+    @field(needs=("email",), access=[read()])
+    def masked(self) -> str:
+        return f"{self.email[:1]}…"
+
+
+@node(
+    "ORDER#{order_id}",
+    by_customer("{customer}", "{order_id}"),
+    access=[
+        read(where={"customer": viewer("sub")}),
+        read(role=["support", "audit"], fields=["status"]),
+        write(role="support", fields=["status"]),
+        create(where={"customer": viewer("sub"), "status": Status.PENDING}),
+    ],
+)
+class Order:
+    order_id: ID
+    customer: User
+    status: Status
+    note: str | None = None
+
+
+shop = Graph(TABLE, User, Order).check()
+USER, ORDER = shop.types["User"], shop.types["Order"]
+OWN: Decision = Eq(("customer_id",), "1")
+
+
+@pytest.mark.parametrize(
+    ("claims", "seen", "note", "status"),
+    [
+        ({}, False, False, False),
+        ({"sub": "1"}, OWN, OWN, OWN),
+        ({"sub": None}, False, False, False),
+        ({"sub": {"id": "1"}}, False, False, False),
+        ({"sub": ["1", "2"]}, In(("customer_id",), ("1", "2")), In(("customer_id",), ("1", "2")), None),
+        ({"roles": ["support"]}, True, False, True),
+        ({"roles": "audit", "sub": "1"}, True, OWN, True),
+        ({"roles": "supporter"}, False, False, False),
+    ],
+)
+def test_of_several_rules_one_is_enough(
+    claims: Any, seen: Decision, note: Decision, status: Decision
+) -> None:
+    """Somebody would see what no rule lets them see, or not see what one does."""
+    found = Permissions(claims)
+    assert found.decision(ORDER) == seen
+    assert found.decision(ORDER, "read", "note") == note
+    assert status is None or found.decision(ORDER, "read", "status") == status
+    assert found.decision(ORDER, "read", "order_id") is True
+    assert found.decision(ORDER, "delete") is False
+
+
+def test_a_method_may_be_read_by_who_may_read_what_it_needs() -> None:
+    """A method would tell a field that its reader may not see; unless the model says that this is meant."""
+    found = Permissions({"sub": "1"})
+    assert found.decision(USER, "read", "greeting") == Eq(("user_id",), "1")
+    assert found.decision(USER, "read", "masked") is True
+    assert found.of_key(USER, ("1",), "read", "greeting") is True
+    assert found.of_key(USER, ("2",), "read", "greeting") is False
+    assert [name for name in USER.order if USER.access and USER.access.is_restricted(name)] == [
+        "email",
+        "orders",
+        "greeting",
+    ]
+
+
+def test_what_a_list_fixes_decides_before_anything_is_read() -> None:
+    """The orders of a user would be filtered one by one, though the user's key decides whether they may be seen."""
+    found, path = Permissions({"sub": "1"}), shop.path(USER, "orders")
+    decision = found.decision(ORDER)
+    assert found.of_list(path, {"customer.user_id": "1"}, decision) is True
+    assert found.of_list(path, {"customer.user_id": "2"}, decision) is False
+    assert (found.is_told(path, decision), found.is_told(ORDER, decision)) == (True, False)
+
+
+def test_comparisons_with_claims() -> None:
+    """A missing claim would allow what it keeps from being seen, in a NOT or an OR."""
+
+    @node(
+        "DOC#{doc_id}",
+        access=[
+            read(where={"or": [{"owner": viewer("sub")}, {"public": True}]}),
+            update(where={"not": {"owner": {"in": [viewer("sub"), "nobody"]}}}),
+            delete(where={"level": {"le": viewer("level")}, "marks": {"contains": viewer("team")}}),
+            create(where={"owner": {"ne": viewer("sub")}}),
+        ],
+    )
+    class Doc:
+        doc_id: ID
+        owner: str
+        public: bool = False
+        level: int = 0
+        marks: set[str] | None = None
+
+    doc = Graph(TABLE, Doc).check().types["Doc"]
+    public, owned = Eq(("public",), True), Eq(("owner",), "a")
+    nobody, known = Permissions(), Permissions({"sub": "a", "level": "3", "team": ["x"]})
+    assert nobody.decision(doc) == public
+    assert [nobody.decision(doc, action) for action in ("update", "delete", "create")] == [
+        Not(Eq(("owner",), "nobody")),
+        False,
+        False,
+    ]
+    assert known.decision(doc) != public
+    assert known.decision(doc, "update") == Not(In(("owner",), ("nobody", "a")))
+    assert known.decision(doc, "create") == Not(owned)
+    assert Permissions({"level": "high", "team": "x"}).decision(doc, "delete") is False
+    assert isinstance(known.decision(doc, "delete"), And)
+
+
+def test_the_wall_of_a_graph() -> None:
+    """A type would be in front of the tenant's wall, or a shared one behind it."""
+
+    @fields(access=[read()])
+    class OfTenant:
+        tenant_id: ID
+
+    @node("T#{tenant_id}", "P#{project_id}", access=[read(role="admin"), write(role="admin")])
+    class Project(OfTenant):
+        project_id: ID
+
+    @node("COUNTRY#{code}", access=[read()])
+    class Country:
+        code: ID
+
+    @node("T#{tenant_id}", "NOTE#{note_id}")
+    class Note(OfTenant):
+        note_id: ID
+
+    rules = [read(where={"tenant_id": viewer("tenant")}), read(role="root")]
+    types = Graph(TABLE, Project, Country, Note, access=rules, shared=[Country]).check().types
+    wall = Eq(("tenant_id",), "t")
+    found = Permissions({"tenant": "t"})
+    assert found.decision(types["Project"]) is False
+    assert found.decision(types["Note"]) == wall
+    assert found.decision(types["Country"]) is True
+    assert found.decision(types["Note"], "update") is False
+    admin = Permissions({"tenant": "t", "roles": ["admin"]})
+    assert admin.decision(types["Project"]) == wall
+    assert admin.decision(types["Project"], "update") == wall
+    assert Permissions({"roles": ["root"]}).decision(types["Project"]) is False
+    [wrong] = Graph(TABLE, Project, Country, access=rules).mistakes
+    assert str(wrong) == (
+        "Country: the graph's access rule 1 cannot be met: Country has no field tenant_id. "
+        "Add the field, or write Graph(shared=[Country]) and give it rules of its own."
+    )
+
+
+def test_the_wall_knows_the_keys_of_ends() -> None:
+    """Types whose keys begin with a tenant would need a field that says it a second time."""
+
+    @node("T#{tenant_id}", "P#{project_id}")
+    class Project:
+        tenant_id: ID
+        project_id: ID
+
+        tasks: Many[Task]
+
+    @record("T#{project.tenant_id}", "P#{project.project_id}#TASK#{number}")
+    class Task:
+        project: Project
+        number: int
+
+    graph = Graph(TABLE, Project, Task, access=[read(where={"tenant_id": viewer("tenant")})]).check()
+    found = Permissions({"tenant": "t"})
+    assert found.of_key(graph.types["Task"], ("t", "1", "1")) is True
+    assert found.of_key(graph.types["Task"], ("u", "1", "1")) is False
+
+
+def test_without_rules_there_is_nothing_to_decide() -> None:
+    """A graph without rules would pay for them; with one rule, a type without rules would be open."""
+
+    @node("A#{a_id}")
+    class A:
+        a_id: ID
+
+    @node("B#{b_id}", access=[read()])
+    class B:
+        b_id: ID
+
+    assert not Graph(TABLE, A).has_access_rules
+    assert Permissions().decision(Graph(TABLE, A).check().types["A"]) is True
+    graph = Graph(TABLE, A, B).check()
+    assert graph.has_access_rules
+    assert Permissions({"roles": ["root"]}).decision(graph.types["A"]) is False
+
+
+def _wrong(**access: Any) -> str:
+    @node("USER#{user_id}")
+    class Person:
+        user_id: ID
+
+    @edge("{one}", "LIKES#{other.user_id}", by_day("{day}", "{one}"), access=access.get("type", [read()]))
+    class Likes:
+        one: Person
+        other: Person = stored(access=access.get("end", []))
+        day: str = stored(access=access.get("field", []))
+        size: int = 0
+        status: Status = Status.PAID
+
+    return "; ".join(mistake.problem for mistake in Graph(TABLE, Person, Likes).mistakes)
+
+
+@pytest.mark.parametrize(
+    ("access", "told"),
+    [
+        ({"type": read()}, "is not a list of rules"),
+        ({"type": ["read"]}, "is not a list of rules"),
+        ({"type": [read(where={"nothing": 1})]}, "Likes has no field nothing"),
+        ({"type": [read(fields=["nothing"])]}, "Likes has no field nothing"),
+        ({"type": [read(fields=[])]}, "nobody can meet it: fields= is empty"),
+        ({"type": [read(role="")]}, "role='' is not a list of names"),
+        ({"type": [read(role=[])]}, "nobody can meet it: role= is empty"),
+        ({"type": [read(where={})]}, "where={} is not a mapping of fields to comparisons"),
+        ({"type": [read(where={"size": "big"})]}, "size.eq='big' is not a value of type int"),
+        ({"type": [read(where={"size": {"like": 1}})]}, "size has no like"),
+        ({"type": [read(where={"size": {"in": []}})]}, "nobody can meet it"),
+        ({"type": [read(where={"one": viewer("sub"), "and": [{"size": {"in": []}}]})]}, "nobody can meet it"),
+        ({"type": [read(where={"one": {"name": "x"}})]}, "one.name is no key field of Person"),
+        ({"type": [read(where={"day": {"between": [viewer("a"), "b"]}})]}, "day.between takes no claim"),
+        (
+            {"type": [read(where={"size": 1})]},
+            "by-day does not project size, which decides who may read Likes.",
+        ),
+        ({"type": [create()]}, ""),
+        ({"end": [read()]}, "it is part of the key of Likes, which whoever sees the record knows"),
+        ({"field": [delete()]}, "a field is not deleted: use update()"),
+        ({"field": [read(fields=["day"])]}, "fields= is for the rules of a type"),
+    ],
+)
+def test_rules_that_cannot_be_meant(access: Any, told: str) -> None:
+    """A rule that nobody can meet, or that says nothing, would be found by whoever misses what it was meant to allow."""
+    assert told in _wrong(**access)
+    assert told or not _wrong(**access)
+
+
+def test_rules_of_writes_that_there_are_not() -> None:
+    """A rule would allow a mutation that the model does not have."""
+
+    @node("A#{a_id}", writes=["create"], access=[update(role="x")])
+    class A:
+        a_id: ID
+
+    [wrong] = Graph(TABLE, A).mistakes
+    assert "there is no mutation of A for it" in wrong.problem
+
+
+def test_conditions_on_what_a_key_loses() -> None:
+    """Two users whose keys are alike would be told apart by a rule, and by nothing else."""
+    from keygraph import Format
+
+    @node("USER#{name:lower}", access=[read(where={"name": viewer("sub")})])
+    class Person:
+        name: str
+
+    [wrong] = Graph(TABLE, Person, formats={"lower": Format(str.lower)}).mistakes
+    assert "loses a part of it" in wrong.problem
