@@ -12,7 +12,7 @@ from keygraph.model.permissions import ToldAttribute, told_by_key, told_by_path
 from keygraph.model.records import RecordType
 
 _ACTIONS: tuple[Action, ...] = ("read", *WRITES)
-_OPERATORS = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
+_OPERATORS = {"eq": "=", "ne": "≠", "lt": "<", "lte": "≤", "gt": ">", "gte": "≥"}
 
 
 COLUMNS = ("what", "may", "who", "where", "costs")
@@ -86,13 +86,15 @@ def _part(name: str, said: Any) -> str:
     compared = said if isinstance(said, Mapping) else {"eq": said}
     return " and ".join(
         f"{name}.{_part(inner, value)}"
-        if isinstance(value, Mapping)
+        if isinstance(value, Mapping) and inner != "between"
         else f"{name} {_OPERATORS.get(inner, inner)} {_value(value)}"
         for inner, value in compared.items()
     )
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " and ".join(f"{name} {_value(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
     return f"viewer {value.name}" if isinstance(value, Claim) else str(getattr(value, "value", value))

@@ -25,6 +25,7 @@ from keygraph.model.comparisons import OPERATORS, comparison
 from keygraph.model.declaration import access_of
 from keygraph.model.mistakes import Mistakes
 from keygraph.model.records import End, RecordType
+from keygraph.resolve.write_rules import with_default
 
 _MEND = 'Write access=[read(where={"owner": viewer("sub")}), read(role="support")], for example.'
 _ANYTHING = Claim("")
@@ -237,7 +238,13 @@ class _Reader:
         if any(slot.lossy and slot.path == (name,) for slot in record.identity):
             raise ValueError(f"{name} stands in the key in a form that loses a part of it")
         self._about.names.add(name)
-        return self._comparisons(name, field.type, field.attribute, said)
+        compared = self._comparisons(name, field.type, field.attribute, said)
+
+        def made(claims: Claims, is_positive: bool) -> Decision:
+            decision = compared(claims, is_positive)
+            return decision if isinstance(decision, bool) else with_default(field, decision)
+
+        return made
 
     def _of_end(self, end: End, said: Any) -> ConditionOf:
         if end.text is not None:
@@ -289,15 +296,16 @@ class _Reader:
             make = _of_claim if is_claimed else _of_value
             try:
                 parts.append(make(type_, path, operator, value))
-            except (ValueError, TypeError, AttributeError):
+            except (ValueError, TypeError, AttributeError, LookupError):
                 raise ValueError(f"{name}.{operator}={value!r} is not a value of type {type_.name}") from None
         return _joined(all_of, parts)
 
 
 def _has_claim(value: object) -> bool:
-    return isinstance(value, Claim) or (
-        isinstance(value, list | tuple) and any(isinstance(each, Claim) for each in value)
+    inside = (
+        value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     )
+    return any(isinstance(each, Claim) for each in (value, *inside))
 
 
 def _joined(join: Callable[[Iterable[Decision]], Decision], parts: Sequence[ConditionOf]) -> ConditionOf:
@@ -309,7 +317,8 @@ def _joined(join: Callable[[Iterable[Decision]], Decision], parts: Sequence[Cond
 def _of_value(type_: FieldType, path: Path, operator: str, value: Any) -> ConditionOf:
     """A comparison with a value of the model."""
     element = type_.of or type_
-    values = value if operator in ("in", "between") else [] if operator == "exists" else [value]
+    values = value.values() if operator == "between" else value if operator == "in" else [value]
+    values = [] if operator == "exists" else values
     if any(each is not None and decode(element, encode(element, each)) != each for each in values):
         raise ValueError("it would be stored as another value")
     made = all_of([comparison(type_, path, operator, value)])

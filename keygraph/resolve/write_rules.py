@@ -76,10 +76,10 @@ def _comparisons(field: Field, said: object) -> Iterator[Condition]:
     for operator, value in said.items():
         if operator not in offered:
             raise ValueError(f"{field.name} has no {operator}; it has {', '.join(offered)}")
-        yield _with_default(field, _comparison(field, operator, value))
+        yield with_default(field, _comparison(field, operator, value))
 
 
-def _with_default(field: Field, condition: Condition) -> Condition:
+def with_default(field: Field, condition: Condition) -> Condition:
     """The condition, which an item that lacks the attribute keeps as its default does. What sets lose cannot be told."""
     if field.default in (None, MISSING) or field.type.kind == "set":
         return condition
