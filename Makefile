@@ -92,7 +92,7 @@ format: $(INSTALLED)  ## Format the code, and fix what the linter can fix
 
 .PHONY: clean
 clean:  ## Remove what the other commands created, but not the data under .keygraph
-	@rm -rf $(VENV) $(dir $(PLAYGROUND)) $(APOLLO)/node_modules .bench .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(dir $(PLAYGROUND)) $(APOLLO)/node_modules tests/clients/node_modules .bench .dynamodb-local build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Without build isolation, so that the build also uses constraints.txt.

@@ -54,6 +54,13 @@ def _shortened(message: str) -> str:
     return f"{message[:_SHOWN_BEGINNING]} … {message[-_SHOWN_END:]}"
 
 
+class NotAQuery(Exception):
+    """An operation that is no query, where only queries are allowed."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"a {kind} needs a POST request")
+
+
 class RefusedPart(BadUserInput):
     """One of the things that are wrong with a write, with its own code and its place in the input."""
 

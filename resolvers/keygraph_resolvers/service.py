@@ -24,7 +24,7 @@ from keygraph.errors import BadUserInput
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
 from keygraph_resolvers.answer.completion import Completion, write_data
-from keygraph_resolvers.errors import internal_error, public_error
+from keygraph_resolvers.errors import NotAQuery, internal_error, public_error
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_error, refused_error
 from keygraph_resolvers.plan.documents import Document, Documents
@@ -61,7 +61,7 @@ class Service:
     `totalCount` may read, `concurrency` how many lists one operation reads at the same time. `cost_limit` is how many
     read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
     number. `refusal` says of an object, before it is read, what keeps it from being shown: where access rules have
-    their place.
+    their place. `introspection` is whether operations may ask for `__schema` and `__type`.
     """
 
     def __init__(
@@ -78,13 +78,14 @@ class Service:
         cost_limit: float | None = None,
         depth_limit: int | None = None,
         refusal: Refusal | None = None,
+        introspection: bool = True,
     ) -> None:
         self.schema = schema
         self.store = store
         self._cursors = Cursors(secret)
         self._limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency)
         self._core = core_schema(schema)
-        self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT)
+        self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT, introspection=introspection)
         self._cost_limit = cost_limit
         self._depth_limit = depth_limit
         self._refusal = refusal
@@ -99,17 +100,21 @@ class Service:
         with_cost: bool = False,
         idempotency_key: str | None = None,
         observed: Observed | None = None,
+        only_queries: bool = False,
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
         One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
         another reason than an error; `with_cost` asks for `extensions.cost`. Of mutations that are sent again under the
         same idempotency key, none is carried out a second time. What can be seen of the operation is put into `observed`.
+        Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         """
         seen = Observed() if observed is None else observed
         read = self._documents.read(document)
         try:
             seen.operation = operation = _operation(read, operation_name)
+            if only_queries and operation.operation is not OperationType.QUERY:
+                raise NotAQuery(operation.operation.value)
             if not self._has_plan(operation):
                 return await self._elsewhere(read, operation, variables, with_cost=with_cost)
             plan, run = self._planned(read, operation, variables)

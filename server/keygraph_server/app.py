@@ -11,14 +11,17 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from uvicorn.config import STARTUP_FAILURE
 
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import expected_message
+from keygraph_server.http.browsers import BrowserHeaders
 from keygraph_server.http.compression import CompressedFiles
+from keygraph_server.http.exposure import Exposure
 from keygraph_server.http.graphql_http import GraphQLEndpoint
 from keygraph_server.http.masking import MaskUnexpectedErrors
+from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.http.request_ids import IdentifyRequests
 from keygraph_server.logs import configure_logging, direct_logger
@@ -28,7 +31,7 @@ from keygraph_server.process import begin_serving
 from keygraph_server.queries import document_to_try
 from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
-from keygraph_server.settings import Settings, read_settings
+from keygraph_server.settings import Environment, Settings, read_settings
 from keygraph_server.stores import open_configured_store
 from keygraph_server.telemetry.log_lines import LogLines
 from keygraph_server.telemetry.operations import Reporter, Watching
@@ -45,20 +48,32 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
     model = load_model(settings.model)
     settings = with_secret(settings)
     table = model.graph.table.name
+    origins = Origins.of(settings.cors_origins)
     compressed = [Middleware(CompressedFiles, settings.compress_above)]
+    endpoint = GraphQLEndpoint(
+        settings.max_body_bytes,
+        settings.compress_above,
+        origins,
+        settings.cache_control,
+        Exposure(settings.suggestions, settings.cost_details, settings.endpoint_names),
+        _watcher(settings),
+    )
+    routes: list[BaseRoute] = [
+        Route("/graphql", endpoint, methods=["GET", "POST"]),
+        Route("/healthz", answer_alive),
+        Route("/readyz", ready_endpoint(settings)),
+    ]
+    if settings.schema_file:
+        routes.append(Route("/schema.graphql", schema_endpoint(model), middleware=compressed))
+    if settings.playground:
+        routes += playground_routes(table, document_to_try(model), middleware=compressed)
     return Starlette(
-        routes=[
-            Route(
-                "/graphql",
-                GraphQLEndpoint(settings.max_body_bytes, settings.compress_above, _watcher(settings)),
-                methods=["POST"],
-            ),
-            Route("/healthz", answer_alive),
-            Route("/readyz", answer_ready),
-            Route("/schema.graphql", schema_endpoint(model), middleware=compressed),
-            *playground_routes(table, document_to_try(model), middleware=compressed),
+        routes=routes,
+        middleware=[
+            Middleware(BrowserHeaders, origins, https_only=settings.env is Environment.PRODUCTION),
+            Middleware(IdentifyRequests),
+            Middleware(MaskUnexpectedErrors),
         ],
-        middleware=[Middleware(IdentifyRequests), Middleware(MaskUnexpectedErrors)],
         lifespan=lifespan_of(model, settings, when_started),
     )
 
@@ -113,12 +128,17 @@ async def answer_alive(request: Request) -> Response:
     return PlainTextResponse("ok")
 
 
-async def answer_ready(request: Request) -> Response:
-    """Answer whether the store is reachable and has the table; 503 with the reason if not."""
-    reason = await request.app.state.readiness.hindrance()
-    if reason is None:
-        return JSONResponse({"ready": True})
-    return JSONResponse({"ready": False, "reason": reason}, 503)
+def ready_endpoint(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that answers whether the store is reachable and has the table; 503 if not."""
+
+    async def answer_ready(request: Request) -> Response:
+        reason = await request.app.state.readiness.hindrance()
+        if reason is None:
+            return JSONResponse({"ready": True})
+        shown = {"reason": reason} if settings.endpoint_names else {}
+        return JSONResponse({"ready": False, **shown}, 503)
+
+    return answer_ready
 
 
 def schema_endpoint(model: Model) -> Callable[[Request], Awaitable[Response]]:

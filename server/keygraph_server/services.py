@@ -21,4 +21,5 @@ def configured_service(settings: Settings, schema: GraphSchema, store: Store) ->
         concurrency=settings.concurrency,
         cost_limit=settings.cost_limit or None,
         depth_limit=settings.depth_limit or None,
+        introspection=settings.introspection,
     )

@@ -140,11 +140,17 @@ class TestRoutes:
         async with running(create_app(settings)) as client:
             assert "query Books {" in (await client.get("/")).text
 
-    async def test_get_of_graphql_is_405(self, settings: Settings) -> None:
-        """A link could make a browser send an operation."""
+    async def test_get_of_graphql_is_for_queries(self, settings: Settings) -> None:
+        """urql would not work by its defaults, or a link could make a browser change something."""
+        await make_table(settings, book("1", "Emma"))
         async with running(create_app(settings)) as client:
-            response = await client.get("/graphql")
-        assert (response.status_code, response.headers["allow"]) == (405, "POST")
+            asked = await client.get("/graphql", params={"query": '{ book(isbn: "1") { title } }'})
+            changed = await client.get(
+                "/graphql", params={"query": 'mutation { deleteBook(input: {isbn: "1"}) { __typename } }'}
+            )
+            assert await ask(client, '{ book(isbn: "1") { title } }') == asked.json()
+        assert asked.json() == {"data": {"book": {"title": "Emma"}}}
+        assert (changed.status_code, changed.headers["allow"]) == (405, "POST")
 
     async def test_what_an_endpoint_hides_stays_hidden(
         self, settings: Settings, caplog: pytest.LogCaptureFixture

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -14,8 +15,10 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from keygraph_resolvers.errors import NotAQuery
 from keygraph_server.http.graphql_http import GraphQLEndpoint
 from keygraph_server.http.masking import MaskUnexpectedErrors
+from keygraph_server.http.origins import Origins
 
 JSON = "application/json; charset=utf-8"
 GRAPHQL_RESPONSE = "application/graphql-response+json; charset=utf-8"
@@ -36,6 +39,8 @@ class FakeService:
     async def execute(
         self, document: str, variables: dict[str, Any] | None, operation_name: str | None, **options: Any
     ) -> dict[str, Any]:
+        if document.startswith("mutation") and options["only_queries"]:
+            raise NotAQuery("mutation")
         self.asked.append((document, variables, operation_name))
         match document:
             case "{":
@@ -64,22 +69,32 @@ def service() -> FakeService:
     return FakeService()
 
 
-@pytest.fixture
-def app(service: FakeService) -> Starlette:
+def app_of(endpoint: GraphQLEndpoint, service: FakeService) -> Starlette:
     app = Starlette(
-        routes=[Route("/graphql", GraphQLEndpoint(LIMIT), methods=["POST"])],
+        routes=[Route("/graphql", endpoint, methods=["GET", "POST"])],
         middleware=[Middleware(MaskUnexpectedErrors)],
     )
     app.state.service = service
     return app
 
 
-@pytest.fixture
-async def client(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+@asynccontextmanager
+async def client_of(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://keygraph") as client:
         # What httpx sends of itself is taken away, so that each test says what it sends.
         del client.headers["accept"]
+        yield client
+
+
+@pytest.fixture
+def app(service: FakeService) -> Starlette:
+    return app_of(GraphQLEndpoint(LIMIT), service)
+
+
+@pytest.fixture
+async def client(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(app) as client:
         yield client
 
 
@@ -202,11 +217,118 @@ class TestRequests:
         assert message(response) == expected
         assert service.asked == []
 
-    async def test_get_is_not_allowed(self, client: httpx.AsyncClient) -> None:
-        """A link could make a browser send an operation; and a client would not learn what is allowed."""
-        response = await client.get("/graphql", params={"query": "{ name }"})
+    @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS"])
+    async def test_other_methods_are_not_allowed(self, client: httpx.AsyncClient, method: str) -> None:
+        """A client would not learn what is allowed."""
+        response = await client.request(method, "/graphql")
         assert response.status_code == 405
-        assert response.headers["allow"] == "POST"
+        assert set(response.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+class TestGet:
+    async def test_all_parameters_reach_the_service(
+        self, client: httpx.AsyncClient, service: FakeService
+    ) -> None:
+        """A client's variables, or its choice among operations, would be lost."""
+        params = {
+            "query": "query Ä { name }",
+            "variables": '{"a": [1, null], "n": 18446744073709551616}',
+            "operationName": "Ä",
+            "extensions": "{}",
+        }
+        response = await client.get("/graphql", params=params)
+        assert response.status_code == 200
+        assert response.json() == {"data": {"name": "Zoë"}}
+        assert service.asked == [("query Ä { name }", {"a": [1, None], "n": 2**64}, "Ä")]
+
+    @pytest.mark.parametrize("accept", ["application/json", "application/graphql-response+json"])
+    async def test_it_may_only_be_a_query(
+        self, client: httpx.AsyncClient, service: FakeService, accept: str
+    ) -> None:
+        """A link could make a browser change something; and a client would not learn what to do instead."""
+        response = await client.get(
+            "/graphql", params={"query": "mutation { name }"}, headers={"accept": accept}
+        )
+        assert (response.status_code, response.headers["allow"]) == (405, "POST")
+        assert message(response) == "a mutation needs a POST request"
+
+    @pytest.mark.parametrize(
+        ("url", "expected"),
+        [
+            ("", "query must be a string that contains a GraphQL document"),
+            ("?query=", "query must be a string that contains a GraphQL document"),
+            ("?query={name}&query={name}", "the URL has query more than once"),
+            ("?query=%ff", "the URL is not valid: its parameters must be UTF-8"),
+            (
+                "?" + "&".join(f"p{n}=1" for n in range(60)),
+                "the URL is not valid: its parameters must be UTF-8",
+            ),
+            ("?query={name}&variables={", "variables are not valid JSON"),
+            ("?query={name}&variables=[]", "variables must be an object or null"),
+            ("?query={name}&extensions=1", "extensions must be an object or null"),
+        ],
+    )
+    async def test_what_is_no_graphql_request_is_400(
+        self, client: httpx.AsyncClient, service: FakeService, url: str, expected: str
+    ) -> None:
+        """A client's mistake would be a server error, or an answer that does not say what is wrong."""
+        response = await client.get(f"/graphql{url}")
+        assert response.status_code == 400
+        assert message(response) == expected
+        assert service.asked == []
+
+    async def test_answers_without_errors_are_kept_as_the_setting_says(self, service: FakeService) -> None:
+        """A cache would keep nothing, or what it must not keep: an error, or another form of an answer."""
+        app = app_of(GraphQLEndpoint(LIMIT, cache_control="public, max-age=60"), service)
+        async with client_of(app) as client:
+            kept = await client.get("/graphql", params={"query": "{ name }"})
+            assert kept.headers["cache-control"] == "public, max-age=60"
+            assert kept.headers["vary"] == "accept, accept-encoding, origin"
+            failed = await client.get("/graphql", params={"query": "{ day }"})
+            posted = await post(client, {"query": "{ name }"})
+            refused = await client.get("/graphql")
+        assert {each.headers["cache-control"] for each in (failed, posted, refused)} == {"no-store"}
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"},
+            {"accept": "image/avif,image/webp,*/*;q=0.8"},
+            {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
+            {"sec-fetch-site": "same-site", "sec-fetch-mode": "navigate", "accept": "application/json"},
+            {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors", "origin": "https://evil.example"},
+            {"origin": "https://evil.example", "accept": "application/json"},
+            {"origin": "null", "accept": "application/json"},
+        ],
+    )
+    async def test_what_a_foreign_page_can_send_is_refused(
+        self, client: httpx.AsyncClient, service: FakeService, headers: dict[str, str]
+    ) -> None:
+        """A page could make its visitors' browsers send expensive queries, or measure how long they take."""
+        response = await client.get("/graphql", params={"query": "{ name }"}, headers=headers)
+        assert response.status_code == 403
+        assert "Apollo-Require-Preflight" in message(response)
+        assert service.asked == []
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {},
+            {"accept": "*/*"},
+            {"accept": "application/graphql-response+json, application/json;q=0.9"},
+            {"accept": "*/*", "sec-fetch-mode": "cors"},
+            {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"},
+            {"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "accept": "text/html,*/*;q=0.8"},
+            {"origin": "https://evil.example", "apollo-require-preflight": "true"},
+            {"origin": "https://shop.example.com", "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
+        ],
+    )
+    async def test_all_else_is_answered(self, service: FakeService, headers: dict[str, str]) -> None:
+        """Programs, pages of allowed origins, and who types the address would be refused."""
+        app = app_of(GraphQLEndpoint(LIMIT, origins=Origins.of("https://shop.example.com")), service)
+        async with client_of(app) as client:
+            response = await client.get("/graphql", params={"query": "{ name }"}, headers=headers)
+        assert response.status_code == 200
 
 
 class TestBodyLimit:
@@ -244,9 +366,11 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("accept", "expected"),
         [
-            (None, GRAPHQL_RESPONSE),
-            ("*/*", GRAPHQL_RESPONSE),
-            ("application/*", GRAPHQL_RESPONSE),
+            (None, JSON),
+            ("*/*", JSON),
+            ("application/*", JSON),
+            ("application/graphql-response+json, */*", GRAPHQL_RESPONSE),
+            ("application/json;q=0, */*", GRAPHQL_RESPONSE),
             ("application/json", JSON),
             ("application/graphql-response+json", GRAPHQL_RESPONSE),
             ("application/graphql-response+json; charset=utf-8, application/json;q=0.9", GRAPHQL_RESPONSE),

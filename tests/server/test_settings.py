@@ -13,7 +13,14 @@ from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.transport import TransportName
 from keygraph_server.errors import SettingsError
-from keygraph_server.settings import LogFormat, LogLevel, Settings, environment_name, read_settings
+from keygraph_server.settings import (
+    Environment,
+    LogFormat,
+    LogLevel,
+    Settings,
+    environment_name,
+    read_settings,
+)
 from keygraph_server.stores import open_configured_store
 
 DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"
@@ -21,6 +28,15 @@ DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"
 GIVEN = {
     "model": "shop:graph",
     "store": "sqlite:shop.sqlite",
+    "env": "production",
+    "playground": True,
+    "introspection": True,
+    "schema_file": True,
+    "suggestions": True,
+    "cost_details": True,
+    "endpoint_names": True,
+    "cors_origins": "https://shop.example.com",
+    "cache_control": "public, max-age=60",
     "host": "0.0.0.0",
     "port": 9000,
     "workers": 3,
@@ -47,7 +63,9 @@ GIVEN = {
 def documented_row(name: str) -> str:
     """The row that the document must have for a setting."""
     field = Settings.model_fields[name]
-    default = field.default.value if isinstance(field.default, Enum) else field.default
+    # What has another default in production says so in its description.
+    default = field.get_default(call_default_factory=True, validated_data={"env": Environment.DEVELOPMENT})
+    default = default.value if isinstance(default, Enum) else default
     shown = "" if default is None else f"`{default}`"
     return f"| `{environment_name(name)}` | {shown} | {field.description} |"
 
@@ -87,6 +105,7 @@ class TestReading:
             "transport": TransportName.AIOBOTO3,
             "log_level": LogLevel.WARNING,
             "log_format": LogFormat.JSON,
+            "env": Environment.PRODUCTION,
         }
 
     def test_an_option_goes_before_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +130,7 @@ class TestReading:
             ("max_page_size", "0", "input should be greater than or equal to 1"),
             ("deadline", "0", "input should be greater than 0"),
             ("secret", "x" * 31, "value should have at least 32 items after validation, not 31"),
+            ("cors_origins", "shop", "value error, 'shop' is not an origin such as https://shop.example.com"),
             ("log_level", "loud", "input should be 'debug', 'info', 'warning' or 'error'"),
         ],
     )
@@ -132,6 +152,25 @@ class TestReading:
     def test_a_secret_is_never_shown(self) -> None:
         """A log or a traceback with the settings would give the secret away."""
         assert "s3cret" not in repr(read_settings(secret="s3cret" * 6))
+
+
+class TestEnvironment:
+    SWITCHES = ("playground", "introspection", "schema_file", "suggestions", "cost_details", "endpoint_names")
+
+    @pytest.mark.parametrize(("env", "is_on"), [("development", True), ("production", False)])
+    def test_it_decides_what_is_not_set(self, env: str, is_on: bool) -> None:
+        """KEYGRAPH_ENV=production would leave something open that only developers need."""
+        settings = read_settings(env=env)
+        assert {getattr(settings, name) for name in self.SWITCHES} == {is_on}
+        assert (settings.cors_origins != "none") is is_on
+
+    @pytest.mark.parametrize("name", SWITCHES)
+    def test_each_has_a_switch_of_its_own(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        """To have one of them in production, somebody would have to have all."""
+        monkeypatch.setenv("KEYGRAPH_ENV", "production")
+        monkeypatch.setenv(environment_name(name), "true")
+        settings = read_settings()
+        assert {each for each in self.SWITCHES if getattr(settings, each)} == {name}
 
 
 class TestHandingOn:

@@ -12,6 +12,7 @@ from graphql import (
     DocumentNode,
     FragmentDefinitionNode,
     GraphQLError,
+    NoSchemaIntrospectionCustomRule,
     OperationDefinitionNode,
     VariableNode,
     Visitor,
@@ -29,6 +30,9 @@ LONGEST_KEPT = 64 * 1024
 """Documents of more characters are not kept: a few of them would fill the memory that the others need."""
 CHARACTERS_KEPT = 1_000_000
 """How long all that are kept may be together: parsed, a character takes about a hundred bytes."""
+
+
+_RULES = tuple(specified_rules)
 
 
 @dataclass(eq=False)
@@ -78,10 +82,14 @@ _MOST_PLANS = 32
 class Documents:
     """The documents of a schema that were asked last, and their plans."""
 
-    def __init__(self, schema: Any, graph: Graph, kept: int) -> None:
-        """`schema` is graphql-core's; `kept` is how many documents are kept."""
+    def __init__(self, schema: Any, graph: Graph, kept: int, *, introspection: bool = True) -> None:
+        """`schema` is graphql-core's; `kept` is how many documents are kept.
+
+        `introspection` is whether they may ask for `__schema` and `__type`.
+        """
         self._schema = schema
         self._graph = graph
+        self._rules = _RULES if introspection else (*_RULES, NoSchemaIntrospectionCustomRule)
         self._most = kept
         self._kept: OrderedDict[str, Document] = OrderedDict()
         """The one that was asked last stands last."""
@@ -110,7 +118,7 @@ class Documents:
             ast = parse(text)
         except GraphQLError as error:
             return Document(DocumentNode(definitions=()), [error])
-        return Document(ast, validate_document(self._schema, ast, tuple(specified_rules)))
+        return Document(ast, validate_document(self._schema, ast, self._rules))
 
     def plan(
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]

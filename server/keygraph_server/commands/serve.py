@@ -128,11 +128,11 @@ def _greeting(model: Model, settings: Settings, address: str, document: str) -> 
     lines = [
         f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.shown_store}",
         "",
-        f"  playground  {address}/",
+        *([f"  playground  {address}/"] if settings.playground else ()),
         f"  GraphQL     {address}/graphql",
     ]
     queries = queries_to_try(document)
-    if queries:
+    if queries and settings.playground:
         lines += ["", "Try these queries in the playground:", ""]
         width = max(len(query.name) for query in queries)
         for query in queries:

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
+from urllib.parse import parse_qsl
 
 import orjson
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from keygraph_resolvers import Observed
+from keygraph_resolvers.errors import NotAQuery
 from keygraph_server.http.compression import compressed, takes_gzip
 from keygraph_server.http.disconnect import unless_gone
+from keygraph_server.http.exposure import Exposure
 from keygraph_server.http.header_values import (
     HeaderFields,
     header_fields,
@@ -25,6 +29,7 @@ from keygraph_server.http.header_values import (
     quality,
     remembered,
 )
+from keygraph_server.http.origins import Origins, is_forgeable
 from keygraph_server.http.request_ids import with_request_id
 
 _T = TypeVar("_T")
@@ -40,11 +45,19 @@ _KEY_FIELD = IDEMPOTENCY_HEADER.encode()
 _LONG_INTEGER = re.compile(rb"[0-9]{19}")
 """An integer of more than 64 bits has at least this many digits."""
 _OFFERED = (GRAPHQL_RESPONSE, JSON)
-"""The media types of answers, the preferred one first."""
+"""The media types of answers. JSON is for clients that do not name the other, which are older than it."""
 
 _CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in _OFFERED}
 # A cache must not give one form of an answer to a client that asked for another.
 _VARY = (b"vary", b"accept, accept-encoding")
+_VARY_OF_GET = (b"vary", b"accept, accept-encoding, origin")
+_NOT_KEPT = (b"cache-control", b"no-store")
+_NO_ORIGINS = Origins.of("none")
+_ALL_SHOWN = Exposure()
+_FORGEABLE = (
+    "a page of another site may have sent this request: send it as POST, or with the header "
+    "Apollo-Require-Preflight: true, or add the page's origin to KEYGRAPH_CORS_ORIGINS"
+)
 
 
 class Executes(Protocol):
@@ -59,11 +72,12 @@ class Executes(Protocol):
         with_cost: bool,
         idempotency_key: str | None,
         observed: Observed | None,
+        only_queries: bool,
     ) -> dict[str, Any]:
         """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
 
         Mutations under an idempotency key that is known are not carried out again. What can be seen of the operation
-        is put into `observed`.
+        is put into `observed`. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         """
 
 
@@ -89,6 +103,7 @@ class Exchange:
     """One request and what became of it, for those who watch."""
 
     headers: HeaderFields
+    is_get: bool
     began: float = field(default_factory=perf_counter)
     asked: GraphQLRequest | None = None
     """None if the request is not valid."""
@@ -113,17 +128,32 @@ class Watcher(Protocol):
 class GraphQLEndpoint:
     """The endpoint: an ASGI application that passes operations to the `state.service` of the main application.
 
+    A POST has its request in its body. A GET has it in its URL, and may only be a query.
     It reads and writes plain ASGI messages, because request and response objects cost more than everything else here.
     """
 
-    def __init__(self, max_body_bytes: int, compress_above: int = 0, watcher: Watcher | None = None) -> None:
-        """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is."""
+    def __init__(
+        self,
+        max_body_bytes: int,
+        compress_above: int = 0,
+        origins: Origins = _NO_ORIGINS,
+        cache_control: str = "no-store",
+        exposure: Exposure = _ALL_SHOWN,
+        watcher: Watcher | None = None,
+    ) -> None:
+        """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is.
+
+        Pages of `origins` may use GET, whose answers have `cache_control`. `exposure` is what clients may see.
+        """
         self._max_body_bytes = max_body_bytes
         self._compress_above = compress_above
+        self._origins = origins
+        self._kept = (b"cache-control", cache_control.encode())
+        self._exposure = exposure
         self._watcher = watcher
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(header_fields(scope))
+        exchange = Exchange(header_fields(scope), is_get=scope["method"] != "POST")
         watcher = self._watcher
         if watcher is None:
             await self._exchange(exchange, scope, receive, send)
@@ -144,29 +174,45 @@ class GraphQLEndpoint:
         media_type = JSON
         try:
             media_type = negotiated(headers.get(b"accept", b""))
-            check_headers(headers)
-            exchange.asked = asked = parse_request(await read_body(headers, receive, self._max_body_bytes))
-        except RequestRefusedError as refused:
+            if exchange.is_get:
+                asked = self._asked_by_get(scope, headers)
+            else:
+                check_headers(headers)
+                asked = parse_body(await read_body(headers, receive, self._max_body_bytes))
+            exchange.asked = asked
+            service: Executes = scope["app"].state.service
+            with_cost = (
+                self._exposure.cost_details and headers.get(_COST_FIELD, b"").strip().lower() == b"true"
+            )
+            response = await unless_gone(
+                receive,
+                service.execute(
+                    asked.query,
+                    asked.variables,
+                    asked.operation_name,
+                    with_cost=with_cost,
+                    idempotency_key=idempotency_key(headers),
+                    observed=exchange.observed,
+                    only_queries=exchange.is_get,
+                ),
+            )
+        except (RequestRefusedError, NotAQuery) as refused:
             error = {"message": str(refused), "extensions": {"code": "BAD_USER_INPUT"}}
-            await self._answer(exchange, send, {"errors": [error]}, media_type, refused.status)
+            status = 405 if isinstance(refused, NotAQuery) else refused.status
+            await self._answer(exchange, send, {"errors": [error]}, media_type, status)
             return
         except ClientDisconnect:
             return
-        service: Executes = scope["app"].state.service
-        with_cost = headers.get(_COST_FIELD, b"").strip().lower() == b"true"
-        response = await unless_gone(
-            receive,
-            service.execute(
-                asked.query,
-                asked.variables,
-                asked.operation_name,
-                with_cost=with_cost,
-                idempotency_key=idempotency_key(headers),
-                observed=exchange.observed,
-            ),
-        )
         if response is not None:
+            if "errors" in response:
+                self._exposure.conceal(response["errors"])
             await self._answer(exchange, send, response, media_type, status_of(response, media_type))
+
+    def _asked_by_get(self, scope: Scope, headers: HeaderFields) -> GraphQLRequest:
+        """The request in the URL. Raises RequestRefusedError if it may be a foreign page's."""
+        if is_forgeable(headers, self._origins):
+            raise RequestRefusedError(403, _FORGEABLE)
+        return parse_url(scope["query_string"])
 
     async def _answer(
         self, exchange: Exchange, send: Send, response: dict[str, Any], media_type: str, status: int
@@ -175,7 +221,14 @@ class GraphQLEndpoint:
         if "errors" in response:
             with_request_id(response["errors"])
         body = written(response)
-        headers = [(b"content-type", _CONTENT_TYPES[media_type]), _VARY]
+        is_kept = exchange.is_get and "errors" not in response
+        headers = [
+            (b"content-type", _CONTENT_TYPES[media_type]),
+            _VARY_OF_GET if exchange.is_get else _VARY,
+            self._kept if is_kept else _NOT_KEPT,
+        ]
+        if status == 405:
+            headers.append((b"allow", b"POST"))
         if 0 < self._compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):
             body = await compressed(body)
             headers.append((b"content-encoding", b"gzip"))
@@ -234,16 +287,33 @@ async def read_body(headers: HeaderFields, receive: Receive, limit: int) -> byte
     return b"".join(parts)
 
 
-def parse_request(body: bytes) -> GraphQLRequest:
-    """The request in the body. Raises RequestRefusedError if the body is not a request."""
-    try:
-        content = _read_json(body)
-    except (ValueError, RecursionError):
-        raise RequestRefusedError(400, "the body is not valid JSON") from None
+def parse_body(body: bytes) -> GraphQLRequest:
+    """The request in a body. Raises RequestRefusedError if the body is not a request."""
+    content = _read_json(body, "the body")
     if isinstance(content, list):
         raise RequestRefusedError(400, "batches are not supported: send one request at a time")
     if not isinstance(content, dict):
         raise RequestRefusedError(400, "the body must be a JSON object")
+    return _request(content)
+
+
+def parse_url(query_string: bytes) -> GraphQLRequest:
+    """The request in the part of a URL after its question mark. Raises RequestRefusedError if that is not a request."""
+    try:
+        pairs = parse_qsl(query_string.decode("ascii"), errors="strict", max_num_fields=50)
+    except ValueError:
+        raise RequestRefusedError(400, "the URL is not valid: its parameters must be UTF-8") from None
+    content: dict[str, Any] = dict(pairs)
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise RequestRefusedError(400, f"the URL has {name[:40]} more than once")
+    for name in ("variables", "extensions"):
+        if name in content:
+            content[name] = _read_json(content[name].encode(), name)
+    return _request(content)
+
+
+def _request(content: dict[str, Any]) -> GraphQLRequest:
     query = content.get("query")
     if not isinstance(query, str):
         raise RequestRefusedError(400, "query must be a string that contains a GraphQL document")
@@ -253,10 +323,14 @@ def parse_request(body: bytes) -> GraphQLRequest:
     return GraphQLRequest(query, variables, operation_name)
 
 
-def _read_json(body: bytes) -> Any:
-    content = orjson.loads(body)
-    # orjson reads an integer of more than 64 bits as a float, which is a different number.
-    return json.loads(body) if _LONG_INTEGER.search(body) else content
+def _read_json(text: bytes, what: str) -> Any:
+    try:
+        content = orjson.loads(text)
+        # orjson reads an integer of more than 64 bits as a float, which is a different number.
+        return json.loads(text) if _LONG_INTEGER.search(text) else content
+    except (ValueError, RecursionError):
+        verb = "are" if what.endswith("s") else "is"
+        raise RequestRefusedError(400, f"{what} {verb} not valid JSON") from None
 
 
 def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> _T | None:
@@ -280,11 +354,11 @@ def negotiated(accept: bytes) -> str:
 @remembered
 def _best(accept: bytes) -> str | None:
     ranges = [parse_media_type(part) for part in accept.decode("latin-1").split(",") if part.strip()]
-    if not ranges:
-        return _OFFERED[0]
-    # The highest weight wins. Between equal weights `max` takes the first, which is preferred.
-    best = max(_OFFERED, key=lambda offered: _weight(offered, ranges))
-    return best if _weight(best, ranges) > 0 else None
+    weights = {offered: _weight(offered, ranges or [("*/*", {})]) for offered in _OFFERED}
+    is_named = any(name == GRAPHQL_RESPONSE for name, _ in ranges)
+    if weights[JSON] > 0 and (weights[JSON] > weights[GRAPHQL_RESPONSE] or not is_named):
+        return JSON
+    return GRAPHQL_RESPONSE if weights[GRAPHQL_RESPONSE] > 0 else None
 
 
 def _weight(offered: str, ranges: list[tuple[str, dict[str, str]]]) -> float:

@@ -93,6 +93,6 @@ def _content_security_policy(is_local: bool) -> str:
             "connect-src 'self'",
             "base-uri 'none'",
             "form-action 'none'",
-            "frame-ancestors 'self'",
+            "frame-ancestors 'none'",
         ]
     )

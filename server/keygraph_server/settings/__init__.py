@@ -1,9 +1,11 @@
 """The settings: from `KEYGRAPH_…` variables in the environment and from command options.
 
 A module for each subject has its settings: what is served (`serving`), what an operation may ask for (`limits`), how
-requests are sent (`requests`) and answers (`answers`), what is logged (`logging`). `settings` reads them all.
+requests are sent (`requests`) and answers (`answers`), what is logged (`logging`), what pages in browsers may do
+(`browsers`), what a client may see (`exposure`). `settings` reads them all.
 """
 
+from keygraph_server.settings.exposure import Environment
 from keygraph_server.settings.logging import LogFormat, LoggingSettings, LogLevel
 from keygraph_server.settings.serving import DATA_FOLDER, SECRET_CHARACTERS
 from keygraph_server.settings.settings import PREFIX, Settings, environment_name, read_settings
@@ -12,6 +14,7 @@ __all__ = [
     "DATA_FOLDER",
     "PREFIX",
     "SECRET_CHARACTERS",
+    "Environment",
     "LogFormat",
     "LogLevel",
     "LoggingSettings",

@@ -9,6 +9,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from keygraph_server.errors import SettingsError
 from keygraph_server.settings.answers import AnswerSettings
+from keygraph_server.settings.browsers import BrowserSettings
+from keygraph_server.settings.exposure import ExposureSettings
 from keygraph_server.settings.limits import LimitSettings
 from keygraph_server.settings.logging import LoggingSettings
 from keygraph_server.settings.requests import RequestSettings
@@ -18,7 +20,14 @@ PREFIX = "KEYGRAPH_"
 
 
 class Settings(
-    LoggingSettings, AnswerSettings, RequestSettings, LimitSettings, ServingSettings, BaseSettings
+    LoggingSettings,
+    AnswerSettings,
+    RequestSettings,
+    LimitSettings,
+    BrowserSettings,
+    ExposureSettings,
+    ServingSettings,
+    BaseSettings,
 ):
     """All settings, the last named subject first. A command option overrides the environment."""
 

@@ -1,0 +1,56 @@
+"""What a client may see beside its data."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class Environment(Enum):
+    """Where the server runs."""
+
+    DEVELOPMENT = "development"
+    PRODUCTION = "production"
+
+
+def in_development(given: dict[str, Any]) -> bool:
+    """The default of what only developers need. `given` are the settings before this one."""
+    return given.get("env") is Environment.DEVELOPMENT
+
+
+class ExposureSettings(BaseModel):
+    """What a client may see beside its data."""
+
+    env: Environment = Field(
+        default=Environment.DEVELOPMENT,
+        description="`development`, or `production`, which changes the defaults of the settings that say so: a client "
+        "then sees its data and nothing else.",
+    )
+    playground: bool = Field(
+        default_factory=in_development,
+        description="Whether `/` is the playground. In production: `False`.",
+    )
+    introspection: bool = Field(
+        default_factory=in_development,
+        description="Whether operations may ask for `__schema` and `__type`. In production: `False`.",
+    )
+    schema_file: bool = Field(
+        default_factory=in_development,
+        description="Whether `/schema.graphql` is the schema. In production: `False`.",
+    )
+    suggestions: bool = Field(
+        default_factory=in_development,
+        description='Whether errors suggest names of the schema ("Did you mean …?"). In production: `False`.',
+    )
+    cost_details: bool = Field(
+        default_factory=in_development,
+        description="Whether a client may ask for `extensions.cost`, and whether `COST_LIMIT` says what is expensive. "
+        "In production: `False`.",
+    )
+    endpoint_names: bool = Field(
+        default_factory=in_development,
+        description="Whether errors and `/readyz` name the store's address and its table. The log always does. "
+        "In production: `False`.",
+    )

@@ -1,0 +1,17 @@
+"""The audits of the GraphQL over HTTP specification, by the package of its working group's reference server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.clients.conftest import SECONDS, Node, Serve
+
+
+@pytest.mark.timeout(SECONDS + 100)
+def test_every_audit_is_passed(node: Node, serve: Serve) -> None:
+    """A client that relies on the specification would not be answered, or not as it expects."""
+    found = json.loads(node("audits.mjs", f"{serve().address()}/graphql"))
+    assert [audit for audit in found if audit["status"] != "ok"] == []
+    assert len(found) == 61

@@ -1,0 +1,207 @@
+"""What pages, browsers and clients in production may see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keygraph_server.app import create_app
+from keygraph_server.http.origins import Origins
+from keygraph_server.settings import Settings, read_settings
+from tests.server.library import MODEL, book
+from tests.server.test_app import ask, make_table, running
+
+SECRET = "a secret of more than 32 characters"
+PREFLIGHT = {
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "content-type, authorization",
+}
+ALWAYS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+def settings_of(folder: Path, **given: Any) -> Settings:
+    (folder / "library.py").write_text(MODEL)
+    return read_settings(model="library", store="sqlite:library.sqlite", secret=SECRET, **given)
+
+
+class TestOrigins:
+    @pytest.mark.parametrize(
+        ("text", "allowed", "others"),
+        [
+            ("none", [], ["http://localhost:3000", "null"]),
+            ("*", ["https://shop.example.com", "null"], []),
+            (
+                "http://localhost:*, http://127.0.0.1:*",
+                ["http://localhost", "http://localhost:5173", "http://127.0.0.1:3000"],
+                [
+                    "https://localhost:5173",
+                    "http://localhost.evil.example",
+                    "http://localhost:80@evil.example",
+                ],
+            ),
+            (
+                "https://*.example.com https://shop.example:8443",
+                ["https://a.example.com", "https://a.b.example.com", "https://shop.example:8443"],
+                [
+                    "https://example.com",
+                    "https://evilexample.com",
+                    "https://shop.example",
+                    "https://a.example-com",
+                ],
+            ),
+        ],
+    )
+    def test_the_setting_lists_them(self, text: str, allowed: list[str], others: list[str]) -> None:
+        """A page of another origin could read answers, or the one that is listed could not."""
+        origins = Origins.of(text)
+        assert [each for each in [*allowed, *others] if origins.allow(each)] == allowed
+
+    @pytest.mark.parametrize(
+        "text", ["shop", "https://shop.example.com/", "https://*", "* https://a.example", ""]
+    )
+    def test_anything_else_is_refused(self, text: str) -> None:
+        """A misspelt origin would be found by whoever uses the page."""
+        if text:
+            with pytest.raises(ValueError, match="is not an origin"):
+                Origins.of(text)
+        else:
+            assert not Origins.of(text).allow("https://shop.example.com")
+
+
+class TestCors:
+    async def test_a_page_of_an_allowed_origin_may_ask(self, folder: Path) -> None:
+        """A page that a developer serves from another port could not read answers."""
+        settings = settings_of(folder)
+        await make_table(settings)
+        origin = {"origin": "http://localhost:5173"}
+        async with running(create_app(settings)) as client:
+            preflight = await client.options("/graphql", headers=PREFLIGHT | origin)
+            answer = await client.post("/graphql", json={"query": "{ __typename }"}, headers=origin)
+            fetched = await client.get("/graphql", params={"query": "{ __typename }"}, headers=origin)
+        assert preflight.status_code == 200
+        assert preflight.headers["access-control-allow-headers"] == "content-type, authorization"
+        assert preflight.headers["access-control-allow-methods"] == "GET, POST"
+        for response in (preflight, answer, fetched):
+            assert response.headers["access-control-allow-origin"] == "http://localhost:5173"
+            assert "Origin" in response.headers["vary"]
+        assert answer.json() == fetched.json() == {"data": {"__typename": "Query"}}
+
+    @pytest.mark.parametrize("given", [{"env": "production"}, {"cors_origins": "https://shop.example.com"}])
+    async def test_no_other_may(self, folder: Path, given: dict[str, str]) -> None:
+        """Any page could read what the server answers to its visitors."""
+        settings = settings_of(folder, **given)
+        await make_table(settings)
+        origin = {"origin": "http://localhost:5173"}
+        async with running(create_app(settings)) as client:
+            preflight = await client.options("/graphql", headers=PREFLIGHT | origin)
+            answer = await client.post("/graphql", json={"query": "{ __typename }"}, headers=origin)
+        assert preflight.status_code == 400
+        for response in (preflight, answer):
+            assert "access-control-allow-origin" not in response.headers
+
+
+class TestSecureHeaders:
+    @pytest.mark.parametrize(
+        "path",
+        ["/", "/graphql", "/healthz", "/readyz", "/schema.graphql", "/none", "/playground/page/icon.svg"],
+    )
+    async def test_every_answer_has_them(self, folder: Path, path: str) -> None:
+        """A browser could take an answer for a script, or show it inside somebody else's page."""
+        settings = settings_of(folder)
+        await make_table(settings)
+        async with running(create_app(settings)) as client:
+            headers = (await client.get(path)).headers
+        assert {name: headers[name] for name in ALWAYS} == ALWAYS
+        assert len(headers.get_list("content-security-policy")) == 1
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert ("script-src" in headers["content-security-policy"]) is (path == "/")
+        assert "strict-transport-security" not in headers
+
+    async def test_in_production_browsers_stay_with_https(self, folder: Path) -> None:
+        """A visitor's first request could go out in the open each time."""
+        async with running(create_app(settings_of(folder, env="production"))) as client:
+            headers = (await client.get("/healthz")).headers
+        assert headers["strict-transport-security"] == "max-age=31536000"
+
+
+class TestProduction:
+    async def test_there_are_only_the_endpoints_that_it_needs(self, folder: Path) -> None:
+        """The schema and a tool to try it would be open to everybody."""
+        async with running(create_app(settings_of(folder, env="production"))) as client:
+            statuses = {
+                path: (await client.get(path)).status_code for path in ("/", "/schema.graphql", "/healthz")
+            }
+        assert statuses == {"/": 404, "/schema.graphql": 404, "/healthz": 200}
+
+    @pytest.mark.parametrize("field", ["__schema { types { name } }", '__type(name: "Book") { name }'])
+    async def test_introspection_is_refused(self, folder: Path, field: str) -> None:
+        """The schema would be open to everybody."""
+        async with running(create_app(settings_of(folder, env="production"))) as client:
+            content = await ask(client, f"{{ {field} }}")
+            assert await ask(client, "{ __typename }") == {"data": {"__typename": "Query"}}
+        assert "data" not in content
+        assert content["errors"][0]["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
+
+    @pytest.mark.parametrize(
+        ("query", "variables", "shown"),
+        [
+            ("{ bok { title } }", {}, "Cannot query field 'bok' on type 'Query'."),
+            ("{ books(frst: 1) { totalCount } }", {}, "Unknown argument 'frst' on field 'Query.books'."),
+            (
+                "query ($where: BookWhere) { books(where: $where) { totalCount } }",
+                {"where": {"isbnn": {}}},
+                None,
+            ),
+        ],
+    )
+    async def test_names_are_not_suggested(
+        self, folder: Path, query: str, variables: dict[str, Any], shown: str | None
+    ) -> None:
+        """The schema could be guessed name by name."""
+        for env, is_suggested in (("development", True), ("production", False)):
+            settings = settings_of(folder, env=env)
+            async with running(create_app(settings)) as client:
+                response = await client.post("/graphql", json={"query": query, "variables": variables})
+            [error] = response.json()["errors"]
+            assert ("Did you mean" in error["message"]) is is_suggested
+            assert is_suggested or shown in (None, error["message"])
+
+    async def test_costs_are_not_told(self, folder: Path) -> None:
+        """Whoever attacks the server could see which query hurts it most."""
+        settings = settings_of(folder, env="production", cost_limit=0.5)
+        await make_table(settings, book("1", "Emma"))
+        async with running(create_app(settings)) as client:
+            response = await client.post(
+                "/graphql", json={"query": "{ books { totalCount } }"}, headers={"x-keygraph-cost": "true"}
+            )
+        [error] = response.json()["errors"]
+        assert error["extensions"].keys() == {"code", "requestId"}
+        assert error["extensions"]["code"] == "COST_LIMIT"
+        assert not any(character.isdigit() for character in error["message"])
+        assert "extensions" not in response.json()
+
+    @pytest.mark.parametrize(("env", "is_told"), [("development", True), ("production", False)])
+    async def test_the_store_is_not_named(
+        self, folder: Path, env: str, is_told: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """An address of the inner network would be told to everybody; or nobody could find it in the log."""
+        settings = settings_of(folder, env=env).model_copy(
+            update={"store": "http://127.0.0.1:9", "deadline": 0.2}
+        )
+        async with running(create_app(settings)) as client:
+            ready = await client.get("/readyz")
+            asked = await client.post("/graphql", json={"query": '{ book(isbn: "1") { title } }'})
+        [error] = asked.json()["errors"]
+        assert error["extensions"]["code"] in ("UNAVAILABLE", "TIMEOUT")
+        for response in (ready, asked):
+            assert ("127.0.0.1:9" in response.text) is is_told
+        assert ready.status_code == 503
+        assert "127.0.0.1:9" in caplog.text + ready.text
