@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from keygraph.dynamo.table import Key
 from keygraph.keys.template import Slot
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
+
+NOTHING_TOLD: Mapping[str, str] = MappingProxyType({})
 
 
 def placeholder(name: str) -> str:
@@ -13,11 +18,17 @@ def placeholder(name: str) -> str:
     return "{" + name + "}"
 
 
-def shown_key(record: RecordType, identity: tuple[str, ...] | None = None) -> Key:
-    """The table key of a node or an item, with placeholders where its identity is not known."""
+def shown_key(
+    record: RecordType, identity: tuple[str, ...] | None = None, told: Mapping[str, str] = NOTHING_TOLD
+) -> Key:
+    """The table key of a node or an item, with placeholders where its identity is not known.
+
+    `told` are texts that are known, by slot, without the whole identity.
+    """
     texts = {slot.name: placeholder(record.leaf_name(slot.path)) for slot in record.table_keys.slots}
     if identity is not None:
         texts |= zip((slot.name for slot in record.identity), identity, strict=True)
+    texts |= told
     return tuple(template.render(texts) or "" for template in record.table_keys.templates)
 
 

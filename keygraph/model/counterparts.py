@@ -7,13 +7,15 @@ which field of the one becomes which of the other, from the types alone; it then
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
 from keygraph.dynamo.conditions import Path, at_path, put_at_path
 from keygraph.dynamo.items import Item, Value
+from keygraph.errors import KeygraphError
 from keygraph.keys.template import Slot
 from keygraph.keys.types import encode
 from keygraph.model.records import End, RecordType
@@ -93,11 +95,7 @@ class Correspondence:
 
         Raises CorruptItem where the item does not fit its declaration, and ValueError where a value has no text.
         """
-        nodes = {
-            name: identity
-            for name, own in self.ends.items()
-            if (identity := self.one.end_identity(item, self.one.ends[own])) is not None
-        }
+        nodes = self._nodes(item)
         attributes = self._kept(item) if self.is_mirror else self._shared(item, type_values)
         told = dict(attributes)
         for path, value in self._end_values(item, nodes):
@@ -105,9 +103,23 @@ class Correspondence:
             # A mirror stores what the item itself stores: a node that stands in its key alone does so in both.
             if not self.is_mirror or at_path(item, path) is not None:
                 put_at_path(attributes, path, value)
-        texts = self._texts(item, nodes, told)
+        slots = [slot for slot in self.other.slots.values() if not slot.is_shard]
+        texts = self._texts(item, nodes, told, slots)
         identity = tuple(texts.get(slot.name, "") for slot in self.other.identity)
         return Counterpart(self.other, identity, texts, attributes)
+
+    def told_identity(self, item: Item) -> dict[str, str]:
+        """The texts, by slot, of the other item's table key, as far as an item tells them that may lack attributes."""
+        found: dict[str, str] = {}
+        for slot in self.other.identity:
+            with suppress(KeygraphError, ValueError):
+                found |= self._texts(item, self._nodes(item), item, [] if slot.computed else [slot])
+        return found
+
+    def _nodes(self, item: Item) -> dict[str, tuple[str, ...]]:
+        """The nodes at the other item's ends."""
+        found = ((name, self.one.end_identity(item, self.one.ends[own])) for name, own in self.ends.items())
+        return {name: identity for name, identity in found if identity is not None}
 
     @cached_property
     def _declared(self) -> frozenset[str]:
@@ -147,8 +159,10 @@ class Correspondence:
                 if stored is not None and slot.path in end.attributes:
                     yield end.attributes[slot.path], stored
 
-    def _texts(self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item) -> dict[str, str]:
-        """The texts, by slot, of the other item's keys."""
+    def _texts(
+        self, item: Item, nodes: Mapping[str, tuple[str, ...]], told: Item, slots: Iterable[Slot]
+    ) -> dict[str, str]:
+        """The texts, by slot, that an item tells of the other one's keys."""
         own = self._own_texts(item)
 
         def text_of(slot: Slot) -> str | None:
@@ -167,7 +181,6 @@ class Correspondence:
             value = self.one.reader(self.one.fields[name])(item)
             return None if value is None else slot.text.render(value)
 
-        slots = [slot for slot in self.other.slots.values() if not slot.is_shard]
         return {slot.name: text for slot in slots if (text := text_of(slot))}
 
     def _own_texts(self, item: Item) -> dict[Slot, str]:

@@ -11,23 +11,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from keygraph.dynamo import actions
-from keygraph.dynamo.actions import key_of
+from keygraph.dynamo.actions import SetTo, changed, key_of
 from keygraph.dynamo.items import Item, to_typed
 from keygraph.dynamo.store import Transaction
 from keygraph.dynamo.table import Key
 from keygraph.engines.dynamodb.requests import render
-from keygraph.errors import InputPath, Refusal
+from keygraph.errors import InputPath, KeygraphError, Refusal
 from keygraph.graph import Graph
 from keygraph.lists.describe import DescribedRequest, described_requests, expression_text, value_text
+from keygraph.lists.placeholders import shown_key
 from keygraph.model.record_keys import Texts
+from keygraph.model.records import RecordType
 from keygraph.names import with_article
 from keygraph.writing.edges import ranges
 from keygraph.writing.idempotency import IdempotencyKey, note_key, note_step
 from keygraph.writing.items import Refusals
 from keygraph.writing.removal import named_nodes
-from keygraph.writing.requests import Change, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
-from keygraph.writing.step import TransactionStep
-from keygraph.writing.steps import StepMaker
+from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
+from keygraph.writing.step import TransactionStep, again
+from keygraph.writing.steps import StepMaker, Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class DescribedWrite:
 
     read: DescribedRequest | None
     """What is read first."""
+    read_later: tuple[DescribedRequest, ...]
+    """What is read once that is known."""
     marks: tuple[DescribedRequest, ...]
     """How nodes that are deleted or moved are marked, so that nothing new names them."""
     searches: tuple[DescribedRequest, ...]
@@ -83,6 +87,60 @@ def describe_write(
     return _Describing(graph, requests, idempotency_key).write()
 
 
+class _UnreadSteps(StepMaker):
+    """Makes the steps of deletes and moves of what was not read, as far as the input tells them."""
+
+    def told(self, request: WriteRequest) -> Item:
+        """What the key of a record tells of it."""
+        if isinstance(request, Create | Put | Upsert):
+            identity = self.new(request)[1] or ("",) * len(request.record.identity)
+        else:
+            identity = request.identity
+        key, *_ = self._graph.table_keys(request.record, identity)
+        names = (attribute.name for attribute in self._graph.table.keys)
+        return request.record.completed(dict(zip(names, key, strict=True)))
+
+    def partner_key(self, record: RecordType, item: Item) -> Key:
+        """The key of an edge's other item, with placeholders for what the item does not tell."""
+        correspondence = self._graph.correspondences[record.name]
+        return shown_key(correspondence.other, told=correspondence.told_identity(item))
+
+    def _deleted(
+        self, request: Delete, stored: Stored, refusals: Refusals
+    ) -> tuple[list[TransactionStep], Done]:
+        made, done = super()._deleted(request, stored, refusals)
+        if request.record.name in self._graph.correspondences:
+            key = self.partner_key(request.record, self.told(request))
+            made.append(TransactionStep(actions.DeleteItem(key), again))
+        return made, done
+
+    def _moved(self, request: Move, stored: Stored, refusals: Refusals) -> tuple[list[TransactionStep], Done]:
+        record, maker, old = request.record, self.maker(request.record), self.told(request)
+        change, changes = self._move(request, refusals)
+        done = Done(record, request.identity, None)
+        given = [change for change in changes if isinstance(change, SetTo)]
+        attributes = changed(maker.without_own_keys(old), given)
+        try:
+            texts = maker.texts_after(request.identity, attributes, change.values)
+        except KeygraphError:
+            return [], done  # only what is read tells the new key
+        new, identity = maker.with_rendered(attributes, texts, request.to, refusals)
+        if refusals.found:
+            return [], done
+        known = {change.path[0] for change in given}.union(
+            each.name for each in self._graph.table.key_attributes()
+        )
+        new = {name: value for name, value in new.items() if name in known}
+        key, *_ = self._graph.table_keys(record, request.identity)
+        steps = self._moving(request, key, new, identity, (), refusals)
+        if record.name in self._graph.correspondences:
+            before, after = (self.partner_key(record, each) for each in (old, old | new))
+            if before != after:
+                names = (attribute.name for attribute in self._graph.table.keys)
+                steps += self._partner_moved(change, before, dict(zip(names, after, strict=True)), ())
+        return [*steps, *self._checks(change, stored, refusals)], done
+
+
 class _Describing:
     def __init__(
         self, graph: Graph, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None
@@ -90,7 +148,7 @@ class _Describing:
         self._graph = graph
         self._requests = requests
         self._key_of_note = idempotency_key
-        self._maker = graph.made(StepMaker)
+        self._maker = graph.made(_UnreadSteps)
 
     def write(self) -> DescribedWrite:
         requests = self._requests
@@ -101,10 +159,11 @@ class _Describing:
         if keys:
             operation = "GetItem" if len(keys) == 1 else "BatchGetItem"
             read = DescribedRequest(operation, None, "; ".join(map(self._key, keys)))
+        later = tuple(self._read_later())
         if any(isinstance(request, Upsert) for request in requests):
             absent, identity = self._transaction("if it is not there", requests)
             present, _ = self._transaction("if it is there", [*map(self._as_change, requests)])
-            return DescribedWrite(read, (), (), (absent, present), identity)
+            return DescribedWrite(read, later, (), (), (absent, present), identity)
         transaction, identity = self._transaction("", requests)
         nodes = named_nodes(self._graph, requests)
         marks = tuple(
@@ -115,7 +174,13 @@ class _Describing:
         )
         searches = tuple(search for each in nodes for search in self._searches(each))
         is_moved = isinstance(requests[0], Move)
-        return DescribedWrite(read, marks, searches, (transaction,), None if is_moved else identity)
+        return DescribedWrite(read, later, marks, searches, (transaction,), None if is_moved else identity)
+
+    def _read_later(self) -> Iterator[DescribedRequest]:
+        for request in self._requests:
+            if self._maker.read_later(request) is not None:
+                told = self._maker.partner_key(request.record, self._maker.told(request))
+                yield DescribedRequest("GetItem", None, self._key(told))
 
     def _searches(self, request: Delete | Move) -> Iterator[DescribedRequest]:
         for reference in self._graph.references[request.record.name]:

@@ -241,6 +241,16 @@ class ItemMaker:
                 refusals.take((*where, *names[:1]), error)
         return [text or "" for text in found]
 
+    def texts_after(self, identity: Texts, item: Item, changed: Iterable[str]) -> dict[str, str | None]:
+        """The texts of the table key after these fields and ends have changed. Raises KeygraphError for one that the item
+        does not tell."""
+        names, texts = {*changed}, dict[str, str | None]()
+        for slot, text in zip(self.record.identity, identity, strict=True):
+            needs = self.record.methods[slot.path[0]].needs if slot.computed and len(slot.path) == 1 else ()
+            is_changed = slot.path[0] in names or needs is None or not names.isdisjoint(needs)
+            texts[slot.name] = self._reader(slot)(item) if is_changed else text
+        return texts
+
     def _texts(self, item: Item, where: InputPath, refusals: Refusals) -> dict[str, str | None]:
         """The texts, by slot, that the attributes of an item give to its keys; no shards."""
         texts: dict[str, str | None] = {}

@@ -96,6 +96,14 @@ class StepMaker:
         there = [stored.get(key) for key in own]
         return [*keys, *own, *self._partners.keys(record, [item, *there])]
 
+    def read_later(self, request: WriteRequest) -> RecordType | None:
+        """The other type of an edge, if its item has to be read once the edge is; None for nothing to read."""
+        partner = self._partners.of(request.record)
+        if partner is None or not partner.is_loose:
+            return None
+        is_told = isinstance(request, Create | Put | Upsert) and not partner.moving
+        return None if is_told else partner.record
+
     def _is_relied_on(self, request: Change | Delete | Move) -> bool:
         """Whether what is there is a part of what will be."""
         if isinstance(request, Change):
@@ -360,10 +368,7 @@ class StepMaker:
         after = partners.item(record, new, where, refusals)
         if before is None or after is None:
             return []
-        lost = Refusal("CONFLICT", (f"The other item of this {record.name} is missing.",), where)
-        told = f"The other item of this {record.name} would take the place of another one."
-        taken = Refusal("CONFLICT", (told,), where)
-        conditions: list[Condition] = [self._presence.there]
+        conditions: list[Condition] = []
         partner = partners.of(record)
         if partner is not None and partner.is_loose:
             there = partners.there(record, old, stored)
@@ -373,21 +378,27 @@ class StepMaker:
                 own = self.maker(partner.record).paths(partner.own)
                 conditions += [is_unchanged(path, there) for path in own]
         key, key_after = map(self._key_of, (before, after))
-        refusal = lost_or_again(lost)
         if key != key_after:
-            return [
-                TransactionStep(actions.DeleteItem(key, And(tuple(conditions))), refusal, is_partner=True),
-                TransactionStep(
-                    actions.PutItem(after, self._presence.is_free(partner.record if partner else record)),
-                    lambda _: taken,
-                    is_partner=True,
-                ),
-            ]
+            return self._partner_moved(request, key, after, conditions)
         changes = _differences(before, after, before.keys() | after.keys())
         if not changes:
             return []
-        update = actions.UpdateItem(key, tuple(changes), And(tuple(conditions)))
-        return [TransactionStep(update, refusal, is_partner=True)]
+        update = actions.UpdateItem(key, tuple(changes), And((self._presence.there, *conditions)))
+        return [TransactionStep(update, _lost(request), is_partner=True)]
+
+    def _partner_moved(
+        self, request: Change, key: Key, after: Item, conditions: Sequence[Condition]
+    ) -> list[TransactionStep]:
+        """What gives the other item of an edge another key."""
+        other = self._graph.correspondences[request.record.name].other
+        told = f"The other item of this {request.record.name} would take the place of another one."
+        taken = Refusal("CONFLICT", (told,), request.where)
+        delete = actions.DeleteItem(key, And((self._presence.there, *conditions)))
+        put = actions.PutItem(after, self._presence.is_free(other))
+        return [
+            TransactionStep(delete, _lost(request), is_partner=True),
+            TransactionStep(put, lambda _: taken, is_partner=True),
+        ]
 
     # --- Deletes ------------------------------------------------------------------------------------------
 
@@ -431,39 +442,56 @@ class StepMaker:
 
     def _moved(self, request: Move, stored: Stored, refusals: Refusals) -> _Made:
         record, maker = request.record, self.maker(request.record)
-        change = Change(record, request.identity, request.values, where=request.to)
-        for name in sorted(_named(change) - self._told_by_key(record)):
-            problem = f" is no part of the key of {record.name}."
-            refusals.add((*request.to, maker.shown(name)), maker.shown(name), problem)
-        changes = self._changes(change, refusals)
+        change, changes = self._move(request, refusals)
         key, old = self.place(request, stored, refusals)
         if refusals.found or old is None:
             return [], Done(record, request.identity, None)
         attributes = changed(maker.without_own_keys(old), changes)
         made, identity = maker.with_keys(attributes, request.to, refusals)
-        if identity == request.identity:
-            refusals.add(request.to, f"The key of this {record.name} would stay the same.")
         if refusals.found:
             return [], Done(record, identity, None)
         check_rules(maker, made, request.to, refusals)
         in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
         new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
-        exists = partial(_exists, record, request.to)
-        absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
-        steps = [
-            TransactionStep(actions.PutItem(new, self._presence.is_free(record)), exists),
-            *(
-                TransactionStep(actions.CheckItem(other, self._presence.is_free(record)), exists)
-                for other in absent
-            ),
-        ]
         declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}
         names = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
-        same = (is_unchanged((name,), old) for name in sorted(names))
-        delete = actions.DeleteItem(key, And((*self.conditions(request), *same)))
-        steps.append(TransactionStep(delete, self.refused(request)))
-        steps += self._partner_changed(change, old, new, stored, refusals)
+        same = [is_unchanged((name,), old) for name in sorted(names)]
+        steps = [
+            *self._moving(request, key, new, identity, same, refusals),
+            *self._partner_changed(change, old, new, stored, refusals),
+        ]
         return [*steps, *self._checks(change, stored, refusals)], Done(record, identity, new)
+
+    def _move(self, request: Move, refusals: Refusals) -> tuple[Change, list[actions.AttributeChange]]:
+        """What a move changes. Refuses what stands in no key."""
+        record = request.record
+        change = Change(record, request.identity, request.values, where=request.to)
+        for name in sorted(_named(change) - self._told_by_key(record)):
+            problem, shown = f" is no part of the key of {record.name}.", self.maker(record).shown(name)
+            refusals.add((*request.to, shown), shown, problem)
+        return change, self._changes(change, refusals)
+
+    def _moving(
+        self,
+        request: Move,
+        key: Key,
+        new: Item,
+        identity: Texts,
+        same: Sequence[Condition],
+        refusals: Refusals,
+    ) -> list[TransactionStep]:
+        """What puts the item under its new key, and deletes the one that is as it was read."""
+        record = request.record
+        if identity == request.identity:
+            refusals.add(request.to, f"The key of this {record.name} would stay the same.")
+        exists, free = partial(_exists, record, request.to), self._presence.is_free(record)
+        absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
+        delete = actions.DeleteItem(key, And((*self.conditions(request), *same)))
+        return [
+            TransactionStep(actions.PutItem(new, free), exists),
+            *(TransactionStep(actions.CheckItem(other, free), exists) for other in absent),
+            TransactionStep(delete, self.refused(request)),
+        ]
 
     # --- What is there ------------------------------------------------------------------------------------
 
@@ -604,6 +632,12 @@ def _kept_fields(record: RecordType, kept: tuple[Kept, ...]) -> list[Field]:
 def _named(request: Change) -> set[str]:
     """The fields and ends that a change is of."""
     return {*request.values, *request.added, *request.taken}
+
+
+def _lost(request: Change) -> Callable[[Item | None], Refusal | None]:
+    """What is told where the other item of an edge is not there."""
+    told = f"The other item of this {request.record.name} is missing."
+    return lost_or_again(Refusal("CONFLICT", (told,), request.where))
 
 
 def _differences(before: Item, after: Item, names: Iterable[str]) -> list[actions.AttributeChange]:

@@ -61,6 +61,11 @@ class Writer:
         """The keys of what must be known before anything is written."""
         return self._sender(requests).needed(requests)
 
+    def needed_later(self, requests: Sequence[WriteRequest]) -> int:
+        """How many items may have to be read besides, once those are known."""
+        others = filter(None, map(self._steps.read_later, requests))
+        return sum(len(other.table_keys.shard_texts) for other in others)
+
     def searched(self, requests: Sequence[WriteRequest]) -> list[Query]:
         """The first pages that are read to find what names nodes that are deleted or moved. Others may follow."""
         return Removal(self._sender(requests)).queries

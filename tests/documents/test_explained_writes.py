@@ -153,10 +153,23 @@ async def test_a_delete_shows_how_what_names_the_node_is_found(shop: Served) -> 
     assert cost["actual"]["readUnits"] <= cost["bound"]["readUnits"]
 
 
-async def test_a_move_shows_that_the_item_is_read(shop: Served) -> None:
+MOVED = """mutation { moveOrderItem(input: {orderId: "ORD001", productId: "ABC123", to: {productId: "GHI789"}}) {
+  orderItem { quantity } } }"""
+
+
+async def test_a_move_shows_its_transaction(shop: Served) -> None:
     """A move would look as if it wrote nothing."""
-    moved = 'mutation { moveOrderItem(input: {orderId: "ORD001", productId: "ABC123", to: {productId: "DEF456"}}) { orderItem { quantity } } }'
-    first, write = _write(shop, moved)
+    first, write = _write(shop, MOVED)
     assert first is not None
     [transaction] = write.transactions
     assert transaction.notes[0].startswith("The item is put under its new key if none is there.")
+    assert [(action.operation, action.attributes) for action in transaction.actions] == [
+        ("Put", "productId = GHI789, GSI1PK = PRODUCT#GHI789, GSI1SK = ORDER#ORD001"),
+        ("Delete", None),
+        ("ConditionCheck", None),
+    ]
+    shop.tracer.requests.clear()
+    assert "errors" not in await shop.service.execute(MOVED)
+    [sent] = [request for request in shop.tracer.requests if isinstance(request, Transaction)]
+    shown = [(action.operation, action.keys) for action in transaction.actions]
+    assert [_shown(shop, action) for action in sent.actions] == shown

@@ -238,8 +238,11 @@ class WriteStep(Step):
                 described = describe_write(graph, asked.all_requests, asked.key)
                 at = here
                 if described.read is not None:
-                    yield Explained("read first", here, names, requests=(described.read,))
-                    at = here.later()
+                    yield Explained("read first", at, names, requests=(described.read,))
+                    at = at.later()
+                if described.read_later:
+                    yield Explained("read first", at, names, requests=described.read_later)
+                    at = at.later()
                 if described.marks:
                     yield Explained("mark", at, names, requests=described.marks)
                     yield Explained("find what names", at.later(), names, requests=described.searches)
@@ -261,13 +264,13 @@ def _cost_of(writer: Writer, asked: _Asked) -> StepCost:
     """What one transaction takes, with what is read for it. Its round trips are their number."""
     requests = asked.all_requests
     # What must be known is read first, and what was done under the key.
-    count = len(writer.needed(requests)) + (asked.key is not None)
+    reads = [len(writer.needed(requests)) + (asked.key is not None), writer.needed_later(requests)]
     size = max(request.record.item_bytes for request in requests)
     cost = StepCost(
-        apart=1 + -(-count // BATCH_GET_KEYS),
-        round_trips=2 if count else 1,
-        items=count,
-        read_units=count * read_units(size, consistent=False),
+        apart=1 + sum(-(-count // BATCH_GET_KEYS) for count in reads),
+        round_trips=1 + sum(map(bool, reads)),
+        items=sum(reads),
+        read_units=sum(reads) * read_units(size, consistent=True),
     )
     searched = writer.searched(requests)
     if searched:
