@@ -155,7 +155,7 @@ class Coming:
 @edge(
     "{club}",
     "GUEST#{person.name}",
-    check=[rule({"or": [{"count": {"le": 3}}, {"is_known": {"eq": True}}]}, FEW)],
+    check=[rule({"or": [{"count": {"lte": 3}}, {"is_known": {"eq": True}}]}, FEW)],
 )
 class Guest:
     club: Choir

@@ -185,7 +185,7 @@ RULED = """
 from keygraph import ID, Graph, Table, node, rule
 
 @node("ITEM#{item_id}", check=[
-    rule({"stock": {"ge": 0}}, "There is not enough in stock."),
+    rule({"stock": {"gte": 0}}, "There is not enough in stock."),
     rule({"or": [{"on_sale": {"eq": False}}, {"price": {"gt": 0}}]}, "What is on sale has a price."),
 ])
 class Item:
