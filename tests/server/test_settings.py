@@ -48,6 +48,8 @@ GIVEN = {
     "count_pages": 5,
     "cost_limit": 2000.0,
     "depth_limit": 20,
+    "max_running": 12,
+    "max_waiting": 0,
     "concurrency": 8,
     "deadline": 2.5,
     "transport": "aioboto3",
