@@ -9,8 +9,7 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 3. `keygraph_resolvers.plan.documents`: finds the document's plan.
 4. `keygraph_resolvers.read.run`, `keygraph_resolvers.read.meter`: hold what the steps of one request share, and record
    each request to the store.
-5. `keygraph_resolvers.plan.bound`, `keygraph_resolvers.admission`: compute what the request costs at most, for the
-   limit, and let it wait while too many others run.
+5. `keygraph_resolvers.plan.bound`: computes what the request costs at most, for the limit.
 6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys
    leaves.
 7. `keygraph_resolvers.steps.get`, `keygraph_resolvers.steps.selection`, `keygraph_resolvers.steps.step`,

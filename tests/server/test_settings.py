@@ -48,8 +48,6 @@ GIVEN = {
     "count_pages": 5,
     "cost_limit": 2000.0,
     "depth_limit": 20,
-    "max_running": 12,
-    "max_waiting": 0,
     "concurrency": 8,
     "deadline": 2.5,
     "transport": "aioboto3",
@@ -59,6 +57,10 @@ GIVEN = {
     "log_format": "json",
     "log_operations": False,
     "log_variables": True,
+    "metrics_port": 9100,
+    "metrics_host": "0.0.0.0",
+    "metrics_names": 10,
+    "hot_keys": True,
 }
 
 

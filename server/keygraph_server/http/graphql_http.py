@@ -58,8 +58,6 @@ _FORGEABLE = (
     "a page of another site may have sent this request: send it as POST, or with the header "
     "Apollo-Require-Preflight: true, or add the page's origin to KEYGRAPH_CORS_ORIGINS"
 )
-_RETRY_AFTER = (b"retry-after", b"1")
-"""In seconds: a server that has too much to do now may have time then."""
 
 
 class Executes(Protocol):
@@ -234,8 +232,6 @@ class GraphQLEndpoint:
         if 0 < self._compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):
             body = await compressed(body)
             headers.append((b"content-encoding", b"gzip"))
-        if status == 503:
-            headers.append(_RETRY_AFTER)
         headers.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -378,15 +374,13 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
     """The HTTP status of a GraphQL response.
 
     A request error is 400, but 200 as `application/json`: clients of that media type assume that any other status
-    comes from an intermediary. What was not begun because the server has too much to do is 503.
+    comes from an intermediary.
     """
     if "data" in response:
         return 200
     codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
     if "INTERNAL" in codes:
         return 500
-    if "UNAVAILABLE" in codes:
-        return 503
     return 200 if media_type == JSON else 400
 
 
