@@ -8,6 +8,8 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
+from contextlib import suppress
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
@@ -15,6 +17,7 @@ _log = logging.getLogger(__name__)
 
 COLLECTED_AFTER = (50_000, 10, 10)
 """The thresholds of garbage collection, measured in `docs/performance.md`, "The server process"."""
+_FILES_ON_WINDOWS = 8_192
 
 
 def begin_serving() -> None:
@@ -29,6 +32,20 @@ def runs_on() -> tuple[str, str]:
     loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
     parser = "httptools" if AutoHTTPProtocol.__name__ == "HttpToolsProtocol" else "h11"
     return loop, parser
+
+
+def most_open_files() -> int:
+    """How many files and connections this process may have open, after it has asked for as many as it may get."""
+    if sys.platform == "win32":
+        return _FILES_ON_WINDOWS
+    import resource
+
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != most:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+            allowed = most
+    return sys.maxsize if allowed == resource.RLIM_INFINITY else allowed
 
 
 def tune_collection() -> None:

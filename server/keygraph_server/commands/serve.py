@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -20,18 +21,25 @@ from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.table import Table
 from keygraph_server.commands.first_start import make_sample_file
+from keygraph_server.connections.factory import Connections
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
 from keygraph_server.listening import address_of, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.options import ModelOption, StoreOption
+from keygraph_server.process import most_open_files
 from keygraph_server.queries import document_to_try, queries_to_try
 from keygraph_server.settings import LogLevel, Settings, read_settings
 from keygraph_server.stores import create_command, live_table, look_at_items
 
+_log = logging.getLogger(__name__)
+
 _GRACE_SECONDS = 8
 """How long running requests may continue after the server is told to stop. Docker kills after 10 seconds."""
+
+_FILES_OF_ITS_OWN = 400
+"""Open files that are no connections of clients: connections to DynamoDB, of `KEYGRAPH_CONCURRENCY`, and others."""
 
 _SIGN_OF_LIFE_SECONDS = 15
 """How long a worker may be silent before it is replaced. Workers that start together share the cores, and uvicorn's
@@ -161,11 +169,19 @@ def _greeting(model: Model, settings: Settings, address: str, document: str, met
 
 def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
     """Serve on the socket until the process is told to stop."""
+    connections = min(settings.max_connections, max(1, most_open_files() - _FILES_OF_ITS_OWN))
+    if connections < settings.max_connections:
+        _log.warning(
+            "The system allows so few open files that each process keeps %d connections", connections
+        )
+        settings = settings.model_copy(update={"max_connections": connections})
     # Every server process reads its settings from the environment, including those that uvicorn starts.
     os.environ.update(settings.environment())
     config = uvicorn.Config(
         "keygraph_server.app:app_from_environment",
         factory=True,
+        http=Connections(settings),  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
+        ws="none",
         reload=reload,
         workers=settings.workers,
         timeout_keep_alive=settings.keep_alive,

@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from keygraph_server.errors import SettingsError
 from keygraph_server.settings.answers import AnswerSettings
 from keygraph_server.settings.browsers import BrowserSettings
+from keygraph_server.settings.connections import ConnectionSettings
 from keygraph_server.settings.exposure import ExposureSettings
 from keygraph_server.settings.limits import LimitSettings
 from keygraph_server.settings.logging import LoggingSettings
@@ -28,6 +29,7 @@ class Settings(
     LimitSettings,
     BrowserSettings,
     ExposureSettings,
+    ConnectionSettings,
     ServingSettings,
     BaseSettings,
 ):

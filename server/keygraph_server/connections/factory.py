@@ -1,0 +1,31 @@
+"""What uvicorn makes connections with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keygraph_server.connections.gate import Gate
+from keygraph_server.connections.guarded import GuardedConnection
+from keygraph_server.settings.connections import ConnectionSettings
+
+try:
+    from keygraph_server.connections.httptools_protocol import HttpToolsConnection as FastestConnection
+except ImportError:
+    from keygraph_server.connections.h11_protocol import H11Connection as FastestConnection  # type: ignore[assignment]
+
+
+class Connections:
+    """Makes the connections of a process, as uvicorn's `http=`. It can be sent to the processes that uvicorn starts."""
+
+    def __init__(
+        self, settings: ConnectionSettings, protocol: type[GuardedConnection] = FastestConnection
+    ) -> None:
+        """The parser of `protocol` is httptools if it is installed."""
+        self._settings = settings
+        self._protocol = protocol
+        self._gate: Gate | None = None
+
+    def __call__(self, **given: Any) -> GuardedConnection:
+        if self._gate is None:
+            self._gate = Gate(self._settings)
+        return self._protocol(gate=self._gate, **given)

@@ -1,0 +1,167 @@
+"""All connections of a process: how many there are, what they hold in memory, and which to close when it is too much."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, OrderedDict
+from ipaddress import IPv6Address, ip_address
+from typing import Protocol
+
+from keygraph_server.settings.connections import ConnectionSettings
+
+_log = logging.getLogger(__name__)
+
+_REPORTED_EVERY = 60.0
+"""Closed connections are logged together, at most once in so many seconds."""
+
+
+class Connection(Protocol):
+    """What the gate must know of a connection."""
+
+    address: str
+    """The network it comes from; empty if there is none."""
+    held: int
+    """How many bytes the process keeps for it."""
+
+    def check(self, now: float) -> None:
+        """Close the connection if its client has taken too long."""
+
+    def close_now(self) -> None:
+        """Close the connection, whatever it is doing."""
+
+
+class _Connections:
+    """The connections of one address, or all."""
+
+    __slots__ = ("count", "waiting")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.waiting: OrderedDict[Connection, None] = OrderedDict()
+        """Those that wait for their client, the one that has waited longest first."""
+
+
+class Gate:
+    """Admits connections, watches over them, and closes them when there are too many or they hold too much."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self.settings = settings
+        self.held = 0
+        """How many bytes all connections hold."""
+        self.closed: Counter[str] = Counter()
+        """How many connections were closed, by reason."""
+        self._all = _Connections()
+        self._by_address: dict[str, _Connections] = {}
+        self._open: set[Connection] = set()
+        self._next_check: asyncio.TimerHandle | None = None
+        self._reported: Counter[str] = Counter()
+        self._reported_at = float("-inf")
+
+    @property
+    def count(self) -> int:
+        """How many connections are open."""
+        return self._all.count
+
+    def admit(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
+        """Take a new connection, which waits for its client. False if there are too many, and then it is not taken."""
+        settings = self.settings
+        limits = [(self._all, settings.max_connections, "too many connections")]
+        if settings.max_connections_by_address and connection.address in self._by_address:
+            own = self._by_address[connection.address]
+            limits.insert(
+                0, (own, settings.max_connections_by_address, "too many connections of one address")
+            )
+        for group, limit, reason in limits:
+            if group.count >= limit and not self._close_longest_waiting(group, reason):
+                return False
+        # Closing one may have removed the last of this address.
+        own = self._by_address.setdefault(connection.address, _Connections())
+        self._open.add(connection)
+        for group in (self._all, own):
+            group.count += 1
+            group.waiting[connection] = None
+        if self._next_check is None:
+            self._next_check = loop.call_later(self._check_interval, self._check, loop)
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection that is closed."""
+        if connection not in self._open:
+            return
+        self._open.discard(connection)
+        own = self._by_address[connection.address]
+        for group in (self._all, own):
+            group.count -= 1
+            group.waiting.pop(connection, None)
+        if own.count == 0:
+            del self._by_address[connection.address]
+        self.held -= connection.held
+        connection.held = 0
+
+    def wait(self, connection: Connection, *, is_waiting: bool) -> None:
+        """Note whether the connection now waits for its client, or the client for an answer."""
+        if connection not in self._open:
+            return
+        for group in (self._all, self._by_address[connection.address]):
+            if is_waiting:
+                group.waiting[connection] = None
+            else:
+                group.waiting.pop(connection, None)
+
+    def hold(self, connection: Connection, held: int) -> None:
+        """Note how many bytes the connection holds now."""
+        if connection not in self._open:
+            return
+        self.held += held - connection.held
+        connection.held = held
+        if self.held > self.settings.connection_memory:
+            self._free_memory()
+
+    def _free_memory(self) -> None:
+        for connection in [waiting for waiting in self._all.waiting if waiting.held]:
+            if self.held <= self.settings.connection_memory:
+                return
+            self._close(connection, "too much memory")
+
+    def _close_longest_waiting(self, group: _Connections, reason: str) -> bool:
+        for connection in group.waiting:
+            self._close(connection, reason)
+            return True
+        return False
+
+    def _close(self, connection: Connection, reason: str) -> None:
+        self.closed[reason] += 1
+        self.leave(connection)
+        connection.close_now()
+
+    @property
+    def _check_interval(self) -> float:
+        settings = self.settings
+        return min(1.0, settings.head_timeout / 4, settings.body_timeout / 4, settings.write_timeout / 4)
+
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look at all connections. One timer for all costs less than several for each request."""
+        self._next_check = loop.call_later(self._check_interval, self._check, loop) if self._open else None
+        now = loop.time()
+        for connection in list(self._open):
+            connection.check(now)
+        if self.closed != self._reported and now - self._reported_at >= _REPORTED_EVERY:
+            shown = ", ".join(
+                f"{reason}: {count}" for reason, count in (self.closed - self._reported).items()
+            )
+            _log.warning("Closed connections of clients: %s", shown)
+            self._reported, self._reported_at = self.closed.copy(), now
+
+
+def network_of(host: str) -> str:
+    """The network that connections are counted by: an IPv4 address, or the first 64 bits of an IPv6 address."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(IPv6Address(int(address) >> 64 << 64))
+    return str(address)

@@ -1,0 +1,362 @@
+"""One connection with its bounds, whatever parses its requests: a base class for uvicorn's two protocol classes.
+
+It depends on these internals of uvicorn, which both classes share (`tests/server/test_connections.py` checks them):
+
+- `cycle` is the newest request. It has `response_started`, `response_complete`, `disconnected`, `keep_alive`, and
+  `message_event`, which wakes an application that waits for its body. A disconnected cycle sends nothing.
+- `on_response_complete` is called after the last byte of each answer, and starts the next request of the connection.
+- `flow` pauses and resumes the transport. A cycle waits for `flow.drain` before it writes.
+- `_unset_keepalive_if_required` stops the timer of idle connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from enum import Enum, auto
+from typing import Any
+
+from uvicorn.protocols.http.flow_control import FlowControl
+
+from keygraph_server.connections.gate import Gate, network_of
+from keygraph_server.connections.refusals import TOO_MANY_CONNECTIONS, TOO_SLOW, Refusal
+
+PROGRESS = 16 * 1024
+"""Who sends or takes so many bytes within a timeout has begun it anew."""
+_UNSENT_BYTES = 16 * 1024
+"""Above this, a connection waits for its client to read before it reads and answers the next request."""
+_ENDING_SECONDS = 2.0
+"""How long the rest of what a client sends is discarded after its last answer. To close at once would reset the
+connection, and the client would lose that answer (RFC 9112, 9.6)."""
+_ENDING_BYTES = 4_000_000
+_STOP_SECONDS = 0.5
+"""How long an idle connection stays open after the server is told to stop, for requests that are on their way."""
+_PROBE_SECONDS = 1.0
+_PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Reading(Enum):
+    """What the next bytes of the client belong to."""
+
+    NOTHING = auto()
+    HEAD = auto()
+    BODY = auto()
+    DISCARDED = auto()
+    """The connection ends."""
+
+
+def _queued_by_system(transport: asyncio.Transport) -> int:
+    """How many bytes the system has not delivered yet. It takes more only when much of its buffer is free."""
+    if sys.platform == "win32":
+        return 0
+    import fcntl
+    import termios
+
+    try:
+        queued = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(queued, sys.byteorder)
+
+
+class _Flow(FlowControl):
+    """Reads on only if the connection may hold more. Applications resume reading to notice that a client is gone."""
+
+    def __init__(self, transport: asyncio.Transport, connection: GuardedConnection) -> None:
+        super().__init__(transport)
+        self._connection = connection
+
+    def resume_reading(self) -> None:
+        if self._connection.may_read():
+            super().resume_reading()
+
+
+class GuardedConnection(asyncio.Protocol):
+    """Bounds what a connection holds and how long it takes, and lets half-closed clients have their answers."""
+
+    # What uvicorn's classes have.
+    cycle: Any
+    flow: FlowControl
+    transport: asyncio.Transport
+    loop: asyncio.AbstractEventLoop
+    client: tuple[str, int] | None
+
+    def __init__(self, gate: Gate, **given_by_uvicorn: Any) -> None:
+        super().__init__(**given_by_uvicorn)
+        self.gate = gate
+        self.address = ""
+        self.held = 0
+        self.reading = Reading.HEAD
+        self.received = 0
+        """The bytes of the head or body that is read."""
+        self.bodies: deque[int] = deque()
+        """The bytes of the bodies of all requests that are not answered yet, the oldest first."""
+        self._since = self.loop.time()
+        self._received_then = 0
+        self._unsent = 0
+        self._taken_at = 0.0
+        self._blocked = 0
+        self._is_waiting = True
+        self._is_completion_due = False
+        self._is_cut_off = False
+        self._is_half_closed = False
+        self._is_stopping = False
+        self._refusal: Refusal | None = None
+        self._probed_at = 0.0
+
+    # What the two classes implement.
+
+    def feed(self, data: bytes) -> None:
+        """Give bytes to the parser."""
+        raise NotImplementedError
+
+    def has_requests_waiting(self) -> bool:
+        """Whether requests have been read that wait for earlier answers."""
+        raise NotImplementedError
+
+    def drop_newest(self) -> bool:
+        """Forget the newest request if it waits for its turn; False if it is already in the application."""
+        raise NotImplementedError
+
+    def running(self) -> Any:
+        """The cycle of the request that is in the application; None if there is none."""
+        raise NotImplementedError
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.flow = _Flow(self.transport, self)
+        self.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+        self.address = network_of(self.client[0]) if self.client else ""
+        if not self.gate.admit(self, self.loop):
+            self.reading = Reading.DISCARDED
+            self.gate.closed["too many connections, all busy"] += 1
+            self.transport.write(TOO_MANY_CONNECTIONS.answer)
+            self.transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        running = self.running()
+        super().connection_lost(error)
+        if running is not None and not running.response_complete:
+            running.disconnected = True
+            running.message_event.set()
+        self.gate.leave(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if self.reading is Reading.NOTHING:
+            self.begin(Reading.HEAD)
+        self.received += len(data)
+        if self.reading is not Reading.DISCARDED:
+            self.feed(data)
+        elif self.received > _ENDING_BYTES:
+            self.transport.abort()
+
+    def eof_received(self) -> bool:
+        """Keep the connection open while answers are due: the client may have closed only its own direction."""
+        if self.reading is Reading.BODY:
+            if not self.drop_newest():
+                return False
+            self.reading = Reading.DISCARDED
+            self.gate.hold(self, self.held - self.bodies.pop())
+        self._is_half_closed = True
+        self._probed_at = self.loop.time()
+        return bool(self.bodies)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._note_blocked(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._note_blocked(0)
+        if self._is_completion_due:
+            self._is_completion_due = False
+            self._complete()
+        elif self.bodies and not self.transport.is_closing():
+            self.flow.resume_reading()
+
+    # What uvicorn calls.
+
+    def shutdown(self) -> None:
+        """The server stops: answer what has been asked, and end."""
+        self._is_stopping = True
+        if self.bodies:
+            super().shutdown()  # type: ignore[misc]  # uvicorn's classes have it
+        else:
+            self.loop.call_later(_STOP_SECONDS, self._close_unless_asked)
+
+    def on_response_complete(self) -> None:
+        """An answer has been written. The next request has its turn when the client has taken it."""
+        if self.bodies:
+            self.gate.hold(self, self.held - self.bodies.popleft())
+        if self.reading is Reading.BODY and not self.bodies:
+            # The answer did not need the rest of the body.
+            self.reading = Reading.DISCARDED
+            self._is_cut_off = True
+        if self.flow.write_paused:
+            self._is_completion_due = True
+            self.flow.pause_reading()
+        else:
+            self._complete()
+        self.settle()
+
+    # What the parsers report.
+
+    def may_read(self) -> bool:
+        """Whether more bytes of the client may be read."""
+        if self.reading is Reading.DISCARDED:
+            return not self.bodies
+        return not self.flow.write_paused and not self.has_requests_waiting()
+
+    def begin(self, reading: Reading) -> None:
+        """A head or a body begins, or an end."""
+        self.reading = reading
+        self.received = self._received_then = 0
+        self._since = self.loop.time()
+
+    def head_complete(self) -> None:
+        """The head of a request has been read."""
+        self.begin(Reading.BODY)
+        self.bodies.append(0)
+
+    def body_received(self, count: int) -> None:
+        """Bytes of a body have been read."""
+        self.bodies[-1] += count
+        self.gate.hold(self, self.held + count)
+
+    def message_complete(self) -> None:
+        """A request has been read."""
+        self.reading = Reading.NOTHING
+        if self._is_stopping:
+            self.cycle.keep_alive = False
+        self.settle()
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Give this answer instead of one to the request that is read, after those that are due, and end."""
+        self.gate.closed[f"answered {refusal.status.value}"] += 1
+        if self.reading is Reading.BODY:
+            self.gate.hold(self, self.held - self.bodies.pop())
+            if not self.drop_newest():
+                if self.cycle.response_started:
+                    self.transport.abort()
+                    return
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+        if self.bodies:
+            self._refusal = refusal
+            self.reading = Reading.DISCARDED
+            self.flow.pause_reading()
+        else:
+            self._end(refusal.answer)
+
+    # What the gate calls.
+
+    def close_now(self) -> None:
+        """Close the connection, whatever it is doing."""
+        if self.bodies or self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def check(self, now: float) -> None:
+        """Close the connection if its client has taken too long."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent:
+            unsent += _queued_by_system(self.transport)
+        if unsent == 0 or self._unsent == 0 or unsent + PROGRESS <= self._unsent:
+            self._unsent, self._taken_at = unsent, now
+        elif now - self._taken_at > self.gate.settings.write_timeout:
+            self.gate.closed["answer not taken"] += 1
+            self.transport.abort()
+            return
+        else:
+            self._unsent = max(unsent, self._unsent)
+        if self._is_half_closed:
+            self._probe(now)
+        elif self.flow.read_paused:
+            self._since = now
+        elif self.reading is not Reading.NOTHING:
+            self._check_reading(now - self._since, now)
+
+    def _check_reading(self, seconds: float, now: float) -> None:
+        settings = self.gate.settings
+        if self.reading is Reading.HEAD:
+            if seconds > settings.head_timeout:
+                self._give_up_waiting()
+        elif self.reading is Reading.BODY:
+            if self.received - self._received_then >= PROGRESS:
+                self._received_then, self._since = self.received, now
+            elif seconds > settings.body_timeout:
+                self.refuse(TOO_SLOW)
+        elif not self.bodies and not self._unsent and seconds > _ENDING_SECONDS:
+            self.transport.close()
+
+    def _give_up_waiting(self) -> None:
+        if self.received or self.bodies:
+            self.refuse(TOO_SLOW)
+        else:
+            # A browser that connects in advance would take an answer for that of its first request.
+            self.gate.closed["nothing sent"] += 1
+            self.transport.close()
+
+    def _probe(self, now: float) -> None:
+        """Find out whether a half-closed client is gone, which cannot be seen otherwise.
+
+        One that is there ignores the interim answer (RFC 9110, 15.2). The system of one that is gone resets the connection.
+        """
+        running = self.running()
+        if running is None or running.response_started or now - self._probed_at < _PROBE_SECONDS:
+            return
+        if running.scope["http_version"] == "1.1":
+            self._probed_at = now
+            self.transport.write(_PROBE)
+
+    def _complete(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._is_cut_off:
+            self._end()
+            return
+        super().on_response_complete()  # type: ignore[misc]  # uvicorn's classes have it
+        if not self.bodies:
+            if self._refusal is not None:
+                self._end(self._refusal.answer)
+            elif self._is_half_closed or self._is_stopping:
+                self.transport.close()
+
+    def _end(self, last: bytes = b"") -> None:
+        """Write the last bytes, and close the connection when the client has closed it, or after a while."""
+        self._unset_keepalive_if_required()
+        self.begin(Reading.DISCARDED)
+        if last:
+            self.transport.write(last)
+        if self._is_half_closed:
+            self.transport.close()
+        else:
+            self.transport.write_eof()
+            self.flow.resume_reading()
+        self.settle()
+
+    def _close_unless_asked(self) -> None:
+        if not self.bodies:
+            self.transport.close()
+
+    def _note_blocked(self, blocked: int) -> None:
+        before, self._blocked = self._blocked, blocked
+        self.settle()
+        self.gate.hold(self, self.held + blocked - before)
+
+    def settle(self) -> None:
+        """Tell the gate whether the connection waits for its client."""
+        is_reading = self.reading is Reading.BODY and len(self.bodies) == 1
+        is_waiting = not self.bodies or is_reading or self.flow.write_paused
+        if is_waiting is not self._is_waiting:
+            self._is_waiting = is_waiting
+            self.gate.wait(self, is_waiting=is_waiting)
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Stop the timer of idle connections."""
+        super()._unset_keepalive_if_required()  # type: ignore[misc]  # uvicorn's classes have it

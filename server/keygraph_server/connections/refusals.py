@@ -1,0 +1,56 @@
+"""Answers that the connection gives itself, because no request has reached the application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import orjson
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a connection is ended: the status, code and message of its last answer."""
+
+    status: HTTPStatus
+    code: str
+    message: str
+
+    @property
+    def answer(self) -> bytes:
+        """The complete HTTP response."""
+        body = orjson.dumps({"errors": [{"message": self.message, "extensions": {"code": self.code}}]})
+        retry = "retry-after: 1\r\n" if self.status is HTTPStatus.SERVICE_UNAVAILABLE else ""
+        head = (
+            f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\n"
+            "content-type: application/json; charset=utf-8\r\n"
+            "x-content-type-options: nosniff\r\n"
+            f"content-length: {len(body)}\r\n"
+            f"{retry}connection: close\r\n\r\n"
+        )
+        return head.encode() + body
+
+
+NOT_HTTP = Refusal(HTTPStatus.BAD_REQUEST, "BAD_USER_INPUT", "this is not a valid HTTP request")
+NO_TUNNEL = Refusal(HTTPStatus.NOT_IMPLEMENTED, "BAD_USER_INPUT", "CONNECT is not supported")
+TOO_SLOW = Refusal(HTTPStatus.REQUEST_TIMEOUT, "TIMEOUT", "the request took too long to arrive")
+TOO_MANY_CONNECTIONS = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE, "UNAVAILABLE", "the server has too many connections; try again later"
+)
+TOO_MANY_WAITING = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "UNAVAILABLE",
+    "too many requests wait on this connection; send them again",
+)
+
+
+def head_too_large(limit: int) -> Refusal:
+    """The head has more bytes than the limit."""
+    message = f"the head of a request is limited to {limit} bytes"
+    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "BAD_USER_INPUT", message)
+
+
+def too_many_fields(limit: int) -> Refusal:
+    """The head has more header fields than the limit."""
+    message = f"a request is limited to {limit} header fields"
+    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "BAD_USER_INPUT", message)

@@ -1,0 +1,462 @@
+"""Connections: what each may send, keep and take time for, with both HTTP parsers, at the limits and one beyond."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+import pytest
+
+from keygraph_server.connections.gate import network_of
+from keygraph_server.connections.guarded import GuardedConnection
+from keygraph_server.connections.h11_protocol import H11Connection
+from keygraph_server.connections.httptools_protocol import HttpToolsConnection
+from tests.server.raw_http import Client, padded, request, running
+
+Protocol = type[GuardedConnection]
+BOTH = pytest.mark.parametrize(
+    "protocol", [pytest.param(HttpToolsConnection, id="httptools"), pytest.param(H11Connection, id="h11")]
+)
+
+
+async def until(is_true: Callable[[], bool], seconds: float = 10) -> None:
+    """Returns when it is true."""
+    ended = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < ended
+        await asyncio.sleep(0.01)
+
+
+@BOTH
+class TestHeads:
+    @pytest.mark.parametrize("pieces", [1, 2, 50], ids=["at once", "in two", "in fifty"])
+    async def test_the_size_is_limited(self, protocol: Protocol, pieces: int) -> None:
+        """A header of 100 MB would be taken, and the process would need a multiple of it."""
+        async with running(protocol, max_head_bytes=1000) as server:
+            for size, status in ((1000, 200), (1001, 431)):
+                client = await server.connect()
+                head = padded(size)
+                step = -(-len(head) // pieces)
+                for start in range(0, len(head), step):
+                    await client.send(head[start : start + step])
+                    await asyncio.sleep(0.002)
+                answer = await client.read()
+                assert answer.status == status
+            assert answer.code == "BAD_USER_INPUT"
+            assert answer.fields["content-type"] == "application/json; charset=utf-8"
+            assert b"limited to 1000 bytes" in answer.body
+            assert await client.rest() == b""
+            assert len(server.app.asked) == 1
+
+    @pytest.mark.parametrize("part", ["GET /", "GET / HTTP/1.1\r\nX: ", "GET / HTTP/1.1\r\nX", "\r\n"])
+    async def test_one_without_an_end_is_refused_at_the_limit(self, protocol: Protocol, part: str) -> None:
+        """What is sent before a head is complete would be kept without a limit."""
+        async with running(protocol, max_head_bytes=1000) as server:
+            client = await server.connect()
+            await client.send(part.encode())
+            for _ in range(12):
+                await client.send((b"\r\n" if part == "\r\n" else b"xx") * 50)
+                await asyncio.sleep(0.005)
+            assert (await client.read()).status in ({400, 431} if part == "\r\n" else {431})
+
+    async def test_the_number_of_fields_is_limited(self, protocol: Protocol) -> None:
+        """Thousands of fields would cost as many objects."""
+        async with running(protocol, max_head_fields=10) as server:
+            client = await server.connect()
+            # Host is one.
+            assert (await client.ask("/", **{f"f{number}": "" for number in range(9)})).status == 200
+            answer = await client.ask("/", **{f"f{number}": "" for number in range(10)})
+            assert (answer.status, answer.code) == (431, "BAD_USER_INPUT")
+
+    async def test_the_limit_is_for_each_head_not_for_all_bytes(self, protocol: Protocol) -> None:
+        """A large body, or a second request, would be refused with a head that is small."""
+        async with running(protocol, max_head_bytes=1000) as server:
+            client = await server.connect()
+            await client.send(request("/a", b"b" * 5000) + padded(1000) + request("/c", b"d" * 3000))
+            assert [(await client.read()).body for _ in range(3)] == [
+                b"POST /a 5000",
+                b"GET /padded 0",
+                b"POST /c 3000",
+            ]
+
+    async def test_what_is_no_http_is_answered_in_json(self, protocol: Protocol) -> None:
+        """A client would get plain text where it parses JSON, or the log a line for each port scan."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            await client.send(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+            answer = await client.read()
+            assert (answer.status, answer.code) == (400, "BAD_USER_INPUT")
+            assert await client.rest() == b""
+
+    async def test_a_wrong_request_does_not_take_the_place_of_an_answer(self, protocol: Protocol) -> None:
+        """The refusal of a second request would be read as the answer to the first."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            await client.send(request("/wait", b"{}") + b"\x16\x03 no request\r\n\r\n")
+            await until(lambda: server.app.asked == ["/wait"])
+            server.app.is_open.set()
+            assert (await client.read()).body == b"waited"
+            assert (await client.read()).status == 400
+
+    async def test_there_are_no_tunnels(self, protocol: Protocol) -> None:
+        """Everything after CONNECT would be dropped in silence."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            await client.send(b"CONNECT elsewhere:443 HTTP/1.1\r\nHost: elsewhere:443\r\n\r\n")
+            assert (await client.read()).status == 501
+
+
+@BOTH
+class TestUpgrade:
+    async def test_an_offer_to_change_the_protocol_is_ignored(self, protocol: Protocol) -> None:
+        """Java's HttpClient and `curl --http2` would lose the bodies of their requests."""
+        fields = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2_Settings": "AAMAAABkAAQ"}
+        async with running(protocol) as server:
+            client = await server.connect()
+            whole = request("/a", b"b" * 5000, **fields)
+            for data in (whole, whole[:300] + b"", whole[300:], request("/c", **fields) + whole):
+                await client.send(data)
+                await asyncio.sleep(0.02)
+            assert [(await client.read()).body for _ in range(4)] == [
+                b"POST /a 5000",
+                b"POST /a 5000",
+                b"GET /c 0",
+                b"POST /a 5000",
+            ]
+            assert server.app.fields[0]["connection"] == "Upgrade, HTTP2-Settings"
+            assert (await client.ask("/d", Connection="Upgrade", Upgrade="websocket")).body == b"GET /d 0"
+
+    async def test_chunks_are_read_too(self, protocol: Protocol) -> None:
+        """A client that does not know the length of its body would lose it."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            head = b"POST /a HTTP/1.1\r\nHost: k\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"
+            await client.send(head + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+            assert (await client.read()).body == b"POST /a 5"
+
+
+@BOTH
+class TestBodies:
+    async def test_an_answer_before_the_end_of_the_body_arrives(self, protocol: Protocol) -> None:
+        """The connection would be reset while the client still sends, and the client would not see why."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            await client.send(b"POST /unread HTTP/1.1\r\nHost: k\r\nContent-Length: 3000000\r\n\r\n")
+            for _ in range(30):
+                await client.send(b"x" * 65536)
+                await asyncio.sleep(0.002)
+            assert (await client.read()).body == b"too large"
+            assert await client.rest() == b""
+
+    async def test_trailers_are_no_fields_and_have_an_end(self, protocol: Protocol) -> None:
+        """Fields after the body would change the request, or the next one of a proxy's connection, or fill the memory."""
+        async with running(protocol, max_head_bytes=1000) as server:
+            client = await server.connect()
+            chunked = b"POST /a HTTP/1.1\r\nHost: k\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+            await client.send(chunked + b"Authorization: mine\r\n\r\n" + request("/b"))
+            assert [(await client.read()).body for _ in range(2)] == [b"POST /a 1", b"GET /b 0"]
+            assert not any("authorization" in fields for fields in server.app.fields)
+            await client.send(chunked)
+            for number in range(40):
+                await client.send(b"Field-%d: %s\r\n" % (number, b"x" * 90))
+                await asyncio.sleep(0.001)
+            assert (await client.read()).status in {400, 431}
+
+    async def test_extensions_of_chunks_have_an_end(self, protocol: Protocol) -> None:
+        """A body of a few bytes could keep a process busy for ever."""
+        async with running(protocol, max_head_bytes=1000) as server:
+            client = await server.connect()
+            await client.send(b"POST /a HTTP/1.1\r\nHost: k\r\nTransfer-Encoding: chunked\r\n\r\n1;")
+            for _ in range(40):
+                await client.send(b"x" * 100)
+                await asyncio.sleep(0.001)
+            assert (await client.read()).status in {400, 431}
+
+
+@BOTH
+class TestPipelining:
+    async def test_the_requests_that_wait_are_limited(self, protocol: Protocol) -> None:
+        """One connection could queue thousands of requests."""
+        async with running(protocol, max_pipelined=3) as server:
+            client = await server.connect()
+            await client.send(b"".join(request(f"/{number}") for number in range(4)))
+            assert [(await client.read()).body for _ in range(4)] == [b"GET /%d 0" % n for n in range(4)]
+            await client.send(b"".join(request(f"/{number}") for number in range(9)))
+            assert [(await client.read()).body for _ in range(4)] == [b"GET /%d 0" % n for n in range(4)]
+            answer = await client.read()
+            assert (answer.status, answer.code) == (503, "UNAVAILABLE")
+            assert answer.fields["retry-after"] == "1"
+            assert await client.rest() == b""
+
+    async def test_who_never_reads_is_not_read_from(self, protocol: Protocol) -> None:
+        """A client that sends and never reads would fill the memory with its requests and their answers."""
+        async with running(protocol) as server:
+            client = await server.connect(receives=4096)
+            client.writer.transport.set_write_buffer_limits(high=0)
+            many = request("/big/200000") * 8
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.send(many * (20_000_000 // len(many))), 2)
+            assert len(server.app.asked) < 100
+            assert server.gate.held < 1_000_000
+            assert (await (await server.connect()).ask("/")).status == 200
+
+
+@BOTH
+class TestTimes:
+    async def test_a_head_has_its_time(self, protocol: Protocol) -> None:
+        """A thousand half heads would lock everybody out."""
+        async with running(protocol, head_timeout=0.6) as server:
+            client = await server.connect()
+            await client.send(b"GET / HTTP/1.1\r\n")
+            await asyncio.sleep(0.4)
+            await client.send(b"Host: k\r\n\r\n")
+            assert (await client.read()).status == 200
+            # Idle is not slow.
+            await asyncio.sleep(1)
+            begun = time.monotonic()
+            for byte in b"GET / HTTP/1.1\r\nX: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa":
+                await client.send(bytes([byte]))
+                await asyncio.sleep(0.02)
+                if not client.is_open():
+                    break
+            answer = await client.read()
+            assert (answer.status, answer.code) == (408, "TIMEOUT")
+            assert await client.rest() == b""
+            assert time.monotonic() - begun > 0.6
+
+    async def test_who_sends_nothing_is_left_without_a_word(self, protocol: Protocol) -> None:
+        """A browser that connects in advance would take a 408 for the answer to its first request."""
+        async with running(protocol, head_timeout=0.2) as server:
+            client = await server.connect()
+            begun = time.monotonic()
+            assert await client.rest() == b""
+            assert 0.2 < time.monotonic() - begun < 2
+
+    async def test_a_body_has_its_time_and_may_be_slow(self, protocol: Protocol) -> None:
+        """Bodies that never end would keep their connections; or a phone's slow upload would be cut off."""
+        async with running(protocol, body_timeout=0.4) as server:
+            client = await server.connect()
+            await client.send(b"POST /a HTTP/1.1\r\nHost: k\r\nContent-Length: 163840\r\n\r\n")
+            for _ in range(10):
+                await asyncio.sleep(0.15)
+                await client.send(b"x" * 16_384)
+            assert (await client.read()).body == b"POST /a 163840"
+            await client.send(b"POST /b HTTP/1.1\r\nHost: k\r\nContent-Length: 50\r\n\r\n")
+            for _ in range(20):
+                await client.send(b"x")
+                await asyncio.sleep(0.05)
+                if not client.is_open():
+                    break
+            answer = await client.read()
+            assert (answer.status, answer.code) == (408, "TIMEOUT")
+
+    async def test_an_operation_is_not_a_slow_client(self, protocol: Protocol) -> None:
+        """An answer that takes longer than a head may would be cut off."""
+        async with running(protocol, head_timeout=0.1, body_timeout=0.1, write_timeout=0.1) as server:
+            client = await server.connect()
+            await client.send(request("/wait", b"{}") + request("/next") + b"GET /par")
+            await asyncio.sleep(0.6)
+            server.app.is_open.set()
+            assert (await client.read()).body == b"waited"
+            assert (await client.read()).body == b"GET /next 0"
+
+    async def test_an_answer_must_be_taken(self, protocol: Protocol) -> None:
+        """Answers that nobody reads would stay in the memory; or a slow reader would lose half of one."""
+        async with running(protocol, write_timeout=0.4) as server:
+            slow, never = await server.connect(receives=200_000), await server.connect(receives=4096)
+            for client in (slow, never):
+                await client.send(request("/big/6000000", Connection="close"))
+            begun, received = time.monotonic(), 0
+            while time.monotonic() - begun < 1.5:
+                received += len(await slow.reader.read(65536))
+                await asyncio.sleep(0.04)
+            assert received < 5_000_000
+            assert received + len(await slow.rest() or b"") > 6_000_000
+            assert server.gate.closed == {"answer not taken": 1}
+            assert len(await never.rest() or b"") < 6_000_000
+
+
+@BOTH
+class TestNumbers:
+    async def test_one_more_takes_the_place_of_the_longest_idle(self, protocol: Protocol) -> None:
+        """Idle connections, or half heads, would lock everybody else out."""
+        async with running(protocol, max_connections=3, max_connections_by_address=0) as server:
+            busy = await server.connect()
+            await busy.send(request("/wait", b"{}"))
+            half, idle = await server.connect(), await server.connect()
+            await half.send(b"GET /")
+            assert (await idle.ask("/")).status == 200
+            await until(lambda: server.gate.count == 3)
+            new = await server.connect()
+            assert (await new.ask("/")).status == 200
+            assert await half.rest() in {b"", None}
+            assert (await idle.ask("/")).status == 200
+            assert server.gate.closed == {"too many connections": 1}
+            server.app.is_open.set()
+            assert (await busy.read()).body == b"waited"
+
+    async def test_if_all_are_busy_the_new_one_is_told(self, protocol: Protocol) -> None:
+        """Work under way would be thrown away for work that is only asked for."""
+        async with running(protocol, max_connections=2, max_connections_by_address=0) as server:
+            busy = [await server.connect() for _ in range(2)]
+            for client in busy:
+                await client.send(request("/wait", b"{}"))
+            await until(lambda: len(server.app.asked) == 2)
+            new = await server.connect()
+            answer = await new.read()
+            assert (answer.status, answer.code) == (503, "UNAVAILABLE")
+            assert answer.fields["retry-after"] == "1"
+            server.app.is_open.set()
+            assert [(await client.read()).body for client in busy] == [b"waited"] * 2
+
+    async def test_an_address_takes_places_from_itself_alone(self, protocol: Protocol) -> None:
+        """One client could take all the places of the others."""
+        async with running(protocol, max_connections=10, max_connections_by_address=2) as server:
+            other = await server.connect("127.0.0.2")
+            assert (await other.ask("/")).status == 200
+            many = [await server.connect() for _ in range(3)]
+            assert await many[0].rest() in {b"", None}
+            for client in (other, *many[1:]):
+                assert (await client.ask("/")).status == 200
+            assert server.gate.count == 3
+
+    async def test_what_is_closed_makes_room(self, protocol: Protocol) -> None:
+        """After a while nobody could connect."""
+        async with running(protocol, max_connections=2, max_connections_by_address=1) as server:
+            for _ in range(5):
+                client = await server.connect()
+                assert (await client.ask("/")).status == 200
+                await client.close()
+                await until(lambda: server.gate.count == 0)
+            assert server.gate.closed == {}
+            assert server.gate._by_address == {}
+
+
+@BOTH
+class TestMemory:
+    async def test_half_bodies_are_limited_together(self, protocol: Protocol) -> None:
+        """Many connections with a body each that is below its limit would fill the memory."""
+        async with running(protocol, connection_memory=300_000) as server:
+            clients: list[Client] = []
+            for _ in range(3):
+                clients.append(await server.connect())
+                await clients[-1].send(
+                    b"POST /a HTTP/1.1\r\nHost: k\r\nContent-Length: 100001\r\n\r\n" + b"x" * 100_000
+                )
+                await until(lambda: server.gate.held == 100_000 * len(clients))
+            await clients[2].send(b"x")
+            assert (await clients[2].read()).body == b"POST /a 100001"
+            await until(lambda: server.gate.held == 100_000)
+            assert server.gate.closed == {"too much memory": 1}
+            assert await clients[0].rest() in {b"", None}
+            await clients[1].send(b"x")
+            assert (await clients[1].read()).body == b"POST /a 100001"
+            await until(lambda: server.gate.held == 0)
+
+    async def test_answers_that_are_not_taken_are_limited_together(self, protocol: Protocol) -> None:
+        """Many connections that ask for a large answer each and never read would fill the memory."""
+        async with running(protocol, connection_memory=20_000_000) as server:
+            clients = [await server.connect(receives=4096) for _ in range(6)]
+            for client in clients:
+                await client.send(request("/big/9000000"))
+                await asyncio.sleep(0.1)
+            assert server.gate.held <= 20_000_000
+            assert 0 < server.gate.closed["too much memory"] < 6
+            assert (await (await server.connect()).ask("/")).status == 200
+
+
+@BOTH
+class TestHalfClosed:
+    @pytest.mark.parametrize("count", [1, 3])
+    async def test_they_get_their_answers(self, protocol: Protocol, count: int) -> None:
+        """`nc -N`, and whoever says that it will ask no more, would get nothing."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            await client.send(request("/wait", b"{}") * count)
+            client.writer.write_eof()
+            await until(lambda: len(server.app.asked) == 1)
+            await asyncio.sleep(1.5)
+            server.app.is_open.set()
+            assert [(await client.read()).body for _ in range(count)] == [b"waited"] * count
+            assert await client.rest() == b""
+
+    async def test_who_is_gone_is_noticed(self, protocol: Protocol) -> None:
+        """Operations would run on for clients that have given up, which look like half-closed ones."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            await client.send(request("/wait", b"{}"))
+            await until(lambda: server.app.asked == ["/wait"])
+            client.writer.close()
+            await until(server.app.is_gone.is_set)
+            await until(lambda: server.gate.count == 0)
+
+    async def test_a_half_request_is_dropped(self, protocol: Protocol) -> None:
+        """A request whose end is missing would be answered, or its connection kept."""
+        async with running(protocol) as server:
+            for part in (b"GET / HT", b"POST /a HTTP/1.1\r\nHost: k\r\nContent-Length: 9\r\n\r\nabc"):
+                client = await server.connect()
+                await client.send(part)
+                client.writer.write_eof()
+                assert await client.rest() in {b"", None}
+            client = await server.connect()
+            await client.send(
+                request("/wait", b"{}") + b"POST /a HTTP/1.1\r\nHost: k\r\nContent-Length: 9\r\n\r\nabc"
+            )
+            client.writer.write_eof()
+            await until(lambda: "/wait" in server.app.asked)
+            server.app.is_open.set()
+            assert (await client.read()).body == b"waited"
+            assert await client.rest() in {b"", None}
+
+
+@BOTH
+async def test_a_stop_answers_what_is_asked_and_what_is_on_its_way(protocol: Protocol) -> None:
+    """A deployment would reset connections on which a request has just been sent."""
+    async with running(protocol) as server:
+        idle, busy = await server.connect(), await server.connect()
+        assert (await idle.ask("/")).status == 200
+        await busy.send(request("/wait", b"{}"))
+        await until(lambda: "/wait" in server.app.asked)
+        server.server.should_exit = True
+        await asyncio.sleep(0.3)
+        assert (await idle.ask("/late")).body == b"GET /late 0"
+        assert await idle.rest() == b""
+        server.app.is_open.set()
+        assert (await busy.read()).body == b"waited"
+        assert await busy.rest() == b""
+
+
+class TestUvicorn:
+    def test_the_names_that_connections_depend_on(self) -> None:
+        """A new version of uvicorn would turn off a limit, and nobody would notice."""
+        names = {
+            HttpToolsConnection: {"_start_asgi_task", "on_message_begin", "on_header", "on_headers_complete"},
+            H11Connection: {"handle_events", "_should_upgrade"},
+        }
+        common = {
+            "_unset_keepalive_if_required",
+            "on_response_complete",
+            "shutdown",
+            "pause_writing",
+            "resume_writing",
+        }
+        for protocol, own in names.items():
+            of_uvicorn = next(base for base in protocol.__mro__ if base.__module__.startswith("uvicorn."))
+            assert not (common | own) - set(vars(of_uvicorn)), f"uvicorn {version('uvicorn')}"
+
+
+@pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("fe80::1%eth0", "fe80::"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_an_address_is_the_network_that_one_client_has(host: str, network: str) -> None:
+    """Who has IPv6 could connect from as many addresses as it likes."""
+    assert network_of(host) == network
