@@ -16,6 +16,7 @@ from keygraph.graph import Graph
 from keygraph.model.counterparts import Counterpart
 from keygraph.model.records import RecordType
 from keygraph.writing.items import ItemMaker, Refusals
+from keygraph.writing.requests import Move, WriteRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,13 @@ class Partners:
             refusals.add(where, f"The other item of this {record.name} cannot be made: {error}.")
             return None
 
+    def is_read(self, request: WriteRequest) -> bool:
+        """Whether the other item has to be known for a request of an edge: one that moves keeps what is its own."""
+        partner = self.of(request.record)
+        return partner is not None and (partner.is_loose or (isinstance(request, Move) and bool(partner.own)))
+
     def keys(self, record: RecordType, items: Iterable[Item | None]) -> list[Key]:
-        """Where the other item may be, of an edge that is one of these items; nothing where that need not be known."""
-        partner = self.of(record)
-        if partner is None or not partner.is_loose:
-            return []
+        """Where the other item may be, of an edge that is one of these items."""
         told = [self._told(record, item, (), Refusals()) for item in items if item is not None]
         return [key for each in told if each for key in self._graph.table_keys(each.record, each.identity)]
 

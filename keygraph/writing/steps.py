@@ -94,12 +94,13 @@ class StepMaker:
             return keys
         own = [] if identity is None else self._graph.table_keys(record, identity)
         there = [stored.get(key) for key in own]
-        return [*keys, *own, *self._partners.keys(record, [item, *there])]
+        others = self._partners.keys(record, [item, *there]) if self._partners.is_read(request) else []
+        return [*keys, *own, *others]
 
     def read_later(self, request: WriteRequest) -> RecordType | None:
         """The other type of an edge, if its item has to be read once the edge is; None for nothing to read."""
         partner = self._partners.of(request.record)
-        if partner is None or not partner.is_loose:
+        if partner is None or not self._partners.is_read(request):
             return None
         is_told = isinstance(request, Create | Put | Upsert) and not partner.moving
         return None if is_told else partner.record
@@ -370,7 +371,7 @@ class StepMaker:
             return []
         conditions: list[Condition] = []
         partner = partners.of(record)
-        if partner is not None and partner.is_loose:
+        if partner is not None and (partner.is_loose or partner.own):
             there = partners.there(record, old, stored)
             if there is not None:
                 before, after = there, partners.changed(record, there, after, where, refusals)

@@ -55,7 +55,7 @@ class Writes(RuleBasedStateMachine):
         def pick(options: Any) -> Any:
             return data.draw(st.sampled_from(options))
 
-        asked = Asking(pick, f"s{self._number}", others=[("Eve",)]).requests()
+        asked = Asking(pick, f"s{self._number}", others=[("Zoe",)]).requests()
         self._runner.run(self._write(asked))
 
     async def _write(self, asked: list[WriteRequest]) -> None:

@@ -130,6 +130,15 @@ async def test_an_edge_is_moved_with_its_counterpart(make_store: MakeStore) -> N
     }
 
 
+async def test_what_is_its_own_moves_with_a_counterpart(make_store: MakeStore) -> None:
+    """It would be lost where no key needs it."""
+    put = Put(stay, {**ENDS, "since": 1, "log": ["x"]})
+    assert await edges_after(make_store, put, Move(member, ("c1", "Ann"), {"person": ("Bob",)})) == {
+        ("Stay", ("Bob", "c1")): {"since": 1, "log": ["x"]},
+        ("Member", ("c1", "Bob")): {"since": 1},
+    }
+
+
 # --- Rules --------------------------------------------------------------------------------------------
 
 FEW = "A guest brings no more than there are."

@@ -6,15 +6,32 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from keygraph.model.record_keys import Texts
-from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
+from keygraph.writing.requests import (
+    Change,
+    Create,
+    Delete,
+    Move,
+    OnEdges,
+    Put,
+    Upsert,
+    WriteRequest,
+)
 from tests.keygraph.histories.declared import Mood, graph
 from tests.keygraph.histories.plain import name_of, thing
 
 PEOPLE: tuple[Texts, ...] = (("Ann",), ("Bob",), ("Cy",))
+PASSING: tuple[Texts, ...] = (("Dee",), ("Eve",))
+"""Those who come and go: they are created, moved and deleted, and named by edges meanwhile."""
 CLUBS: tuple[Texts, ...] = (("c1",), ("c2",))
 _T = TypeVar("_T")
+_NOTES = ("n1", "n2", "n3")
 _TOWNS = ("Ulm", "Bonn", None)
 person, club, _, note, friend, stay, member, seat, seated, deed = graph.types.values()
+
+
+def stands_alone(request: WriteRequest) -> bool:
+    """Whether a request is about so much that it is a transaction of its own."""
+    return isinstance(request, Move) or (isinstance(request, Delete) and request.record is person)
 
 
 class Pick(Protocol):
@@ -36,11 +53,14 @@ class Asking:
         """`others` are ends that may not be there."""
         self._pick = pick
         self._stamp = stamp
-        self._people = (*PEOPLE, *others)
+        self._people = (*PEOPLE, *PEOPLE, *PASSING, *others)
 
     def requests(self) -> list[WriteRequest]:
         """A transaction, of which no two parts are of one thing."""
         asked = [self.request() for _ in range(self._pick([1, 1, 1, 1, 1, 1, 2, 3]))]
+        alone = [each for each in asked if stands_alone(each)]
+        if alone:
+            return alone[:1]
         return [*{thing(name_of(each)): each for each in asked}.values()]
 
     def pair(self) -> list[WriteRequest]:
@@ -53,6 +73,7 @@ class Asking:
     def request(self) -> WriteRequest:
         makers: list[Callable[[], WriteRequest]] = [
             self._of_person,
+            self._of_passing,
             self._of_note,
             self._of_friend,
             self._of_friend,
@@ -79,11 +100,26 @@ class Asking:
             return self._change(person, (name,), given, points=3, log=[self._stamp], tags={"a", "b"})
         return self._change(person, (name,), given, log=[self._stamp], taken={"tags": {"a"}})
 
+    def _of_passing(self) -> WriteRequest:
+        [name] = one = self._pick(PASSING)
+        match self._pick(["create", "create", "delete", "detach", "move"]):
+            case "create":
+                return Create(person, {"name": name, **self._some(town=self._pick(_TOWNS))})
+            case "move":
+                return Move(person, one, {"name": self._other(PASSING, one)[0]}, self._version())
+            case "delete":
+                return Delete(person, one, self._version())
+        return Delete(person, one, on_edges=OnEdges.DETACH)
+
     def _of_note(self) -> WriteRequest:
-        note_id = self._pick(["n1", "n2"])
+        note_id = self._pick(_NOTES[:2])
         author, tag = self._pick([None, self._person()]), self._pick([None, ("t",)])
         values = {"note_id": note_id, "title": self._stamp, **self._some(author=author, tag=tag)}
-        match self._pick(["create", "upsert", "change", "delete"]):
+        match self._pick(["create", "upsert", "change", "delete", "move"]):
+            case "move":
+                return Move(
+                    note, (note_id,), {"note_id": self._pick([each for each in _NOTES if each != note_id])}
+                )
             case "create":
                 return Create(note, values)
             case "upsert":
@@ -95,10 +131,13 @@ class Asking:
 
     def _of_friend(self) -> WriteRequest:
         one = self._person()
-        other = self._pick([each for each in self._people if each != one])
+        other = self._other(self._people, one)
         texts = (*one, *other)
         given = self._some(note=self._pick([None, self._stamp]), rounds=self._pick([0, 5]))
-        match self._pick(["put", "change", "change", "delete"]):
+        match self._pick(["put", "change", "change", "delete", "move"]):
+            case "move":
+                third = self._pick([each for each in PEOPLE if each not in (one, other)])
+                return Move(friend, texts, {self._pick(["one", "other"]): third}, self._version())
             case "put":
                 return Put(friend, {"one": one, "other": other, "since": self._pick([1, 2]), **given})
             case "delete":
@@ -109,7 +148,9 @@ class Asking:
     def _of_stay(self) -> WriteRequest:
         one, at = self._person(), self._pick(CLUBS)
         given = self._some(role=self._pick([None, "guest", "host"]))
-        match self._pick(["put", "change", "delete"]):
+        match self._pick(["put", "change", "delete", "move"]):
+            case "move":
+                return Move(stay, (*one, *at), {"person": self._other(PEOPLE, one)})
             case "put":
                 return Put(stay, {"person": one, "club": at, "since": self._pick([1, 2]), **given})
             case "delete":
@@ -119,7 +160,9 @@ class Asking:
     def _of_member(self) -> WriteRequest:
         one, at = self._person(), self._pick(CLUBS)
         given = self._some(role=self._pick([None, "guest", "host"]), badge=self._pick([None, self._stamp]))
-        match self._pick(["put", "change", "delete"]):
+        match self._pick(["put", "change", "delete", "move"]):
+            case "move":
+                return Move(member, (*at, *one), {"person": self._other(PEOPLE, one)})
             case "put":
                 return Put(member, {"person": one, "club": at, "since": self._pick([1, 2]), **given})
             case "delete":
@@ -129,7 +172,9 @@ class Asking:
     def _of_seat(self) -> WriteRequest:
         one, at, row = self._person(), self._pick(CLUBS), self._pick([1, 2])
         given = self._some(color=self._stamp)
-        match self._pick(["put", "change", "delete"]):
+        match self._pick(["put", "change", "delete", "move"]):
+            case "move":
+                return Move(seat, (*one, *at), {"person": self._other(PEOPLE, one)})
             case "put":
                 return Put(seat, {"person": one, "club": at, "row": row, **given})
             case "delete":
@@ -140,7 +185,9 @@ class Asking:
         one, at, row = self._person(), self._pick(CLUBS), self._pick([1, 2])
         texts = (*at, f"{row:02d}", *one)
         given = self._some(color=self._stamp, cushion=self._pick([None, "soft"]))
-        match self._pick(["put", "change", "delete"]):
+        match self._pick(["put", "change", "delete", "move"]):
+            case "move":
+                return Move(seated, texts, {"row": 3 - row})
             case "put":
                 return Put(seated, {"person": one, "club": at, "row": row, **given})
             case "delete":
@@ -150,7 +197,9 @@ class Asking:
     def _of_deed(self) -> WriteRequest:
         one, at = self._person(), self._pick([1, 2])
         given = self._some(what=self._pick([None, "sang", self._stamp]))
-        match self._pick(["create", "put", "change", "delete"]):
+        match self._pick(["create", "put", "change", "delete", "move"]):
+            case "move":
+                return Move(deed, (*one, f"{at:03d}"), {"at": 3 - at})
             case "create":
                 return Create(deed, {"person": one, "at": at, **given})
             case "put":
@@ -163,6 +212,9 @@ class Asking:
 
     def _person(self) -> Texts:
         return self._pick(self._people)
+
+    def _other(self, several: Sequence[Texts], one: Texts) -> Texts:
+        return self._pick([each for each in several if each != one])
 
     def _version(self) -> int | None:
         return self._pick([None, None, 1, 2])

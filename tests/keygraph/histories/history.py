@@ -1,7 +1,8 @@
 """One history: many writers and readers at once, what each was told and when, and whether one order explains it all.
 
-The order is looked for thing by thing (`plain.thing`), since no transaction of a history needs to know two of them. Whoever was
-told nothing may have written, at any time since, or not.
+The order is looked for thing by thing (`plain.thing`), since no transaction of a history needs to know two of them, but a move,
+whose two things are one then. Of the nodes that a thing is between no more is known than whether they are there. Whoever was told
+nothing may have written, at any time since, or not.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ import asyncio
 import itertools
 import math
 import random
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from keygraph.dynamo.store import Store
 from keygraph.errors import StoreError, WriteRefused
-from keygraph.writing.requests import WriteRequest
+from keygraph.writing.requests import Create, Delete, Move, Upsert, WriteRequest
 from keygraph.writing.writer import Writer
-from tests.keygraph.histories.asking import CLUBS, PEOPLE, Asking, beginning
+from tests.keygraph.histories.asking import CLUBS, PASSING, PEOPLE, Asking, beginning, person
 from tests.keygraph.histories.declared import graph
-from tests.keygraph.histories.plain import Name, Refused, State, Values, after, name_of, thing
+from tests.keygraph.histories.plain import Name, Refused, State, Values, after, name_of, thing, things
 from tests.keygraph.histories.table import contents, mistakes, one
 
 _BUSY = "Others change"
@@ -139,26 +139,81 @@ def _halves(left: Mapping[Name, Values], events: Iterable[Event]) -> Iterator[st
 
 def unexplained(before: State, left: State, events: Iterable[Event]) -> Iterator[str]:
     """The things of which no order of the events explains what was told, and what is left."""
-    of_thing = defaultdict[object, list[Event]](list)
-    for event in events:
-        names = [event.name] if event.name else [name_of(request) for request in event.requests]
-        if event.codes and (len(names) > 1 or _BUSY in event.codes):
-            continue  # of which of its parts it is said is not known
-        for name, request in zip(names, event.requests or [None], strict=True):
-            of_thing[thing(name)].append(replace(event, requests=[request] if request else ()))
-    for each in {*map(thing, before), *map(thing, left)} | of_thing.keys():
-        start, end = ({n: v for n, v in state.items() if thing(n) == each} for state in (before, left))
-        told = Order(of_thing.get(each, []), end).problem({**NODES, **start})
+    parts = [part for event in events for part in _parts(event)]
+    together = _together([{*map(thing, before), *map(thing, left)}, *(own for _, own in parts)], parts)
+    for each in together:
+        start, end = ({n: v for n, v in state.items() if thing(n) in each} for state in (before, left))
+        own = [event for event, touched in parts if touched <= each]
+        is_named = any(type_ == "Note" or _PASSING & identity for type_, identity in each)
+        has_stubs = is_named and not any(type_ == "Person" for type_, _ in each)
+        if has_stubs:
+            own += filter(None, (_of_node(event) for event, touched in parts if not touched <= each))
+            start, end = ({**known, **_there(state)} for known, state in ((start, before), (end, left)))
+        told = Order(own, end, has_stubs=has_stubs).problem({**NODES, **start})
         if told:
-            yield f"{each}: {told}"
+            yield f"{sorted(map(str, each))}: {told}"
+
+
+_Thing = tuple[str, frozenset[str]]
+_PASSING = {name for (name,) in PASSING}
+
+
+def _parts(event: Event) -> Iterator[tuple[Event, set[_Thing]]]:
+    """An event of each part of a transaction, and what it is of; nothing where what was told says nothing of it."""
+    if event.name is not None:
+        yield event, {thing(event.name)}
+    elif not event.codes or (len(event.requests) == 1 and _BUSY not in event.codes):
+        for request in event.requests:
+            is_of_all = request.record is person and isinstance(request, Delete | Move)
+            if not (is_of_all and "CONFLICT" in (event.codes or ())):
+                yield replace(event, requests=[request]), things(request)
+
+
+def _together(alone: Iterable[set[_Thing]], parts: Iterable[tuple[Event, set[_Thing]]]) -> list[set[_Thing]]:
+    """Things, with those of which one may have become the other."""
+    found = {each: {each} for several in alone for each in several}
+    for event, touched in parts:
+        if not event.codes:
+            whole = set[_Thing]().union(*(found[each] for each in touched))
+            found.update(dict.fromkeys(whole, whole))
+    return [*{id(each): each for each in found.values()}.values()]
+
+
+def _of_node(event: Event) -> Event | None:
+    """What an event says of whether a node is there that others name; None for nothing."""
+    [request] = event.requests or [None]
+    if event.codes or request is None or request.record is not person:
+        return None
+    name = name_of(request)[1]
+    match request:
+        case Create() | Upsert() if name in PASSING:
+            return replace(event, requests=[replace(request, values={"name": name[0]})])
+        case Delete() | Move():
+            return replace(event, requests=[replace(request, version=None)])
+    return None
+
+
+def _there(state: State) -> State:
+    """Of the people who come and go, those who are there, without what they are besides."""
+    return {each: _stub(each) for each in state if _is_passing(each)}
+
+
+def _is_passing(name: Name) -> bool:
+    return name[0] == "Person" and name[1] in PASSING
+
+
+def _stub(name: Name) -> Values:
+    return {"name": name[1][0], "times": 0}
 
 
 class Order:
     """Looks for an order of the events of one thing that leaves what is left."""
 
-    def __init__(self, events: Iterable[Event], left: State) -> None:
+    def __init__(self, events: Iterable[Event], left: State, *, has_stubs: bool) -> None:
+        """`has_stubs`: of people who come and go, no more is known than whether they are there."""
         self._events = sorted(events, key=lambda event: event.start)
         self._left = left
+        self._has_stubs = has_stubs
         self._seen: set[tuple[int, str]] = set()
 
     def problem(self, state: State) -> str | None:
@@ -191,7 +246,7 @@ class Order:
             yield True
         until = min((event.end for _, event in rest if event.is_sure), default=math.inf)
         can = [(bit, event) for bit, event in rest if event.start <= until]
-        made = [(bit, event, new) for bit, event in can if (new := event.after(state)) is not None]
+        made = [(bit, event, new) for bit, event in can if (new := self._after(event, state)) is not None]
         last = min((event.until for _, event in rest if not event.is_sure), default=math.inf)
         for bit, event, new in made:
             if new is state and event.is_sure and event.start <= last:
@@ -201,6 +256,12 @@ class Order:
         for bit, event, new in sorted(made, key=lambda each: each[1].end):
             if event.is_sure or new != state:
                 yield done | bit, new
+
+    def _after(self, event: Event, state: State) -> State | None:
+        new = event.after(state)
+        if new is None or new is state or not self._has_stubs:
+            return new
+        return {name: _stub(name) if _is_passing(name) else values for name, values in new.items()}
 
     def _is_left(self, state: State) -> bool:
         names = {*self._left, *(name for name in state if name not in NODES)}

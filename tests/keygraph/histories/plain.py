@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from keygraph.model.record_keys import Texts
-from keygraph.writing.requests import Change, Create, Delete, Upsert, WriteRequest
+from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Upsert, WriteRequest
 from tests.keygraph.histories.declared import Mood, graph
 
 Name: TypeAlias = tuple[str, Texts]
@@ -48,7 +48,7 @@ def after(state: State, requests: Sequence[WriteRequest]) -> State:
 
 def name_of(request: WriteRequest) -> Name:
     """The record that a request is of."""
-    if isinstance(request, Change | Delete):
+    if isinstance(request, Change | Delete | Move):
         return (request.record.name, request.identity)
     return named(request.record.name, request.values)
 
@@ -59,6 +59,24 @@ def thing(name: Name) -> tuple[str, frozenset[str]]:
     if type_ == "Seated":
         identity = (identity[0], identity[2])
     return {"Member": "Stay", "Seated": "Seat"}.get(type_, type_), frozenset(identity)
+
+
+def things(request: WriteRequest) -> set[tuple[str, frozenset[str]]]:
+    """The things that a request is of: a move is of two."""
+    name = name_of(request)
+    if not isinstance(request, Move):
+        return {thing(name)}
+    return {thing(name), thing(moved(name, request.values))}
+
+
+def moved(name: Name, values: Mapping[str, Any]) -> Name:
+    """The name of a record after a move."""
+    type_, identity = name
+    record = graph.types[type_]
+    parts = dict(zip((slot.path[0] for slot in record.identity), identity, strict=True))
+    own: Values = {each: (text,) if each in record.ends else text for each, text in parts.items()}
+    own |= {each: int(parts[each]) for each in ("row", "at") if each in parts}
+    return named(type_, {**own, **values})
 
 
 def named(type_: str, values: Mapping[str, Any]) -> Name:
@@ -110,7 +128,17 @@ def _apply(state: State, request: WriteRequest) -> set[str]:
                 return {"NOT_FOUND"}
             if request.version not in (None, old.get("times")):
                 return {"CONFLICT"}
+            naming = _naming(state, name)
+            if naming and request.on_edges is OnEdges.REFUSE:
+                return {"CONFLICT"}
+            for each in naming:
+                if each[0] == "Note":
+                    state[each] = {field: value for field, value in state[each].items() if field != "author"}
+                elif each in state:
+                    _set(state, each, None)
             _set(state, name, None)
+        case Move():
+            return _move(state, name, request)
         case Change():
             if {*request.values} & {"row"} and type_ == "Seated":
                 return {"BAD_USER_INPUT", "NOT_FOUND"}
@@ -133,6 +161,37 @@ def _apply(state: State, request: WriteRequest) -> set[str]:
             if back and back[0] != name:
                 return {"CONFLICT"}
             _set(state, name, values, is_whole=True)
+    return set()
+
+
+def _naming(state: State, name: Name) -> list[Name]:
+    """The records that name a node."""
+    type_, identity = name
+    ends = [end for end, of in _ENDS.items() if of == type_]
+    return [each for each, values in state.items() if identity in (values.get(end) for end in ends)]
+
+
+def _move(state: State, name: Name, request: Move) -> set[str]:
+    type_, old, new = name[0], state.get(name), moved(name, request.values)
+    if old is None:
+        return {"NOT_FOUND"} | ({"ALREADY_EXISTS"} if new in state else set())
+    is_refused = request.version not in (None, old.get("times")) or bool(_naming(state, name))
+    values = {**old, **request.values}
+    if _is_kept(type_):
+        values["times"] += 1
+    before, after_ = partner(type_, old), partner(type_, values)
+    is_taken = after_ is not None and before is not None and after_[0] != before[0] and after_[0] in state
+    codes = {"ALREADY_EXISTS"} if new in state or is_taken else set[str]()
+    codes |= {"CONFLICT"} if is_taken or is_refused else set()
+    if codes:
+        return codes
+    shared = _SHARED.get(type_, ())
+    own = state[before[0]] if before is not None and shared else {}
+    _set(state, name, None)
+    state[new] = values
+    if after_ is not None:
+        kept = {field: value for field, value in own.items() if field not in shared}
+        state[after_[0]] = {**kept, **after_[1]}
     return set()
 
 
