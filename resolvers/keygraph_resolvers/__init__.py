@@ -3,13 +3,15 @@
 A nested query whose plan is known, here on the embedded engine, passes these modules, each in the place of its first call
 (`python -m bench.house` prints them):
 
-1. `keygraph_server.http.browsers`, `keygraph_server.http.request_ids`, `keygraph_server.http.masking`, `keygraph_server.http.graphql_http`,
-   `keygraph_server.http.header_values`, `keygraph_server.http.disconnect`: read and check the HTTP request, and send the response.
+1. `keygraph_server.http.browsers`, `keygraph_server.http.request_ids`, `keygraph_server.http.masking`,
+   `keygraph_server.http.graphql_http`, `keygraph_server.http.header_values`, `keygraph_server.documents.known`,
+   `keygraph_server.http.disconnect`: read and check the HTTP request, find its document, and send the response.
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.
 3. `keygraph_resolvers.plan.documents`: finds the document's plan.
 4. `keygraph_resolvers.read.run`, `keygraph_resolvers.read.meter`: hold what the steps of one request share, and record
    each request to the store.
-5. `keygraph_resolvers.plan.bound`: computes what the request costs at most, for the limit.
+5. `keygraph_resolvers.plan.bound`, `keygraph_resolvers.admission`: compute what the request costs at most, for the
+   limit, and let it wait while too many others run.
 6. `keygraph_resolvers.read.objects`, `keygraph_resolvers.read.loaders`, `keygraph_resolvers.read.scheduler`: keep what is found, send lists at once, and decide when a batch of keys
    leaves.
 7. `keygraph_resolvers.steps.get`, `keygraph_resolvers.steps.selection`, `keygraph_resolvers.steps.step`,

@@ -23,6 +23,7 @@ from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
+from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import Completion, write_data
 from keygraph_resolvers.errors import NotAQuery, internal_error, public_error
 from keygraph_resolvers.plan.bound import Bound
@@ -58,7 +59,8 @@ class Service:
     `secret` encrypts the cursors: whoever knows it can read and make them. `max_page_size` is the largest `first` and `last`,
     `max_ids` how many ids one argument may list,
     `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
-    `totalCount` may read, `concurrency` how many lists one operation reads at the same time. `cost_limit` is how many
+    `totalCount` may read, `concurrency` how many lists one operation reads at the same time, `max_running`
+    how many operations run at the same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many
     read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
     number. `refusal` says of an object, before it is read, what keeps it from being shown: where access rules have
     their place. `introspection` is whether operations may ask for `__schema` and `__type`.
@@ -75,6 +77,8 @@ class Service:
         read_budget: int = 10_000,
         count_pages: int = 20,
         concurrency: int = 256,
+        max_running: int = 256,
+        max_waiting: int = 1_000,
         cost_limit: float | None = None,
         depth_limit: int | None = None,
         refusal: Refusal | None = None,
@@ -85,6 +89,7 @@ class Service:
         self._cursors = Cursors(secret)
         self._limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency)
         self._core = core_schema(schema)
+        self.admission = Admission(max_running, max_waiting)
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT, introspection=introspection)
         self._cost_limit = cost_limit
         self._depth_limit = depth_limit
@@ -126,7 +131,7 @@ class Service:
         error = self._limit_error(plan, bound)
         answer: dict[str, Any] = {"errors": [error]}
         if error is None:
-            answer = await self._run(plan, run, read, variables)
+            answer = await self._admitted(plan, run, read, variables)
         if with_cost:
             has_bound = bool(plan.roots) or not plan.is_mutation
             report = cost_report(bound if has_bound else None, run.meter.sent, plan.elsewhere)
@@ -198,6 +203,18 @@ class Service:
         """Whether the operation may have fields of the graph's own."""
         is_known = operation.operation != OperationType.SUBSCRIPTION
         return is_known and self._core.get_root_type(operation.operation) is not None
+
+    async def _admitted(
+        self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """The response when its turn has come. What needs nothing from anywhere has not to wait."""
+        if not plan.roots and not plan.foreign:
+            return await self._run(plan, run, document, variables)
+        try:
+            async with self.admission:
+                return await self._run(plan, run, document, variables)
+        except Overloaded as overloaded:
+            return {"errors": [public_error(GraphQLError(str(overloaded), original_error=overloaded))]}
 
     async def _run(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None

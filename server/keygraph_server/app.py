@@ -15,7 +15,9 @@ from starlette.routing import BaseRoute, Route
 from uvicorn.config import STARTUP_FAILURE
 
 from keygraph_server.cursor_secret import with_secret
-from keygraph_server.errors import expected_message
+from keygraph_server.documents.known import Accepted, KnownDocuments
+from keygraph_server.documents.manifest import read_documents
+from keygraph_server.errors import CommandError, expected_message
 from keygraph_server.http.browsers import BrowserHeaders
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.exposure import Exposure
@@ -24,7 +26,7 @@ from keygraph_server.http.masking import MaskUnexpectedErrors
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.http.request_ids import IdentifyRequests
-from keygraph_server.logs import configure_logging
+from keygraph_server.logs import configure_logging, direct_logger
 from keygraph_server.models import Model, load_model
 from keygraph_server.playground import playground_routes
 from keygraph_server.process import begin_serving
@@ -33,7 +35,8 @@ from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Environment, Settings, read_settings
 from keygraph_server.stores import open_configured_store
-from keygraph_server.telemetry.process import Telemetry
+from keygraph_server.telemetry.log_lines import LogLines
+from keygraph_server.telemetry.operations import Reporter, Watching
 
 _log = logging.getLogger(__name__)
 
@@ -46,9 +49,9 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
     """
     model = load_model(settings.model)
     settings = with_secret(settings)
-    telemetry = Telemetry(settings)
     table = model.graph.table.name
     origins = Origins.of(settings.cors_origins)
+    documents = known_documents(settings)
     compressed = [Middleware(CompressedFiles, settings.compress_above)]
     endpoint = GraphQLEndpoint(
         settings.max_body_bytes,
@@ -56,7 +59,8 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
         origins,
         settings.cache_control,
         Exposure(settings.suggestions, settings.cost_details, settings.endpoint_names),
-        telemetry.watcher,
+        _watcher(settings),
+        documents,
     )
     routes: list[BaseRoute] = [
         Route("/graphql", endpoint, methods=["GET", "POST"]),
@@ -74,8 +78,29 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
             Middleware(IdentifyRequests),
             Middleware(MaskUnexpectedErrors),
         ],
-        lifespan=lifespan_of(model, settings, telemetry, when_started),
+        lifespan=lifespan_of(model, settings, when_started),
     )
+
+
+def _watcher(settings: Settings) -> Watching | None:
+    """What watches operations; None if nobody reports them."""
+    reporters: list[Reporter] = []
+    if settings.log_operations:
+        log = direct_logger("keygraph_server.operations", settings)
+        reporters.append(LogLines(log, with_variables=settings.log_variables))
+    return Watching(reporters) if reporters else None
+
+
+def known_documents(settings: Settings) -> KnownDocuments:
+    """The documents that clients may send or name. Raises CommandError if the manifest cannot be used."""
+    file = settings.trusted_documents
+    if file is None and settings.documents is not Accepted.ANY:
+        problem = f"KEYGRAPH_DOCUMENTS is {settings.documents.value}, but there is no manifest"
+        raise CommandError(
+            problem, "Make one with `keygraph trust DIR`, and name it in KEYGRAPH_TRUSTED_DOCUMENTS"
+        )
+    trusted = {} if file is None else read_documents(file)
+    return KnownDocuments(trusted, settings.documents, settings.persisted_bytes)
 
 
 def app_from_environment() -> Starlette:
@@ -94,7 +119,7 @@ def app_from_environment() -> Starlette:
 
 
 def lifespan_of(
-    model: Model, settings: Settings, telemetry: Telemetry, when_started: Callable[[], None] | None
+    model: Model, settings: Settings, when_started: Callable[[], None] | None
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     """Open the store and the service when the process starts, and close them when it ends."""
 
@@ -103,14 +128,13 @@ def lifespan_of(
         async with open_configured_store(settings, model.graph.table) as store:
             app.state.store = store
             app.state.readiness = readiness = Readiness(store)
-            app.state.service = service = configured_service(settings, model.schema, store)
-            async with telemetry.running(service, store):
-                if when_started is not None:
-                    when_started()
-                try:
-                    yield
-                finally:
-                    await readiness.close()
+            app.state.service = configured_service(settings, model.schema, store)
+            if when_started is not None:
+                when_started()
+            try:
+                yield
+            finally:
+                await readiness.close()
 
     return running
 

@@ -21,6 +21,7 @@ from keygraph_server.commands.load import load
 from keygraph_server.commands.schema import schema
 from keygraph_server.commands.serve import serve
 from keygraph_server.commands.table import table_app
+from keygraph_server.commands.trust import trust
 from keygraph_server.commands.verify import verify
 from keygraph_server.errors import expected_message
 
@@ -80,6 +81,7 @@ def build_app() -> typer.Typer:
     app.command(context_settings=LOAD_SETTINGS)(load)
     app.command()(export)
     app.command()(verify)
+    app.command()(trust)
     app.add_typer(table_app)
     return app
 

@@ -19,6 +19,8 @@ def configured_service(settings: Settings, schema: GraphSchema, store: Store) ->
         read_budget=settings.read_budget,
         count_pages=settings.count_pages,
         concurrency=settings.concurrency,
+        max_running=settings.max_running,
+        max_waiting=settings.max_waiting,
         cost_limit=settings.cost_limit or None,
         depth_limit=settings.depth_limit or None,
         introspection=settings.introspection,

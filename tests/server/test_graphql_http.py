@@ -51,6 +51,8 @@ class FakeService:
                 return {"data": None, "errors": [FIELD_ERROR]}
             case "{ masked }":
                 return {"errors": [{"message": "wrong", "extensions": {"code": "INTERNAL", "id": "1"}}]}
+            case "{ busy }":
+                return {"errors": [{"message": "busy", "extensions": {"code": "UNAVAILABLE"}}]}
             case "{ long }":
                 return {"data": {"long": 10**37 + 1, "name": "Zoë"}}
             case "{ broken }":
@@ -428,6 +430,17 @@ class TestAnswers:
         """What could be answered would be lost for one field that could not."""
         response = await post(client, {"query": "{ day }"})
         assert response.json() == {"data": {"day": None}, "errors": [FIELD_ERROR]}
+
+    @pytest.mark.parametrize("accept", [JSON, GRAPHQL_RESPONSE])
+    async def test_a_server_with_too_much_to_do_says_so_to_proxies_too(
+        self, client: httpx.AsyncClient, accept: str
+    ) -> None:
+        """A load balancer would go on sending clients, and clients would not know when to come again."""
+        response = await post(client, {"query": "{ busy }"}, accept=accept.partition(";")[0])
+        assert response.status_code == 503
+        assert response.headers["retry-after"] == "1"
+        assert response.json()["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
+        assert "retry-after" not in (await post(client, {"query": "{ day }"})).headers
 
     async def test_an_unexpected_error_shows_nothing_but_its_id(
         self, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture

@@ -18,7 +18,7 @@ from keygraph.dynamo.table import Table
 from keygraph.keys.types import plain
 from keygraph_examples import social
 from keygraph_examples.commerce import sample
-from keygraph_server.commands.terminal import progress
+from keygraph_server.terminal.output import progress
 from tests.server.command_line import run
 from tests.server.loading import user, without_times, write_lines
 from tests.server.tables import FILE, drop_table, items_in, make_table

@@ -12,6 +12,7 @@ from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.transport import TransportName
+from keygraph_server.documents.known import Accepted
 from keygraph_server.errors import SettingsError
 from keygraph_server.settings import (
     Environment,
@@ -37,6 +38,9 @@ GIVEN = {
     "endpoint_names": True,
     "cors_origins": "https://shop.example.com",
     "cache_control": "public, max-age=60",
+    "trusted_documents": Path("trusted.json"),
+    "documents": "trusted-and-automatic",
+    "persisted_bytes": 5000,
     "host": "0.0.0.0",
     "port": 9000,
     "workers": 3,
@@ -57,6 +61,8 @@ GIVEN = {
     "count_pages": 5,
     "cost_limit": 2000.0,
     "depth_limit": 20,
+    "max_running": 12,
+    "max_waiting": 0,
     "concurrency": 8,
     "deadline": 2.5,
     "transport": "aioboto3",
@@ -66,10 +72,6 @@ GIVEN = {
     "log_format": "json",
     "log_operations": False,
     "log_variables": True,
-    "metrics_port": 9100,
-    "metrics_host": "0.0.0.0",
-    "metrics_names": 10,
-    "hot_keys": True,
 }
 
 
@@ -119,6 +121,7 @@ class TestReading:
             "log_level": LogLevel.WARNING,
             "log_format": LogFormat.JSON,
             "env": Environment.PRODUCTION,
+            "documents": Accepted.TRUSTED_AND_AUTOMATIC,
         }
 
     def test_an_option_goes_before_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:

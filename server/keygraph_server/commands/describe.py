@@ -22,11 +22,11 @@ from keygraph.lists.describe import (
 from keygraph.lists.describe_access import COLUMNS, described_access
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
-from keygraph_server.commands.terminal import grid, out
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import read_settings
 from keygraph_server.stores import comparison
+from keygraph_server.terminal.output import grid, out
 
 AccessOption = Annotated[
     bool,

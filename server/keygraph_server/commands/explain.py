@@ -15,14 +15,14 @@ import typer
 from keygraph.dynamo.store import Store, UnreadStore
 from keygraph_server.commands.serve import check_table
 from keygraph_server.commands.sources import STANDARD_INPUT
-from keygraph_server.commands.terminal import out
-from keygraph_server.commands.waterfall import cost_table, waterfall
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.errors import CommandError
 from keygraph_server.models import Model, load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_configured_store
+from keygraph_server.terminal.output import out
+from keygraph_server.terminal.waterfall import cost_table, waterfall
 
 if TYPE_CHECKING:
     from keygraph_resolvers import Service

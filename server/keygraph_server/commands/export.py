@@ -21,12 +21,12 @@ from keygraph.graph import Graph
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.interchange import Interchange, LineFormat
 from keygraph_server.commands.sources import STANDARD_INPUT
-from keygraph_server.commands.terminal import counted, progress
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
+from keygraph_server.terminal.output import counted, progress
 
 _DEADLINE = 60.0
 """The shortest deadline for a page, in seconds. An export waits while DynamoDB throttles."""

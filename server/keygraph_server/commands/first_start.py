@@ -18,9 +18,9 @@ from keygraph.engines.sqlite.engine import open_sqlite
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph.tables.interchange import Interchange
 from keygraph_server.commands.sources import Lines
-from keygraph_server.commands.terminal import progress, unmatched
 from keygraph_server.errors import CommandError
 from keygraph_server.models import Model
+from keygraph_server.terminal.output import progress, unmatched
 
 _SCRATCH = ".first-start-"
 _ABANDONED_SECONDS = 3600

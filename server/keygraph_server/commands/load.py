@@ -35,12 +35,12 @@ from keygraph.tables.pairs import Pairs
 from keygraph.writing.idempotency import is_note
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
-from keygraph_server.commands.terminal import Advance, counted, progress, shown_key, unmatched
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
+from keygraph_server.terminal.output import Advance, counted, progress, shown_key, unmatched
 
 SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 """Settings of the command. The options of a sample are unknown until the sample is known."""

@@ -13,12 +13,12 @@ from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import CreateTable, DescribeTable
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.dynamodb.requests import cloudformation
-from keygraph_server.commands.terminal import grid, out
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import comparison, open_configured_store
+from keygraph_server.terminal.output import grid, out
 
 table_app = typer.Typer(name="table", help="Create or describe the table.", no_args_is_help=True)
 

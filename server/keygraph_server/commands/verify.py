@@ -19,12 +19,12 @@ from keygraph.tables.attributes import unmatched
 from keygraph.tables.findings import Example, FindingKind, Findings, Problem, Report
 from keygraph.tables.verify import Verification
 from keygraph_server.commands.checkpoint import StateFile
-from keygraph_server.commands.terminal import counted, grid, key_text, out, progress, shown_key
 from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
+from keygraph_server.terminal.output import counted, grid, key_text, out, progress, shown_key
 
 FOUND = 3
 """The exit code if problems were found. 0 means none; 1 means that the table could not be read to the end."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl
@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from keygraph_resolvers import Observed
 from keygraph_resolvers.errors import NotAQuery
+from keygraph_server.documents.known import Accepted, DocumentRefusedError, KnownDocuments
 from keygraph_server.http.compression import compressed, takes_gzip
 from keygraph_server.http.disconnect import unless_gone
 from keygraph_server.http.exposure import Exposure
@@ -54,10 +55,13 @@ _VARY_OF_GET = (b"vary", b"accept, accept-encoding, origin")
 _NOT_KEPT = (b"cache-control", b"no-store")
 _NO_ORIGINS = Origins.of("none")
 _ALL_SHOWN = Exposure()
+_ALL_DOCUMENTS = KnownDocuments({}, Accepted.ANY, 0)
 _FORGEABLE = (
     "a page of another site may have sent this request: send it as POST, or with the header "
     "Apollo-Require-Preflight: true, or add the page's origin to KEYGRAPH_CORS_ORIGINS"
 )
+_RETRY_AFTER = (b"retry-after", b"1")
+"""In seconds: a server that has too much to do now may have time then."""
 
 
 class Executes(Protocol):
@@ -85,9 +89,13 @@ class Executes(Protocol):
 class GraphQLRequest:
     """The parameters of one request."""
 
-    query: str
+    query: str | None
+    """None if the request names its document by an id."""
     variables: dict[str, Any] | None
     operation_name: str | None
+    document_id: str | None = None
+    automatic_hash: str | None = None
+    """The SHA-256 of its document, by Apollo's protocol for automatic persisted queries."""
 
 
 class RequestRefusedError(Exception):
@@ -140,10 +148,12 @@ class GraphQLEndpoint:
         cache_control: str = "no-store",
         exposure: Exposure = _ALL_SHOWN,
         watcher: Watcher | None = None,
+        documents: KnownDocuments = _ALL_DOCUMENTS,
     ) -> None:
         """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is.
 
-        Pages of `origins` may use GET, whose answers have `cache_control`. `exposure` is what clients may see.
+        Pages of `origins` may use GET, whose answers have `cache_control`. `exposure` is what clients may see,
+        `documents` which documents they may send or name.
         """
         self._max_body_bytes = max_body_bytes
         self._compress_above = compress_above
@@ -151,6 +161,7 @@ class GraphQLEndpoint:
         self._kept = (b"cache-control", cache_control.encode())
         self._exposure = exposure
         self._watcher = watcher
+        self._documents = documents
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(header_fields(scope), is_get=scope["method"] != "POST")
@@ -180,6 +191,9 @@ class GraphQLEndpoint:
                 check_headers(headers)
                 asked = parse_body(await read_body(headers, receive, self._max_body_bytes))
             exchange.asked = asked
+            document = self._documents.document_of(asked)
+            if asked.query is None:
+                exchange.asked = replace(asked, query=document)
             service: Executes = scope["app"].state.service
             with_cost = (
                 self._exposure.cost_details and headers.get(_COST_FIELD, b"").strip().lower() == b"true"
@@ -187,7 +201,7 @@ class GraphQLEndpoint:
             response = await unless_gone(
                 receive,
                 service.execute(
-                    asked.query,
+                    document,
                     asked.variables,
                     asked.operation_name,
                     with_cost=with_cost,
@@ -201,9 +215,15 @@ class GraphQLEndpoint:
             status = 405 if isinstance(refused, NotAQuery) else refused.status
             await self._answer(exchange, send, {"errors": [error]}, media_type, status)
             return
+        except DocumentRefusedError as refused:
+            answer = {"errors": [{"message": str(refused), "extensions": {"code": refused.code}}]}
+            await self._answer(exchange, send, answer, media_type, status_of(answer, media_type))
+            return
         except ClientDisconnect:
             return
         if response is not None:
+            if asked.automatic_hash is not None and "data" in response:
+                self._documents.keep(asked)
             if "errors" in response:
                 self._exposure.conceal(response["errors"])
             await self._answer(exchange, send, response, media_type, status_of(response, media_type))
@@ -232,6 +252,8 @@ class GraphQLEndpoint:
         if 0 < self._compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):
             body = await compressed(body)
             headers.append((b"content-encoding", b"gzip"))
+        if status == 503:
+            headers.append(_RETRY_AFTER)
         headers.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -314,13 +336,34 @@ def parse_url(query_string: bytes) -> GraphQLRequest:
 
 
 def _request(content: dict[str, Any]) -> GraphQLRequest:
-    query = content.get("query")
-    if not isinstance(query, str):
-        raise RequestRefusedError(400, "query must be a string that contains a GraphQL document")
     variables = _optional(content, "variables", dict, "an object")
     operation_name = _optional(content, "operationName", str, "a string")
-    _optional(content, "extensions", dict, "an object")
-    return GraphQLRequest(query, variables, operation_name)
+    extensions = _optional(content, "extensions", dict, "an object")
+    query, document_id, automatic_hash = content.get("query"), _document_id(content), None
+    if extensions is not None and "persistedQuery" in extensions:
+        automatic_hash = _automatic_hash(extensions["persistedQuery"])
+    if not query and (document_id or automatic_hash):
+        query = None
+    elif not isinstance(query, str):
+        raise RequestRefusedError(400, "query must be a string that contains a GraphQL document")
+    elif document_id is not None:
+        raise RequestRefusedError(400, "a request has a query or a documentId, not both")
+    return GraphQLRequest(query, variables, operation_name, document_id, automatic_hash)
+
+
+def _document_id(content: dict[str, Any]) -> str | None:
+    """The id of the document. Relay's own name for it is `doc_id`."""
+    name = "documentId" if "documentId" in content else "doc_id"
+    found = _optional(content, name, str, "a string")
+    return None if found is None else found.removeprefix("sha256:")
+
+
+def _automatic_hash(persisted: Any) -> str:
+    """The hash in `extensions.persistedQuery`."""
+    found = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
+    if not isinstance(found, str) or persisted.get("version") != 1:
+        raise RequestRefusedError(400, "persistedQuery must have the version 1 and a sha256Hash")
+    return found
 
 
 def _read_json(text: bytes, what: str) -> Any:
@@ -374,13 +417,15 @@ def status_of(response: dict[str, Any], media_type: str) -> int:
     """The HTTP status of a GraphQL response.
 
     A request error is 400, but 200 as `application/json`: clients of that media type assume that any other status
-    comes from an intermediary.
+    comes from an intermediary. What was not begun because the server has too much to do is 503.
     """
     if "data" in response:
         return 200
     codes = {error.get("extensions", {}).get("code") for error in response.get("errors", ())}
     if "INTERNAL" in codes:
         return 500
+    if "UNAVAILABLE" in codes:
+        return 503
     return 200 if media_type == JSON else 400
 
 

@@ -40,6 +40,17 @@ class LimitSettings(BaseModel):
         ge=0,
         description="How deeply the fields of an operation may be nested; 0 means no limit.",
     )
+    max_running: int = Field(
+        default=256,
+        ge=1,
+        description="How many operations run at the same time in each process.",
+    )
+    max_waiting: int = Field(
+        default=1_000,
+        ge=0,
+        description="How many more operations wait for their turn. One more is answered at once with 503, the code "
+        "`UNAVAILABLE` and `Retry-After`.",
+    )
     max_body_bytes: int = Field(
         default=1_000_000,
         ge=1,

@@ -11,10 +11,10 @@ from keygraph_server.errors import SettingsError
 from keygraph_server.settings.answers import AnswerSettings
 from keygraph_server.settings.browsers import BrowserSettings
 from keygraph_server.settings.connections import ConnectionSettings
+from keygraph_server.settings.documents import DocumentSettings
 from keygraph_server.settings.exposure import ExposureSettings
 from keygraph_server.settings.limits import LimitSettings
 from keygraph_server.settings.logging import LoggingSettings
-from keygraph_server.settings.metrics import MetricsSettings
 from keygraph_server.settings.requests import RequestSettings
 from keygraph_server.settings.serving import ServingSettings
 
@@ -22,11 +22,11 @@ PREFIX = "KEYGRAPH_"
 
 
 class Settings(
-    MetricsSettings,
     LoggingSettings,
     AnswerSettings,
     RequestSettings,
     LimitSettings,
+    DocumentSettings,
     BrowserSettings,
     ExposureSettings,
     ConnectionSettings,

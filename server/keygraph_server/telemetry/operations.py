@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from keygraph_resolvers import Observed
 from keygraph_resolvers.plan.bound import Bound
-from keygraph_resolvers.read.meter import Sent
 from keygraph_server.http.graphql_http import Exchange
 
 _log = logging.getLogger(__name__)
@@ -31,8 +30,6 @@ class EndedOperation:
     codes: list[str] = field(init=False)
     """The codes of its errors, each once, in the order of the answer."""
     seconds: float = field(init=False)
-    sent: Sequence[Sent] = field(init=False, default=())
-    """Its requests to the store that were answered."""
     requests: int = field(init=False, default=0)
     read_units: float = field(init=False, default=0.0)
     write_units: float = field(init=False, default=0.0)
@@ -54,7 +51,6 @@ class EndedOperation:
             self.name = f"{self.name[:LONGEST_NAME]}…"
         self.codes = _codes(exchange.answer) if exchange.status != 500 or exchange.answer else ["INTERNAL"]
         if meter is not None:
-            self.sent = meter.sent
             for sent in meter.sent:
                 cost = sent.cost
                 self.requests += cost.requests
@@ -70,7 +66,11 @@ class EndedOperation:
     def document_hash(self) -> str | None:
         """The SHA-256 of the document; None if the request has none."""
         asked = self.exchange.asked
-        return None if asked is None else sha256(asked.query.encode("utf-8", "replace")).hexdigest()
+        return (
+            None
+            if asked is None or asked.query is None
+            else sha256(asked.query.encode("utf-8", "replace")).hexdigest()
+        )
 
 
 def _codes(answer: dict[str, Any] | None) -> list[str]:
@@ -92,16 +92,12 @@ class Watching:
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
         self._reporters = reporters
-        self.in_flight = 0
-        """How many exchanges have begun and not ended."""
 
     def begin(self, exchange: Exchange, /) -> None:
-        """Count it. Nothing is reported before the end."""
-        self.in_flight += 1
+        """Nothing is reported before the end."""
 
     def end(self, exchange: Exchange, /) -> None:
         """Tell every reporter."""
-        self.in_flight -= 1
         try:
             operation = EndedOperation(exchange)
             for reporter in self._reporters:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from keygraph_server.commands.terminal import titled
+from keygraph_server.terminal.output import titled
 
 _BAR = 40
 """The width of the time axis, in characters."""

@@ -1,0 +1,152 @@
+"""Reading documents from files, and checking each against a schema and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphql import (
+    DocumentNode,
+    ExecutableDefinitionNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLError,
+    OperationDefinitionNode,
+    Visitor,
+    parse,
+    print_ast,
+    visit,
+)
+
+from keygraph import BadUserInput
+from keygraph_resolvers import Service
+from keygraph_resolvers.plan.cost import shown_figures
+from keygraph_resolvers.steps.explained import Explained
+from keygraph_server.documents.manifest import TrustedDocument, document_id, read_documents
+from keygraph_server.errors import CommandError
+
+_SUFFIXES = (".graphql", ".gql")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document before it is checked."""
+
+    source: str
+    """The file that has it."""
+    id: str
+    body: str
+
+
+def found_documents(source: Path) -> list[FoundDocument]:
+    """The documents of a folder of `.graphql` files, or those of a manifest, with the ids that it gives them.
+
+    Each operation in a folder becomes a document, with the fragments that it needs from any file of the folder. It is
+    printed as Apollo's tools print it, so its id is the one that they compute. Raises CommandError.
+    """
+    if source.is_file():
+        return [FoundDocument(str(source), key, body) for key, body in read_documents(source).items()]
+    files = sorted(file for file in source.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+    if not files:
+        raise CommandError(f"{source} has no .graphql file", "Name a folder with operations")
+    operations: dict[str, tuple[Path, OperationDefinitionNode]] = {}
+    fragments: dict[str, tuple[Path, FragmentDefinitionNode]] = {}
+    for file in files:
+        for definition in _definitions(file):
+            if definition.name is None:
+                raise CommandError(f"{file} has an operation without a name", "Name it: clients ask by name")
+            known = operations if isinstance(definition, OperationDefinitionNode) else fragments
+            if definition.name.value in known:
+                other, _ = known[definition.name.value]
+                problem = f"{file} and {other} both define {definition.name.value}"
+                raise CommandError(problem, "Rename one of them")
+            known[definition.name.value] = (file, definition)  # type: ignore[assignment]  # the kind decides which
+    found = []
+    for file, operation in operations.values():
+        needed = _needed(operation, {name: fragment for name, (_, fragment) in fragments.items()})
+        body = "\n\n".join(print_ast(each) for each in (operation, *needed))
+        found.append(FoundDocument(str(file), document_id(body), body))
+    return found
+
+
+def _definitions(file: Path) -> Iterator[ExecutableDefinitionNode]:
+    """The operations and fragments of a file. Definitions of types are left out."""
+    try:
+        document = parse(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, GraphQLError) as error:
+        raise CommandError(f"{file} is not a GraphQL document: {_one_line(error)}", "Fix it") from None
+    for definition in document.definitions:
+        if isinstance(definition, ExecutableDefinitionNode):
+            yield definition
+
+
+def _needed(
+    operation: OperationDefinitionNode, fragments: dict[str, FragmentDefinitionNode]
+) -> list[FragmentDefinitionNode]:
+    """The fragments that an operation spreads, directly or through others, by name."""
+    found: dict[str, FragmentDefinitionNode] = {}
+    new: list[OperationDefinitionNode | FragmentDefinitionNode] = [operation]
+
+    class Spreads(Visitor):
+        def enter_fragment_spread(self, node: FragmentSpreadNode, *_: object) -> None:
+            name = node.name.value
+            # A fragment that is missing is found when the document is validated.
+            if name in fragments and name not in found:
+                found[name] = fragments[name]
+                new.append(fragments[name])
+
+    while new:
+        visit(new.pop(), Spreads())
+    return [found[name] for name in sorted(found)]
+
+
+def checked_documents(
+    found: Sequence[FoundDocument], service: Service, max_page_size: int
+) -> tuple[list[TrustedDocument], list[str]]:
+    """The documents with their bounds, by name, and what is wrong with the others."""
+    trusted: list[TrustedDocument] = []
+    problems: list[str] = []
+    for each in found:
+        try:
+            trusted.append(_checked(each, service, max_page_size))
+        except (BadUserInput, GraphQLError) as error:
+            problems.append(f"{each.source}: {_one_line(error)}")
+    return sorted(trusted, key=lambda document: document.name), problems
+
+
+def _checked(found: FoundDocument, service: Service, max_page_size: int) -> TrustedDocument:
+    operation = _only_operation(parse(found.body))
+    name = operation.name.value if operation.name else ""
+    explanation = service.explain(found.body, {}, name or None)
+    # What is wrong with a stand-in for a variable is no fault of the document.
+    problems = () if explanation.stand_ins else _problems(explanation.steps)
+    for problem in (explanation.refusal, *problems):
+        if problem is not None:
+            raise BadUserInput(f"{name}: {problem}")
+    # The bound is for the largest pages that the variables can ask for.
+    pages = {
+        variable.variable.name.value: max_page_size
+        for variable in operation.variable_definitions or ()
+        if print_ast(variable.type).rstrip("!") == "Int"
+    }
+    bound = service.explain(found.body, pages, name or None).bound.total
+    return TrustedDocument(found.id, name, operation.operation.value, found.body, shown_figures(bound))
+
+
+def _problems(steps: Sequence[Explained]) -> Iterator[str | None]:
+    """What is wrong with arguments."""
+    for step in steps:
+        yield step.problem
+        yield from _problems(step.steps)
+
+
+def _only_operation(document: DocumentNode) -> OperationDefinitionNode:
+    operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
+    if len(operations) != 1:
+        raise BadUserInput(f"a document has one operation, this one has {len(operations)}")
+    return operations[0]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,120 @@
+"""The documents that the server finds by id, and those that it takes.
+
+Trusted documents are in a manifest. Automatic persisted queries are kept as clients send them, as Apollo's protocol
+says (https://www.apollographql.com/docs/apollo-server/performance/apq).
+
+DocumentRefusedError       an operation that is not executed, with the code
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from enum import Enum
+from typing import Protocol
+
+from keygraph_server.documents.manifest import document_id
+
+_BYTES_BESIDE = 300
+"""What a kept document takes beside its text: its id, and its places in the store."""
+
+
+class Accepted(Enum):
+    """Which documents the server executes."""
+
+    ANY = "any"
+    TRUSTED = "trusted"
+    TRUSTED_AND_AUTOMATIC = "trusted-and-automatic"
+
+
+class Asked(Protocol):
+    """What a request says of its document."""
+
+    @property
+    def query(self) -> str | None: ...
+
+    @property
+    def document_id(self) -> str | None: ...
+
+    @property
+    def automatic_hash(self) -> str | None: ...
+
+
+class DocumentRefusedError(Exception):
+    """An operation that is not executed, with the code of the error."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class KnownDocuments:
+    """Finds the document of a request."""
+
+    def __init__(self, trusted: Mapping[str, str], accepted: Accepted, automatic_bytes: int) -> None:
+        """`trusted` are documents by id. Automatic persisted queries take up to `automatic_bytes`; 0 turns them off."""
+        self._trusted = trusted
+        self._trusted_texts = frozenset(trusted.values())
+        self._accepted = accepted
+        self._most = 0 if accepted is Accepted.TRUSTED else automatic_bytes
+        self._automatic: OrderedDict[str, str] = OrderedDict()
+        """The one that was asked last stands last."""
+        self.automatic_bytes = 0
+        """How many bytes the automatic persisted queries take."""
+
+    def document_of(self, asked: Asked) -> str:
+        """The document of a request. Raises DocumentRefusedError."""
+        if asked.query is None:
+            return self._found(
+                asked.document_id or asked.automatic_hash or "", is_automatic=asked.document_id is None
+            )
+        if asked.automatic_hash is not None and document_id(asked.query) != asked.automatic_hash:
+            raise DocumentRefusedError("BAD_USER_INPUT", "sha256Hash is not the SHA-256 of the query")
+        if self._accepted is Accepted.ANY or asked.query in self._trusted_texts:
+            return asked.query
+        if (
+            self._accepted is Accepted.TRUSTED_AND_AUTOMATIC
+            and asked.automatic_hash is not None
+            and self._most
+        ):
+            return asked.query
+        raise _not_trusted()
+
+    def _found(self, key: str, *, is_automatic: bool) -> str:
+        found = self._trusted.get(key)
+        if found is None and (found := self._automatic.get(key)) is not None:
+            self._automatic.move_to_end(key)
+        if found is not None:
+            return found
+        if self._accepted is Accepted.TRUSTED or (self._accepted is not Accepted.ANY and not is_automatic):
+            raise _not_trusted()
+        if is_automatic and not self._most:
+            # So that a client stops to ask by hash.
+            raise DocumentRefusedError("PERSISTED_QUERY_NOT_SUPPORTED", "PersistedQueryNotSupported")
+        raise DocumentRefusedError("PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound")
+
+    def keep(self, asked: Asked) -> None:
+        """Keep the document of an operation that was executed, if its client asked for that."""
+        key, text = asked.automatic_hash, asked.query
+        if key is None or text is None or key in self._automatic or key in self._trusted:
+            return
+        size = _size(text)
+        if size > self._most:
+            return
+        self._automatic[key] = text
+        self.automatic_bytes += size
+        while self.automatic_bytes > self._most:
+            _, oldest = self._automatic.popitem(last=False)
+            self.automatic_bytes -= _size(oldest)
+
+
+def _size(text: str) -> int:
+    # Python keeps a text with the width of its widest character; four bytes is the most.
+    return _BYTES_BESIDE + (len(text) if text.isascii() else 4 * len(text))
+
+
+def _not_trusted() -> DocumentRefusedError:
+    return DocumentRefusedError(
+        "DOCUMENT_NOT_TRUSTED",
+        "This server executes only the documents that it knows: add this one to its manifest.",
+    )

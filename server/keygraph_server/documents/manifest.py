@@ -1,0 +1,70 @@
+"""The file of trusted documents: as `keygraph trust` writes it, which is Apollo's form with each bound, or as Relay does.
+
+Apollo's form is what `@apollo/generate-persisted-query-manifest` writes: an object with a list of `operations`, each
+with `id`, `name`, `type` and `body`. Relay's is one object: the document under each id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from keygraph_server.errors import CommandError
+
+_FORMAT = "apollo-persisted-query-manifest"
+_FIX = "Create it with `keygraph trust DIR`"
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedDocument:
+    """A document with one operation."""
+
+    id: str
+    name: str
+    type: str
+    """`query` or `mutation`."""
+    body: str
+    bound: Mapping[str, Any] = field(default_factory=dict)
+    """What the operation costs at most."""
+
+
+def document_id(body: str) -> str:
+    """The id of a document: its SHA-256 in hexadecimal."""
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def manifest_text(documents: Iterable[TrustedDocument]) -> str:
+    """The manifest."""
+    content = {
+        "format": _FORMAT,
+        "version": 1,
+        "operations": list(documents),
+    }
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+def read_documents(file: Path) -> dict[str, str]:
+    """The documents of a manifest by their ids. Raises CommandError if the file is not one."""
+    try:
+        content = orjson.loads(file.read_bytes())
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}", _FIX) from None
+    except ValueError:
+        raise CommandError(f"{file} is not JSON", _FIX) from None
+    problem = f"{file} is neither Apollo's nor Relay's form of persisted documents"
+    if not isinstance(content, dict):
+        raise CommandError(problem, _FIX)
+    entries: Any = content
+    try:
+        if content.get("format") == _FORMAT:
+            entries = {each["id"]: each["body"] for each in content["operations"]}
+    except (KeyError, TypeError):
+        raise CommandError(problem, _FIX) from None
+    if not all(isinstance(each, str) for pair in entries.items() for each in pair):
+        raise CommandError(problem, _FIX)
+    return dict(entries)

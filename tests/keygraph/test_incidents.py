@@ -1,0 +1,34 @@
+"""Incidents: each is told when it begins, and then once in a while with its count."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from keygraph import incidents
+from keygraph.incidents import Incident
+
+_log = logging.getLogger("keygraph.test")
+
+
+async def test_a_line_when_it_begins_and_one_a_minute(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log would be full of one trouble, or not say how often it was."""
+    monkeypatch.setattr(incidents, "_REPORTED_SECONDS", 0.1)
+    incident = Incident(_log)
+    for _ in range(500):
+        incident.happened("It fails")
+    await asyncio.sleep(0.15)
+    incident.happened("It fails again")
+    await asyncio.sleep(0.2)
+    incident.happened("It fails anew")
+    assert [record.getMessage() for record in caplog.records] == [
+        "It fails",
+        "It fails (499 more times within a minute)",
+        "It fails again (1 more times within a minute)",
+        "It fails anew",
+    ]
+    assert incident.count == 502

@@ -1,0 +1,346 @@
+"""Trusted documents and automatic persisted queries: the manifest, what is taken, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from keygraph_server.app import create_app
+from keygraph_server.documents.known import Accepted, DocumentRefusedError, KnownDocuments
+from keygraph_server.errors import CommandError
+from keygraph_server.http.graphql_http import GraphQLRequest
+from keygraph_server.settings import Settings, read_settings
+from tests.server.command_line import run
+from tests.server.library import MODEL, book
+from tests.server.test_app import make_table, running
+
+SECRET = "a secret of more than 32 characters"
+TITLE = """query Title($isbn: ID!) {
+  book(isbn: $isbn) {
+    ...Shown
+  }
+}
+
+fragment Shown on Book {
+  title
+}"""
+FIRST = "query First($first: Int) {\n  books(first: $first) {\n    nodes {\n      isbn\n    }\n  }\n}"
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.fixture
+def documents(folder: Path) -> Path:
+    """A folder with two operations, whose fragment is in a file of its own."""
+    (folder / "library.py").write_text(MODEL)
+    found = folder / "app"
+    (found / "parts").mkdir(parents=True)
+    (found / "a.graphql").write_text(
+        "# comments and spaces are no part of a document\n"
+        "query Title($isbn: ID!)   { book(isbn: $isbn) { ...Shown } }\n"
+        "query First($first: Int) { books(first: $first) { nodes { isbn } } }\n"
+    )
+    (found / "parts/b.gql").write_text("fragment Shown on Book { title } type Book { title: String }")
+    return found
+
+
+def trust(source: object, *words: object) -> Any:
+    return run("trust", source, "--model", "library", *words)
+
+
+class TestCommand:
+    def test_it_writes_each_operation_with_its_fragments_and_its_bound(
+        self, documents: Path, folder: Path
+    ) -> None:
+        """A client's document would not be found under the id that Apollo's tools give it, or its cost be unknown."""
+        result = trust(documents)
+        assert result.exit_code == 0, result.stderr
+        manifest = json.loads((folder / "trusted-documents.json").read_text())
+        assert (manifest["format"], manifest["version"]) == ("apollo-persisted-query-manifest", 1)
+        first, title = manifest["operations"]
+        assert {key: title[key] for key in ("id", "name", "type", "body")} == {
+            "id": sha256(TITLE),
+            "name": "Title",
+            "type": "query",
+            "body": TITLE,
+        }
+        assert title["bound"] == {
+            "requests": 1,
+            "roundTrips": 1,
+            "items": 1,
+            "readUnits": title["bound"]["readUnits"],
+        }
+        # The largest page, not the default one.
+        assert (first["name"], first["bound"]["items"]) == ("First", 100)
+        assert sha256(TITLE)[:12] in result.stdout
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("query A { bok { title } }", "Cannot query field 'bok' on type 'Query'"),
+            ("query A { books { nodes { ...Missing } } }", "Unknown fragment 'Missing'"),
+            ("query A { books(first: 100000) { nodes { isbn } } }", "A: first: from 0 to 100"),
+            ("{ books { totalCount } }", "has an operation without a name"),
+            ("query First { books { totalCount } }", "both define First"),
+            ("query {", "is not a GraphQL document"),
+        ],
+    )
+    def test_what_is_wrong_is_said_and_nothing_is_written(
+        self, documents: Path, folder: Path, text: str, said: str
+    ) -> None:
+        """A release would go out whose documents the server refuses."""
+        (documents / "z.graphql").write_text(text)
+        result = trust(documents)
+        assert result.exit_code == 1
+        assert said in result.stderr
+        assert "z.graphql" in result.stderr
+        assert not (folder / "trusted-documents.json").exists()
+
+    def test_an_operation_above_the_limit_is_refused(
+        self, documents: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A document would be trusted that the server then refuses to execute."""
+        monkeypatch.setenv("KEYGRAPH_COST_LIMIT", "1")
+        result = trust(documents)
+        assert result.exit_code == 1
+        assert "First: This operation may cost" in result.stderr
+
+    def test_check_says_whether_the_manifest_is_up_to_date(self, documents: Path, folder: Path) -> None:
+        """A build could not find a document that somebody forgot to trust."""
+        assert trust(documents, "--check").exit_code == 1
+        assert trust(documents, "--output", "kept.json").exit_code == 0
+        assert trust(documents, "--output", "kept.json", "--check").exit_code == 0
+        (documents / "new.graphql").write_text("query New { books { totalCount } }")
+        result = trust(documents, "--output", "kept.json", "--check")
+        assert result.exit_code == 1
+        assert "kept.json is not up to date" in result.stderr
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            {"0a1b": TITLE},
+            {
+                "format": "apollo-persisted-query-manifest",
+                "version": 1,
+                "operations": [{"id": "0a1b", "name": "Title", "type": "query", "body": TITLE}],
+            },
+        ],
+    )
+    def test_documents_of_other_tools_keep_their_ids(
+        self, documents: Path, folder: Path, content: object
+    ) -> None:
+        """Relay's or Apollo's client would ask for ids that the server does not know."""
+        (folder / "persisted.json").write_text(json.dumps(content))
+        assert trust("persisted.json").exit_code == 0
+        [operation] = json.loads((folder / "trusted-documents.json").read_text())["operations"]
+        assert (operation["id"], operation["name"], operation["body"]) == ("0a1b", "Title", TITLE)
+
+    @pytest.mark.parametrize(
+        "content", ["[]", '{"a": 1}', "{", '{"format": "apollo-persisted-query-manifest"}']
+    )
+    def test_another_file_is_refused(self, documents: Path, folder: Path, content: str) -> None:
+        """A typing error in a path would be a traceback."""
+        (folder / "other.json").write_text(content)
+        result = trust("other.json")
+        assert result.exit_code == 1
+        assert "other.json is" in result.stderr
+
+    def test_an_empty_folder_is_refused(self, documents: Path, folder: Path) -> None:
+        """A wrong path would become a manifest that trusts nothing."""
+        (folder / "empty").mkdir()
+        assert "has no .graphql file" in trust("empty").stderr
+
+
+def by_text(text: str, automatic_hash: str | None = None) -> GraphQLRequest:
+    return GraphQLRequest(text, None, None, None, automatic_hash)
+
+
+def by_hash(key: str) -> GraphQLRequest:
+    return GraphQLRequest(None, None, None, None, key)
+
+
+def by_id(key: str) -> GraphQLRequest:
+    return GraphQLRequest(None, None, None, key)
+
+
+NOT_TRUSTED = "DOCUMENT_NOT_TRUSTED"
+NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND"
+ALL = list(Accepted)
+
+
+class TestKnownDocuments:
+    @pytest.mark.parametrize("accepted", ALL)
+    @pytest.mark.parametrize(
+        "asked", [by_text(TITLE), by_text(TITLE, sha256(TITLE)), by_hash("t1"), by_id("t1")]
+    )
+    def test_trusted_ones_are_found_always(self, accepted: Accepted, asked: GraphQLRequest) -> None:
+        """An application whose documents are trusted would be refused."""
+        assert KnownDocuments({"t1": TITLE}, accepted, 0).document_of(asked) == TITLE
+
+    @pytest.mark.parametrize(
+        ("asked", "outcomes"),
+        [
+            (by_text(FIRST), [FIRST, NOT_TRUSTED, NOT_TRUSTED]),
+            (by_text(FIRST, sha256(FIRST)), [FIRST, NOT_TRUSTED, FIRST]),
+            (by_hash(sha256(FIRST)), [NOT_FOUND, NOT_TRUSTED, NOT_FOUND]),
+            (by_id("t2"), [NOT_FOUND, NOT_TRUSTED, NOT_TRUSTED]),
+            (by_text(FIRST, sha256(TITLE)), ["BAD_USER_INPUT"] * 3),
+            (by_text(f"{TITLE} "), [f"{TITLE} ", NOT_TRUSTED, NOT_TRUSTED]),
+        ],
+    )
+    def test_others_are_taken_as_the_setting_says(self, asked: GraphQLRequest, outcomes: list[str]) -> None:
+        """A document that nobody has looked at would be executed, or an error would mislead a client."""
+        found = []
+        for accepted in ALL:
+            try:
+                found.append(KnownDocuments({"t1": TITLE}, accepted, 10_000).document_of(asked))
+            except DocumentRefusedError as refused:
+                found.append(refused.code)
+        assert found == outcomes
+
+    @pytest.mark.parametrize("accepted", [Accepted.ANY, Accepted.TRUSTED_AND_AUTOMATIC])
+    def test_automatic_ones_are_found_once_they_are_kept(self, accepted: Accepted) -> None:
+        """A client would send each document each time."""
+        known = KnownDocuments({}, accepted, 10_000)
+        known.keep(by_text(FIRST, sha256(FIRST)))
+        assert known.document_of(by_hash(sha256(FIRST))) == FIRST
+
+    def test_clients_are_told_where_there_are_none(self) -> None:
+        """A client would send each document twice, first its hash and then its text."""
+        with pytest.raises(DocumentRefusedError) as caught:
+            KnownDocuments({}, Accepted.ANY, 0).document_of(by_hash("00"))
+        assert caught.value.code == "PERSISTED_QUERY_NOT_SUPPORTED"
+
+    def test_they_take_no_more_bytes_than_the_setting_says(self) -> None:
+        """Clients could fill the memory with documents."""
+        known = KnownDocuments({}, Accepted.ANY, 10_000)
+        texts = [f"query Q{number} {{ {'ä' * 100} }}" for number in range(100)]
+        for text in texts:
+            known.keep(by_text(text, sha256(text)))
+            known.keep(by_text(text, sha256(text)))
+            # What is asked for stays.
+            assert known.document_of(by_hash(sha256(texts[0]))) == texts[0]
+            assert known.automatic_bytes <= 10_000
+        kept = [text for text in texts if sha256(text) in known._automatic]
+        assert kept == [texts[0], *texts[-len(kept) + 1 :]]
+        assert known.automatic_bytes == sum(300 + 4 * len(text) for text in kept) > 9_000
+        known.keep(by_text("x" * 10_001, sha256("x" * 10_001)))
+        assert len(known._automatic) == len(kept)
+
+
+def settings_of(folder: Path, **given: Any) -> Settings:
+    return read_settings(model="library", store="sqlite:library.sqlite", secret=SECRET, **given)
+
+
+FOUND = {"data": {"book": {"title": "Emma"}}}
+ISBN = {"isbn": "1"}
+
+
+def code(response: httpx.Response) -> str:
+    [error] = response.json()["errors"]
+    found: str = error["extensions"]["code"]
+    return found
+
+
+class TestServer:
+    @pytest.fixture
+    async def trusting(self, documents: Path, folder: Path) -> Settings:
+        assert trust(documents).exit_code == 0
+        settings = settings_of(folder, trusted_documents="trusted-documents.json")
+        await make_table(settings, book("1", "Emma"))
+        return settings
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"documentId": sha256(TITLE)},
+            {"documentId": f"sha256:{sha256(TITLE)}"},
+            {"doc_id": sha256(TITLE), "query": ""},
+            {"extensions": {"persistedQuery": {"version": 1, "sha256Hash": sha256(TITLE)}}, "query": None},
+            {"query": TITLE},
+        ],
+    )
+    async def test_clients_name_documents_in_their_own_ways(
+        self, trusting: Settings, body: dict[str, Any]
+    ) -> None:
+        """Relay or Apollo Client would have to be changed to be understood."""
+        async with running(create_app(trusting)) as client:
+            posted = await client.post("/graphql", json={**body, "variables": ISBN})
+            params = {
+                name: value if isinstance(value, str) else json.dumps(value)
+                for name, value in {**body, "variables": ISBN}.items()
+                if value is not None
+            }
+            fetched = await client.get("/graphql", params=params)
+        assert posted.json() == FOUND
+        assert fetched.json() == FOUND
+
+    async def test_others_are_refused_before_they_are_read(self, trusting: Settings) -> None:
+        """A document that nobody has looked at would be executed; or a client's error would look like success."""
+        accept = {"accept": "application/graphql-response+json"}
+        async with running(create_app(trusting)) as client:
+            refused = await client.post("/graphql", json={"query": "{"}, headers=accept)
+            unknown = await client.post("/graphql", json={"documentId": "00"}, headers=accept)
+        assert (refused.status_code, code(refused)) == (400, NOT_TRUSTED)
+        assert (unknown.status_code, code(unknown)) == (400, NOT_TRUSTED)
+
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [
+            ({"query": TITLE, "documentId": "00"}, "a request has a query or a documentId, not both"),
+            ({"documentId": 1}, "documentId must be a string or null"),
+            ({"extensions": {"persistedQuery": {"version": 2, "sha256Hash": "00"}}}, "version 1"),
+            ({"extensions": {"persistedQuery": []}}, "version 1"),
+            ({"documentId": ""}, "query must be a string"),
+        ],
+    )
+    async def test_what_is_no_request_is_400(self, trusting: Settings, body: object, said: str) -> None:
+        """A client's mistake would be taken for a document that is not trusted."""
+        async with running(create_app(trusting)) as client:
+            response = await client.post("/graphql", json=body)
+        assert (response.status_code, code(response)) == (400, "BAD_USER_INPUT")
+        assert said in response.text
+
+    async def test_automatic_persisted_queries(self, documents: Path, folder: Path) -> None:
+        """Clients with Apollo's link would send each document each time; or one that fails would be kept."""
+        settings = settings_of(folder)
+        await make_table(settings, book("1", "Emma"))
+        async with running(create_app(settings)) as client:
+
+            async def ask(text: str | None, key: str) -> httpx.Response:
+                persisted = {"persistedQuery": {"version": 1, "sha256Hash": key}}
+                return await client.post(
+                    "/graphql", json={"query": text, "variables": ISBN, "extensions": persisted}
+                )
+
+            missing = await ask(None, sha256(TITLE))
+            assert (code(missing), missing.json()["errors"][0]["message"]) == (
+                NOT_FOUND,
+                "PersistedQueryNotFound",
+            )
+            assert (await ask(TITLE, sha256(TITLE))).json() == FOUND
+            assert (await ask(None, sha256(TITLE))).json() == FOUND
+            assert code(await ask("{ bad }", sha256("{ bad }"))) == "GRAPHQL_VALIDATION_FAILED"
+            assert code(await ask(None, sha256("{ bad }"))) == NOT_FOUND
+            assert code(await ask(TITLE, sha256("{ bad }"))) == "BAD_USER_INPUT"
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"documents": "trusted"}, "KEYGRAPH_DOCUMENTS is trusted, but there is no manifest"),
+            ({"trusted_documents": "missing.json"}, "missing.json cannot be read"),
+        ],
+    )
+    def test_a_server_without_its_manifest_does_not_start(
+        self, documents: Path, folder: Path, given: dict[str, str], said: str
+    ) -> None:
+        """A typing error in a path would open the server to every document."""
+        with pytest.raises(CommandError, match=said):
+            create_app(settings_of(folder, **given))
