@@ -137,7 +137,7 @@ class Graph(RecordTypes):
     def check_identity(self, record: RecordType, identity: Iterable[str]) -> None:
         """Raises BadUserInput where those texts make no key of the type that parses back to them."""
         keys = record.table_keys
-        texts = {**record.texts(identity), **keys.shard_texts[0]}
+        texts = record.texts(identity) | keys.shard_texts[0]
         if record.is_virtual and keys.sort == keys.partition:
             # No item has its sort key.
             self.render(record, keys, 0, texts)
@@ -180,12 +180,11 @@ class Graph(RecordTypes):
         key: str | None,
     ) -> str:
         """The partition key (0) or sort key (1) that was rendered from those texts. Raises as `render` does."""
-        template = keys.templates[number]
-        if key and key.isascii() and len(key) <= KEY_BYTES[number] and self._rivals.has_none(keys, number):
+        if key and len(key) <= self._rivals.plain_length(keys, number) and key.isascii():
             return key
         problem = self._problem(record, keys, number, key, texts)
         if key is None or problem is not None:
-            slots = [slot for slot in template.slots if not slot.is_shard]
+            slots = [slot for slot in keys.templates[number].slots if not slot.is_shard]
             names = [FieldName(record.leaf_name(slot.path)) for slot in slots]
             shown = [part for name in names for part in (", ", name)][1:] or ["the key"]
             raise BadUserInput(*shown, f" of {record.name}: {problem}")

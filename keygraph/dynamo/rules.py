@@ -198,30 +198,39 @@ class WriteRules:
     """What DynamoDB asks of an item that is written into one table."""
 
     def __init__(self, table: Table) -> None:
-        self._own = tuple(key.name for key in table.keys)
         limits: dict[str, int] = {}
         for keys in (table.keys, *(index.keys for index in table.indexes)):
             for key, limit in zip(keys, KEY_BYTES, strict=False):
                 limits[key.name] = min(limit, limits.get(key.name, limit))
-        self._keys = [(key, key.name, limits[key.name]) for key in table.key_attributes()]
+        self._keys = [
+            (key, key.name, key.type == "S", limits[key.name], key in table.keys)
+            for key in table.key_attributes()
+        ]
         self._local = [index for index in table.indexes if index.local]
 
-    def check(self, item: Item) -> tuple[dict[str, bytes], int]:
-        """The ordered bytes of the keys that the item has, of the table and its indexes, and the item's size.
+    def keys_of(self, item: Item) -> dict[str, bytes]:
+        """The ordered bytes of the keys that the item has, of the table and its indexes."""
+        return {name: key_bytes(cast(KeyValue, item[name])) for _, name, *_ in self._keys if name in item}
 
-        An item that lacks a key of an index is not in the index, but the keys that it has must fit. Raises BadUserInput
-        for an item that DynamoDB refuses.
+    def check(self, item: Item) -> int:
+        """The size of the item. Raises BadUserInput for an item that DynamoDB refuses.
+
+        An item that lacks a key of an index is not in the index, but the keys that it has must fit.
         """
-        for name in self._own:
-            if name not in item:
-                raise BadUserInput(f"The item lacks the key {name}.")
-        keys = {}
-        for key, name, limit in self._keys:
+        text = "".join([value for value in item.values() if type(value) is str])
+        is_ascii = text.isascii()
+        for key, name, is_text, limit, is_own in self._keys:
+            value = item.get(name)
+            # Most keys are plain text.
+            if is_ascii and is_text and type(value) is str and 0 < len(value) <= limit:
+                continue
             if name in item:
-                keys[name] = checked_key_bytes(key, item[name], limit)
+                checked_key_bytes(key, value, limit)
+            elif is_own:
+                raise BadUserInput(f"The item lacks the key {name}.")
         size = _names_size(tuple(item))
         try:
-            size += text_size("".join([value for value in item.values() if type(value) is str]))
+            size += text_size(text)
             for value in item.values():
                 if type(value) is not str:
                     size += number_size(value) if type(value) is Decimal else _checked_size(value)
@@ -235,7 +244,7 @@ class WriteRules:
             raise ItemTooLarge(
                 f"The item is larger than {ITEM_BYTES // 1024} KB, with its entries in local indexes."
             )
-        return keys, size
+        return size
 
 
 def refuse_transaction(request: Transaction, table: Table) -> None:

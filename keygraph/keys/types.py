@@ -255,12 +255,12 @@ def decode(type_: FieldType, value: Value) -> Any:
                 return written.value(text)
             if type_.is_text:
                 raise ValueError("not written in its format")
-    return _CODECS[type_.kind][0](type_, value)
+    return _DECODERS[type_.kind](type_, value)
 
 
 def decoder(type_: FieldType) -> Callable[[Value], Any]:
     """What decodes the values of one type, as `decode` does."""
-    made = partial(decode if type_.written is not None else _CODECS[type_.kind][0], type_)
+    made = partial(decode if type_.written is not None else _DECODERS[type_.kind], type_)
     if type_.kind != "enum" or type_.written is not None:
         return made
     # Looking a text up here takes a fifth of the calls of `_decode_enum`, and most enums are texts.
@@ -282,12 +282,14 @@ def encode(type_: FieldType, value: Any) -> Value:
     if type_.written is not None:
         text = type_.written.text(value)
         return number(text) if type_.written.number else text
-    return _CODECS[type_.kind][1](type_, value)
+    made = _MADE.get(type_.kind)
+    return _ENCODERS[type_.kind](type_, value) if made is None else made(value)
 
 
 def encoder(type_: FieldType) -> Callable[[Any], Value]:
     """What encodes the values of one type, as `encode` does, and raises for what could not be decoded again."""
-    encoded = partial(encode if type_.written is not None else _CODECS[type_.kind][1], type_)
+    made = _MADE.get(type_.kind) if type_.written is None else None
+    encoded = partial(encode, type_) if made is None else made
     if type_.written is None and type_.kind in _SURE:
         return encoded
 
@@ -302,7 +304,6 @@ def encoder(type_: FieldType) -> Callable[[Any], Value]:
 _SURE: tuple[Kind, ...] = ("id", "string", "boolean", "decimal", "bytes")
 """The kinds of which everything that is encoded can be decoded."""
 _Decode: TypeAlias = "Callable[[FieldType, Any], Any]"
-_Encode: TypeAlias = "Callable[[FieldType, Any], Value]"
 
 
 def _expect(value: object, kind: type) -> Any:
@@ -395,28 +396,30 @@ def _expected(kind: type) -> _Decode:
     return lambda type_, value: _expect(value, kind)
 
 
-def _made_by(make: Callable[[Any], Value]) -> _Encode:
-    return lambda type_, value: make(value)
-
-
-_CODECS: dict[Kind, tuple[_Decode, _Encode]] = {
-    "id": (_decode_id, _made_by(str)),
-    "string": (_expected(str), _made_by(str)),
-    "int": (_decode_integer, _made_by(number)),
-    "long": (_decode_integer, _made_by(number)),
-    "float": (lambda type_, value: float(_expect(value, Decimal)), lambda type_, value: number(repr(value))),
-    "boolean": (_expected(bool), _made_by(bool)),
-    "decimal": (_expected(Decimal), _made_by(number)),
-    "datetime": (lambda type_, value: Moment.of_text(_expect(value, str)), _made_by(moment_text)),
-    "date": (_decode_date, lambda type_, value: value.isoformat()),
-    "bytes": (_expected(bytes), _made_by(bytes)),
-    "json": (lambda type_, value: value, lambda type_, value: plain(value)),
-    "enum": (_decode_enum, _encode_enum),
-    "list": (_decode_list, _encode_list),
-    "set": (lambda type_, value: set(_decode_list(type_, value)), _encode_set),
-    "object": (_decode_object, _encode_object),
+_DECODERS: dict[Kind, _Decode] = {
+    "id": _decode_id,
+    "string": _expected(str),
+    "int": _decode_integer,
+    "long": _decode_integer,
+    "float": lambda type_, value: float(_expect(value, Decimal)),
+    "boolean": _expected(bool),
+    "decimal": _expected(Decimal),
+    "datetime": lambda type_, value: Moment.of_text(_expect(value, str)),
+    "date": _decode_date,
+    "bytes": _expected(bytes),
+    "json": lambda type_, value: value,
+    "enum": _decode_enum,
+    "list": _decode_list,
+    "set": lambda type_, value: set(_decode_list(type_, value)),
+    "object": _decode_object,
 }
-"""What decodes the values of a kind, and what encodes them."""
+_ENCODERS: dict[Kind, Callable[[FieldType, Any], Value]] = {
+    "enum": _encode_enum,
+    "list": _encode_list,
+    "set": _encode_set,
+    "object": _encode_object,
+}
+"""What encodes the values of kinds of which there are several types."""
 
 
 def plain(value: Any) -> Value:
@@ -433,3 +436,19 @@ def plain(value: Any) -> Value:
         case list() | tuple():
             return [plain(inner) for inner in value]
     raise ValueError(f"a value of type {type(value).__name__}")
+
+
+_MADE: dict[Kind, Callable[[Any], Value]] = {
+    "id": str,
+    "string": str,
+    "int": number,
+    "long": number,
+    "float": lambda value: number(repr(value)),
+    "boolean": bool,
+    "decimal": number,
+    "datetime": moment_text,
+    "date": lambda value: value.isoformat(),
+    "bytes": bytes,
+    "json": plain,
+}
+"""What encodes the values of all other kinds."""

@@ -436,7 +436,7 @@ class RecordType:
     def _attribute_reader(self, end: End, slot: Slot) -> TextReader:
         """What reads a slot's text from the attribute that holds it."""
         path, decoded, render = end.attributes[slot.path], decoder(slot.text.type), slot.text.render
-        is_text = slot.computed or (slot.text.is_plain_text and slot.text.type.written is None)
+        is_text = slot.computed or slot.is_stored_text
 
         def read_text(item: Mapping[str, Value]) -> str | None:
             value = cast(Value, at_path(item, path))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
+from keygraph.dynamo.limits import KEY_BYTES
 from keygraph.keys.shapes import are_disjoint, is_special_case, shape
 from keygraph.keys.template import Template
 from keygraph.keys.union import NodeText, in_use
@@ -20,23 +21,20 @@ class Rivals:
 
     def __init__(self, types: Mapping[str, RecordType]) -> None:
         self._types = types
-        self.has_none: Callable[[Keys, int], bool] = cache(self._has_none)
-        """Whether every key there that is neither empty nor too long parses back, and is of no other shape.
+        self.plain_length: Callable[[Keys, int], int] = cache(self._find_plain_length)
+        """Up to how many ASCII characters every key there parses back, and is of no other shape; 0 where it is to be seen.
 
         The number is 0 for the partition key and 1 for the sort key.
         """
         self._templates_of = cache(self._find_templates)
         self._records_of = cache(self._find_records)
-        self._records_of_type = cache(lambda record: self._find_records(record, record.table_keys.templates))
-        self._names_unions = cache(_names_unions)
+        self._records_of_type = cache(self._find_records_of_type)
 
-    def _has_none(self, keys: Keys, number: int) -> bool:
+    def _find_plain_length(self, keys: Keys, number: int) -> int:
         template = keys.templates[number]
-        return (
-            (template.says_any_text or not template.slots)
-            and not _names_unions(keys)
-            and not self.templates(keys, number, {})
-        )
+        takes_any = template.says_any_text or not template.slots
+        is_plain = takes_any and not _names_unions(keys) and not self.templates(keys, number, {})
+        return KEY_BYTES[number] if is_plain else 0
 
     def templates(self, keys: Keys, number: int, texts: Mapping[str, str | None]) -> tuple[Template, ...]:
         """The templates that the key attribute has elsewhere and of which this one is no special case."""
@@ -59,9 +57,15 @@ class Rivals:
 
     def records(self, record: RecordType, texts: Mapping[str, str | None]) -> list[RecordType]:
         """The types of which a whole key of this one can be, as the edge from a node to itself has the node's own."""
-        if not self._names_unions(record.table_keys):
-            return self._records_of_type(record)
-        return self._records_of(record, in_use(record.table_keys.templates, texts))
+        found = self._records_of_type(record)
+        return (
+            self._records_of(record, in_use(record.table_keys.templates, texts)) if found is None else found
+        )
+
+    def _find_records_of_type(self, record: RecordType) -> list[RecordType] | None:
+        """Those of every key of the type; None where its texts decide."""
+        keys = record.table_keys
+        return None if _names_unions(keys) else self._find_records(record, keys.templates)
 
     def _find_records(self, record: RecordType, templates: tuple[Template, ...]) -> list[RecordType]:
         own = shape(*templates)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from functools import partial
+from typing import Any, TypeAlias, cast
 
 from uuid_utils import uuid7
 
@@ -27,10 +28,16 @@ from keygraph.errors import (
 )
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
+from keygraph.keys.text import KeyText
 from keygraph.keys.types import encode, encoder
 from keygraph.model.expiry import whole_second
+from keygraph.model.fields import Field
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import End, RecordType
+
+_UNFIT = (ValueError, TypeError, AttributeError, OverflowError)
+"""What values raise that cannot be stored."""
+_Writer: TypeAlias = Callable[[Any], Iterable[tuple[Path, Value]]]
 
 
 class Refusals:
@@ -75,7 +82,12 @@ class ItemMaker:
         every_path = Counter(path for paths in self._paths.values() for path in paths)
         self._own_paths = {path for path, count in every_path.items() if count == 1 and len(path) == 1}
         """The attributes that hold one field alone."""
-        self._encoders = {name: encoder(field.type) for name, field in record.fields.items()}
+        self._encoders = {name: _encoder(field) for name, field in record.fields.items()}
+        self._writers = {
+            **{name: _field_writer(field, self._encoders[name]) for name, field in record.fields.items()},
+            **{name: _end_writer(end) for name, end in record.ends.items()},
+        }
+        """What makes of a value the attributes that it is stored in."""
         self._needed = [name for name in record_names if not self.is_optional(name)]
         self._defaults = {name: field.default for name, field in record.fields.items() if field.has_default}
         said = graph.type_values.of(record)
@@ -138,34 +150,30 @@ class ItemMaker:
 
     def place(self, item: Item, name: str, value: Any, where: InputPath, refusals: Refusals) -> None:
         """Puts the value of a field into its attribute, or the key fields of the node at an end into theirs."""
-        field = self.record.fields.get(name)
-        if field is not None:
-            stored = self.encoded(name, value, where, refusals)
-            if stored is not None:
-                self._put(item, field.attribute, stored, name, where, refusals)
-            return
-        end = self.record.ends[name]
-        for slot, text in zip(end.identity, value, strict=True):
-            path = end.attributes.get(slot.path)
-            if path is not None and text:
-                stored = text if slot.lossy else encode(slot.text.type, slot.text.value(text))
-                self._put(item, path, stored, name, where, refusals)
+        try:
+            for path, stored in self._writers[name](value):
+                if path in self._own_paths:
+                    item[path[0]] = stored
+                else:
+                    self._put(item, path, stored, name, where, refusals)
+        except _UNFIT as error:
+            self._refuse_unfit(name, error, where, refusals)
 
     def encoded(self, name: str, value: Any, where: InputPath, refusals: Refusals) -> Value:
         """The value of a field as it is stored; None where it cannot be."""
         try:
-            is_expiry = self.record.fields[name].is_expiry
-            return self._encoders[name](whole_second(value) if is_expiry else value)
-        except (ValueError, TypeError, AttributeError, OverflowError) as error:
-            refusals.add((*where, FieldName(name)), FieldName(name), f" cannot be stored: it is {error}.")
+            return self._encoders[name](value)
+        except _UNFIT as error:
+            self._refuse_unfit(name, error, where, refusals)
             return None
+
+    def _refuse_unfit(self, name: str, error: Exception, where: InputPath, refusals: Refusals) -> None:
+        refusals.add((*where, FieldName(name)), FieldName(name), f" cannot be stored: it is {error}.")
 
     def _put(
         self, item: Item, path: Path, value: Value, name: str, where: InputPath, refusals: Refusals
     ) -> None:
-        if path in self._own_paths:
-            item[path[0]] = value
-            return
+        """Puts a value where another field may have put one."""
         there = at_path(item, path)
         if there is not None and there != value:
             shown = self.shown(name)
@@ -339,6 +347,31 @@ class ItemMaker:
             else:
                 found.add(name)
         return found
+
+
+def _encoder(field: Field) -> Callable[[Any], Value]:
+    """What makes of a field's value what is stored."""
+    encoded = encoder(field.type)
+    return (lambda value: encoded(whole_second(value))) if field.is_expiry else encoded
+
+
+def _field_writer(field: Field, encoded: Callable[[Any], Value]) -> _Writer:
+    path = field.attribute
+    return lambda value: ((path, encoded(value)),)
+
+
+def _end_writer(end: End) -> _Writer:
+    parts = [
+        (number, path, str if slot.lossy or slot.is_stored_text else partial(_stored_text, slot.text))
+        for number, slot in enumerate(end.identity)
+        if (path := end.attributes.get(slot.path)) is not None
+    ]
+    return lambda texts: [(path, stored(texts[number])) for number, path, stored in parts if texts[number]]
+
+
+def _stored_text(text_of: KeyText, text: str) -> Value:
+    """What an attribute holds of a text in a key."""
+    return encode(text_of.type, text_of.value(text))
 
 
 def new_id() -> str:

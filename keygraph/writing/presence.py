@@ -9,10 +9,12 @@ from typing import Any, cast
 
 from keygraph.dynamo.conditions import And, Condition, Eq, Exists, Not, Or, Path, at_path
 from keygraph.dynamo.items import Item, Value
+from keygraph.errors import FieldName, InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.keys.types import encode
 from keygraph.model.expiry import has_expired, is_live, now
-from keygraph.model.records import RecordType
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import End, RecordType
 from keygraph.writing.marks import UNMARKED
 
 _MISSING: Any = object()
@@ -61,11 +63,38 @@ class Presence:
 
     def is_open(self, members: tuple[RecordType, ...]) -> Condition:
         """The condition that a node of one of these types is there, and that something may come to name it."""
-        return self._open_at(members, now() if any(member.expiry for member in members) else None)
+        expires = self._graph.expires and any(member.expiry for member in members)
+        return self._open_at(members, now() if expires else None)
 
     def _open_since(self, members: tuple[RecordType, ...], at: Decimal | None) -> Condition:
         there = tuple(self._there_at(member, at) for member in members)
         return And((there[0] if len(there) == 1 else Or(there), UNMARKED))
+
+
+class NamedEnd:
+    """An end of a record type, at which a write names a node."""
+
+    def __init__(self, end: End, shown: FieldName) -> None:
+        """`shown` is what it is called in an input."""
+        self.end = end
+        self._shown = shown
+        self._members = _with_items(end.members)
+
+    def nodes(self, identity: Texts) -> tuple[tuple[RecordType, ...], Texts]:
+        """What the node with this identity of the end can be, as `End.nodes` says it; none for a virtual one."""
+        if self.end.text is None:
+            return self._members, identity
+        members, own = self.end.nodes(identity)
+        return _with_items(members), own
+
+    def missing(self, where: InputPath) -> Refusal:
+        """What is told where the node is not there."""
+        told = (self._shown, f": there is no {self.end.type_name} with this key.")
+        return Refusal("NOT_FOUND", told, (*where, self._shown))
+
+
+def _with_items(members: Iterable[RecordType]) -> tuple[RecordType, ...]:
+    return tuple([member for member in members if not member.is_virtual])
 
 
 def has_version(record: RecordType, version: int | None) -> list[Condition]:

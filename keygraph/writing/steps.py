@@ -24,19 +24,19 @@ from keygraph.dynamo.actions import (
 from keygraph.dynamo.conditions import And, Condition, Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
-from keygraph.errors import FieldName, InputPath, Refusal
+from keygraph.errors import InputPath, Refusal
 from keygraph.graph import Graph
 from keygraph.model.declaration import Kept
 from keygraph.model.expiry import now
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Keys, Texts
-from keygraph.model.records import End, RecordType
+from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
 from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
 from keygraph.writing.marks import MARK
 from keygraph.writing.partners import Partner, Partners
-from keygraph.writing.presence import Presence, all_of, has_version, is_unchanged
+from keygraph.writing.presence import NamedEnd, Presence, all_of, has_version, is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
 from keygraph.writing.rules import Foreseen, broken_rule, check_rules, foreseen_rules, told_in_keys
 from keygraph.writing.step import TransactionStep, again, lost_or_again, merged, missing_or_again
@@ -57,6 +57,7 @@ class StepMaker:
         self._presence = Presence(graph)
         self._kept_fields = cache(_kept_fields)
         self._ends_of = cache(self._find_ends)
+        self._spread_ends_of = cache(self._find_spread_ends)
         self._key_of = graph.table.key_of
 
     def maker(self, record: RecordType) -> ItemMaker:
@@ -75,21 +76,17 @@ class StepMaker:
 
         What is stored under some of them may name further ones.
         """
-        record = request.record
-        partner = self._partners.of(record)
+        keys, record = self.keys_of_ends(request), request.record
+        item: Item | None = None
         if isinstance(request, Create | Put | Upsert):
-            is_read = (
-                bool(record.table_keys.shards)
-                or isinstance(request, Upsert)
-                or self.is_replaced(request)
-                or (partner is not None and partner.is_loose)
-            )
-            item, identity = self.new(request) if is_read else (None, None)
+            is_read = self._is_looked_for(record) or isinstance(request, Upsert) or self.is_replaced(request)
+            identity = None
+            if is_read:
+                item, identity = self.new(request)
         else:
-            item, identity = None, request.identity
             is_relied = is_whole or self._is_relied_on(request)
-            is_read = bool(record.table_keys.shards) or partner is not None or is_relied
-        keys = self.keys_of_ends(request)
+            is_read = bool(record.table_keys.shards) or self._partners.of(record) is not None or is_relied
+            identity = request.identity
         if not is_read:
             return keys
         own = [] if identity is None else self._graph.table_keys(record, identity)
@@ -105,6 +102,11 @@ class StepMaker:
         is_told = isinstance(request, Create | Put | Upsert) and not partner.moving
         return None if is_told else partner.record
 
+    def _is_looked_for(self, record: RecordType) -> bool:
+        """Whether a new record may be in another place than its key says, or go with an item that must be known."""
+        partner = self._partners.of(record)
+        return bool(record.table_keys.shards) or (partner is not None and partner.is_loose)
+
     def _is_relied_on(self, request: Change | Delete | Move) -> bool:
         """Whether what is there is a part of what will be."""
         if isinstance(request, Change):
@@ -119,9 +121,8 @@ class StepMaker:
 
     def keys_of_ends(self, request: WriteRequest) -> list[Key]:
         """The keys of nodes that may stand in one of several places."""
-        if not any(end.is_spread for end in self._ends_of(request.record)):
-            return []
-        return [key for _, keys, _ in self._named_nodes(request) if len(keys) > 1 for key in keys]
+        ends = self._spread_ends_of(request.record)
+        return [key for _, keys, _ in self._named_nodes(request, ends) if len(keys) > 1 for key in keys]
 
     def new(self, request: Create | Put | Upsert) -> tuple[Item, Texts] | tuple[None, None]:
         """The item that the values give, and its identity; None where they give none, which is told with the steps."""
@@ -553,7 +554,7 @@ class StepMaker:
     ) -> list[TransactionStep]:
         """That each end of the record is a node that exists; virtual nodes have no item."""
         steps = []
-        for end, keys, condition in self._named_nodes(request):
+        for end, keys, condition in self._named_nodes(request, self._ends_of(request.record)):
             missing = partial(end.missing, request.where)
             if len(keys) > 1:
                 keys = [key for key in keys if stored.get(key) is not None]
@@ -564,22 +565,27 @@ class StepMaker:
             steps.append(TransactionStep(check, partial(missing_or_again, missing), is_check=True))
         return steps
 
-    def _named_nodes(self, request: WriteRequest) -> Iterator[tuple[_NamedEnd, list[Key], Condition]]:
-        """The ends that a request names: where the node there can be, and the condition that it is there. Without virtual
-        nodes."""
+    def _named_nodes(
+        self, request: WriteRequest, ends: Iterable[NamedEnd]
+    ) -> Iterator[tuple[NamedEnd, list[Key], Condition]]:
+        """Those of the ends that a request names: where the node there can be, and the condition that it is there."""
         given = {} if isinstance(request, Delete) else request.values
-        for named in self._ends_of(request.record):
+        for named in ends:
             identity = given.get(named.end.name)
             if identity is None:
                 continue
-            members, own = named.end.nodes(identity)
-            members = tuple([member for member in members if not member.is_virtual])
+            members, own = named.nodes(identity)
             if members:
                 yield named, self._graph.table_keys(members[0], own), self._presence.is_open(members)
 
-    def _find_ends(self, record: RecordType) -> list[_NamedEnd]:
+    def _find_ends(self, record: RecordType) -> list[NamedEnd]:
         shown = self.maker(record).shown
-        return [_NamedEnd(end, shown(name)) for name, end in record.ends.items()]
+        return [NamedEnd(end, shown(name)) for name, end in record.ends.items()]
+
+    def _find_spread_ends(self, record: RecordType) -> list[NamedEnd]:
+        """The ends at which a node may stand in one of several places."""
+        ends = self._ends_of(record)
+        return [each for each in ends if any(member.table_keys.shards for member in each.end.members)]
 
     # --- What the server keeps ----------------------------------------------------------------------------
 
@@ -598,22 +604,6 @@ class StepMaker:
             if value is not None:
                 kept[field.name] = value + 1 if field.kept == "version" else value
         return kept
-
-
-class _NamedEnd:
-    """An end of a record type, at which a write names a node."""
-
-    def __init__(self, end: End, shown: FieldName) -> None:
-        """`shown` is what it is called in an input."""
-        self.end = end
-        self.is_spread = any(member.table_keys.shards for member in end.members)
-        """Whether the node may stand in one of several places."""
-        self._shown = shown
-
-    def missing(self, where: InputPath) -> Refusal:
-        """What is told where the node is not there."""
-        told = (self._shown, f": there is no {self.end.type_name} with this key.")
-        return Refusal("NOT_FOUND", told, (*where, self._shown))
 
 
 def _exists(record: RecordType, where: InputPath, item: Item | None) -> Refusal:

@@ -19,8 +19,8 @@ ITEM: Item = {"PK": "p", "SK": "s", "Kind": "Ü", "Price": Decimal("-12.5"), "ta
 
 def test_the_keys_and_the_size_are_found() -> None:
     """An engine would write other keys or another size than it has."""
-    keys, size = WriteRules(SHOP).check(ITEM)
-    assert keys == {
+    size = WriteRules(SHOP).check(ITEM)
+    assert WriteRules(SHOP).keys_of(ITEM) == {
         "PK": b"p",
         "SK": b"s",
         "Kind": "Ü".encode(),
@@ -33,7 +33,8 @@ def test_the_keys_and_the_size_are_found() -> None:
 def test_the_keys_of_an_index_are_checked_without_each_other() -> None:
     """DynamoDB would refuse a whole batch for an index key of another type, though the item is not in the index."""
     item: Item = {"PK": "p", "SK": "s", "Kind": Decimal(1)}
-    assert WriteRules(PLAIN).check(item) == ({"PK": b"p", "SK": b"s"}, 3 + 3 + 4 + 2)
+    assert WriteRules(PLAIN).check(item) == 3 + 3 + 4 + 2
+    assert WriteRules(PLAIN).keys_of(item) == {"PK": b"p", "SK": b"s"}
     with pytest.raises(BadUserInput, match=r"The key Kind is of type S\."):
         WriteRules(SHOP).check(item)
 

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from keygraph.dynamo.actions import CheckItem, PutItem, UpdateItem, fingerprint, key_of, outcome
 from keygraph.dynamo.items import Item, item_size
 from keygraph.dynamo.limits import BATCH_WRITE_ITEMS, TOKEN_SECONDS
-from keygraph.dynamo.order import key_bytes
 from keygraph.dynamo.rules import refuse_transaction, refuse_transaction_size
 from keygraph.dynamo.store import (
     TRANSACTION_UNITS,
@@ -144,7 +143,7 @@ def _remember_token(connection: sqlite3.Connection, token: str, asked: bytes) ->
 
 def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
     """The rows of a new item. Raises BadUserInput for an item that DynamoDB refuses."""
-    keys, size = layout.rules.check(item)
+    size, keys = layout.rules.check(item), layout.rules.keys_of(item)
     in_table = Row(tuple([keys[name] for name in layout.items.names]), size, content_of(item))
     return in_table, [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
 
@@ -152,12 +151,7 @@ def _rows(layout: Layout, item: Item) -> tuple[Row, _IndexRows]:
 def _index_rows_before(layout: Layout, in_table: Row) -> _IndexRows:
     """The rows that an item has in the indexes, by its row in the table."""
     item = whole(stored_item(in_table.content))
-    keys = {
-        name: key_bytes(item[name])  # type: ignore[arg-type]  # it was checked when it was written
-        for keyed in layout.indexes.values()
-        for name in keyed.names
-        if name in item
-    }
+    keys = layout.rules.keys_of(item)
     return [keyed.row(item, keys, in_table) for keyed in layout.indexes.values()]
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from functools import cache, cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from keygraph.dynamo.items import number_text
 from keygraph.errors import BadUserInput, FieldName, InputPath, Refusal, WriteRefused
 from keygraph.graph import Graph
+from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import WriteName
@@ -347,13 +348,53 @@ class _Known:
     """What the types of a graph say of inputs, each found once."""
 
     def __init__(self, graph: Graph) -> None:
-        self.fields = cache(given_fields)
+        self.fields = cache(_known_fields)
+        self.ids = cache(lambda record: [each for each in record.fields.values() if each.kept == "id"])
         self.key = cache(key_names)
         self.lists = cache(
             lambda record: [
-                (camel(path.name), path, cast(str, path.end)) for path in nested_lists(graph, record)
+                (FieldName(path.name), camel(path.name), path, cast(str, path.end))
+                for path in nested_lists(graph, record)
             ]
         )
+
+
+class _KnownField(NamedTuple):
+    """One field of an input."""
+
+    name: str
+    shown: FieldName
+    """The same in a place of the input."""
+    of: Field | End
+    is_meant: bool
+    """Whether a value is what it means."""
+    parts: Sequence[tuple[Slot, str, str, RecordType | None]]
+    """Of an end: the parts of the node's key, what they are called in the model and in an input, and of which type it
+    may be a new id."""
+
+
+def _known_fields(record: RecordType, without: str | None) -> list[_KnownField]:
+    found = []
+    for name, of in ((each.name, each.of) for each in given_fields(record, without)):
+        parts: list[tuple[Slot, str, str, RecordType | None]] = []
+        if isinstance(of, End):
+            member = of.members[0]
+            leaves = ((slot, member.leaf_name(slot.path)) for slot in member.identity)
+            parts = [(slot, leaf, camel(leaf), _of_new_id(member, slot.path)) for slot, leaf in leaves]
+        is_scalar = isinstance(of, Field) and of.type.of is None and of.type.kind != "object"
+        is_meant = is_scalar and _of_new_id(record, (of.name,)) is None
+        found.append(_KnownField(name, FieldName(name), of, is_meant, parts))
+    return found
+
+
+def _of_new_id(record: RecordType, path: Sequence[str]) -> RecordType | None:
+    """The type whose records get ids in the field at the end of a path; None for other fields."""
+    name, *inner = path
+    if inner:
+        end = record.ends.get(name)
+        return None if end is None or end.text else _of_new_id(end.members[0], inner)
+    field = record.fields.get(name)
+    return record if field is not None and field.kept == "id" else None
 
 
 class _Meaning:
@@ -411,9 +452,9 @@ class _Meaning:
     ) -> list[WriteRequest]:
         found: list[WriteRequest] = []
         owner: Texts | None = None
-        for name, path, end in self._known.lists(record):
+        for shown, name, path, end in self._known.lists(record):
             for number, each in enumerate(given.get(name) or ()):
-                at = (*where, FieldName(path.name), number)
+                at = (*where, shown, number)
                 if owner is None:
                     owner = self._identity(record, values, where)
                 own = {**self._values(path.record, each, at, without=end), end: owner}
@@ -426,21 +467,16 @@ class _Meaning:
     # --- New ids ----------------------------------------------------------------------------------------
 
     def _with_ids(
-        self, record: RecordType, values: Mapping[str, Any], given: Mapping[str, Any]
+        self, record: RecordType, values: dict[str, Any], given: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The values of a new record, with an id for each field that gets one and has none."""
-        fields = [field for field in record.fields.values() if field.kept == "id"]
+        fields = self._known.ids(record)
         self._created |= {(record.name, str(given.get(camel(field.name)))) for field in fields}
-        return with_ids(record, values)
+        return with_ids(record, values) if fields else values
 
-    def _id(self, record: RecordType, path: Sequence[str], value: Any, where: InputPath) -> Any:
-        """The value of a field at the end of a path; for the name of a new id, that id."""
-        name, *inner = path
-        if inner:
-            end = record.ends.get(name)
-            return value if end is None or end.text else self._id(end.members[0], inner, value, where)
-        field = record.fields.get(name)
-        if field is None or field.kept != "id" or not str(value).startswith(NAME_PREFIX):
+    def _id(self, record: RecordType | None, value: Any, where: InputPath) -> Any:
+        """The value of a field in which records of a type get ids; for the name of a new id, that id."""
+        if record is None or not str(value).startswith(NAME_PREFIX):
             return value
         named = (record.name, str(value))
         self._named.append((named, where))
@@ -461,20 +497,23 @@ class _Meaning:
         """The values of fields and ends, by their names, of those that are given."""
         values: dict[str, Any] = {}
         for each in self._known.fields(record, without):
-            if each.name not in given:
-                continue
-            value, at = given[each.name], (*where, FieldName(each.name))
-            if isinstance(each.of, Field) or value is None:
-                value = self._id(record, [each.of.name], value, at)
-                values[each.of.name] = (
-                    value if value is None else self._value(cast(Field, each.of).type, value)
-                )
-                continue
-            try:
-                values[each.of.name] = self._end(each.of, value, at)
-            except BadUserInput as error:
-                self.refusals.take(at, error)
+            if each.name in given:
+                value = given[each.name]
+                if value is not None and not each.is_meant:
+                    value = self._meant(record, each, value, (*where, each.shown))
+                values[each.of.name] = value
         return values
+
+    def _meant(self, record: RecordType, each: _KnownField, value: Any, at: InputPath) -> Any:
+        """What the value of a field means; None where it cannot be used, which is told."""
+        if isinstance(each.of, Field):
+            own = _of_new_id(record, (each.of.name,))
+            return self._value(each.of.type, self._id(own, value, at))
+        try:
+            return self._end(each.of, each.parts, value, at)
+        except BadUserInput as error:
+            self.refusals.take(at, error)
+            return None
 
     def _value(self, type_: FieldType, value: Any) -> Any:
         """A value of a field; that of a nested dataclass is an object of it."""
@@ -489,7 +528,13 @@ class _Meaning:
             **{names[name].name: self._value(names[name].type, each) for name, each in value.items()}
         )
 
-    def _end(self, end: End, value: Any, where: InputPath) -> Texts:
+    def _end(
+        self,
+        end: End,
+        parts: Sequence[tuple[Slot, str, str, RecordType | None]],
+        value: Any,
+        where: InputPath,
+    ) -> Texts:
         """The identity of the node that is named for an end."""
         member = end.members[0]
         if end.text is not None:
@@ -499,12 +544,9 @@ class _Meaning:
             if record.name not in {name for variant in text.variants for name in variant.members}:
                 raise BadUserInput(f"expected an id of {end.type_name}")
             return (record.partition_text(identity),)
-        slots = member.identity
-        several = len(slots) > 1
         said = {}
-        for slot in slots:
-            name = member.leaf_name(slot.path)
-            own = self._id(member, slot.path, value.get(camel(name)) if several else value, where)
+        for slot, name, shown, new in parts:
+            own = self._id(new, value if len(parts) == 1 else value.get(shown), where)
             said[name] = key_value(self._graph, member, slot, own)
         return self._graph.identity(member, said)
 
