@@ -52,6 +52,12 @@ class BadUserInput(KeygraphError):
         return "".join(shown(part) if isinstance(part, FieldName) else part for part in self.parts)
 
 
+class Forbidden(BadUserInput):
+    """Something that the viewer may not do, or a field that they may not read."""
+
+    code = "FORBIDDEN"
+
+
 class ItemTooLarge(BadUserInput):
     """An item is larger than DynamoDB allows."""
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.conditions import Condition, Path
+from keygraph.dynamo.expressions import condition_parameters
 from keygraph.dynamo.items import base64_text
 from keygraph.dynamo.store import BatchGet, Count, Query
 from keygraph.dynamo.table import Index, Table
@@ -107,6 +108,15 @@ def described_requests(graph: Graph, requests: Sequence[Query | Count], times: i
         first.body.get("ScanIndexForward") is False,
         first.body.get("Select") == "COUNT",
     )
+
+
+def described_condition(condition: Condition) -> str:
+    """A condition with its names and values written out."""
+    parameters = condition_parameters(condition)
+    if isinstance(parameters, bool):
+        return str(parameters).lower()
+    body = {**parameters, "ExpressionAttributeValues": parameters.get("ExpressionAttributeValues", {})}
+    return expression_text(body, "ConditionExpression") or ""
 
 
 def _as_texts(table: Table) -> Table:

@@ -14,6 +14,7 @@ from keygraph.dynamo.conditions import Condition, Path, holds, paths_of
 from keygraph.dynamo.expressions import simplified
 from keygraph.dynamo.foreseen import before
 from keygraph.dynamo.items import Item, Value
+from keygraph.errors import KeygraphError
 from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType, encode
 from keygraph.model.paths import AccessPath
@@ -68,6 +69,17 @@ def _told(record: RecordType, slots: Iterable[Slot]) -> Iterator[ToldAttribute]:
                 yield ToldAttribute(end.attributes[slot.path], found, wanted, slot.text.type)
 
 
+def is_told_by_key(record: RecordType, name: str | None = None) -> bool:
+    """Whether a record's key decides who may read it, or a field of it, whoever asks."""
+    access = record.access
+    return access is None or access.paths("read", name) <= {each.path for each in told_by_key(record)}
+
+
+def restricted_name(record: RecordType, name: str) -> str | None:
+    """The name of a field that not everybody may read who sees the record; None for others."""
+    return name if record.access is not None and record.access.is_restricted(name) else None
+
+
 class Permissions:
     """What one viewer may do. Made for one operation; each rule is made a condition once."""
 
@@ -108,7 +120,12 @@ class Permissions:
     ) -> bool:
         """Whether the viewer may do it with the record whose item this is."""
         decision = self.of_key(record, identity, action, name)
-        return decision if isinstance(decision, bool) else holds(decision, record.completed(item))
+        if isinstance(decision, bool):
+            return decision
+        try:
+            return holds(decision, record.completed(item))
+        except (KeygraphError, ValueError):
+            return False  # nobody can say what is in it
 
     def of_list(self, path: AccessPath, texts: Texts, decision: Decision) -> Decision:
         """What is left of a condition on the items of a list which fixes these texts, by slot."""

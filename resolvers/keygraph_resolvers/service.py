@@ -19,6 +19,7 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_variable_values
 
+from keygraph.access.claims import Claims
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput
 from keygraph.lists.projection import Attributes
@@ -34,7 +35,7 @@ from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
-from keygraph_resolvers.read.run import Limits, Refusal, Run
+from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
 
@@ -62,8 +63,7 @@ class Service:
     `totalCount` may read, `concurrency` how many lists one operation reads at the same time, `max_running`
     how many operations run at the same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many
     read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
-    number. `refusal` says of an object, before it is read, what keeps it from being shown: where access rules have
-    their place. `introspection` is whether operations may ask for `__schema` and `__type`.
+    number. `introspection` is whether operations may ask for `__schema` and `__type`.
     """
 
     def __init__(
@@ -81,7 +81,6 @@ class Service:
         max_waiting: int = 1_000,
         cost_limit: float | None = None,
         depth_limit: int | None = None,
-        refusal: Refusal | None = None,
         introspection: bool = True,
     ) -> None:
         self.schema = schema
@@ -93,7 +92,6 @@ class Service:
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT, introspection=introspection)
         self._cost_limit = cost_limit
         self._depth_limit = depth_limit
-        self._refusal = refusal
         self._no_attributes = Attributes.of(schema.graph, {})
 
     async def execute(
@@ -106,6 +104,7 @@ class Service:
         idempotency_key: str | None = None,
         observed: Observed | None = None,
         only_queries: bool = False,
+        viewer: Claims | None = None,
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
@@ -113,6 +112,8 @@ class Service:
         another reason than an error; `with_cost` asks for `extensions.cost`. Of mutations that are sent again under the
         same idempotency key, none is carried out a second time. What can be seen of the operation is put into `observed`.
         Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
+        `viewer` are the claims of whoever asks, which the rules of the model are about; None for nobody in particular. Where
+        the attributes of items decide what they may see, the cost has no actual figures: these would tell what is there.
         """
         seen = Observed() if observed is None else observed
         read = self._documents.read(document)
@@ -121,8 +122,8 @@ class Service:
             if only_queries and operation.operation is not OperationType.QUERY:
                 raise NotAQuery(operation.operation.value)
             if not self._has_plan(operation):
-                return await self._elsewhere(read, operation, variables, with_cost=with_cost)
-            plan, run = self._planned(read, operation, variables)
+                return await self._elsewhere(read, operation, variables, with_cost=with_cost, viewer=viewer)
+            plan, run = self._planned(read, operation, variables, viewer)
         except _Refused as refused:
             return {"errors": refused.errors}
         run.idempotency_key = idempotency_key
@@ -134,14 +135,20 @@ class Service:
             answer = await self._admitted(plan, run, read, variables)
         if with_cost:
             has_bound = bool(plan.roots) or not plan.is_mutation
-            report = cost_report(bound if has_bound else None, run.meter.sent, plan.elsewhere)
+            sent = None if plan.is_secretive(run) else run.meter.sent
+            report = cost_report(bound if has_bound else None, sent, plan.elsewhere)
             answer.setdefault("extensions", {})["cost"] = report
         return answer
 
     def explain(
-        self, document: str, variables: Mapping[str, Any] | None = None, operation_name: str | None = None
+        self,
+        document: str,
+        variables: Mapping[str, Any] | None = None,
+        operation_name: str | None = None,
+        *,
+        viewer: Claims | None = None,
     ) -> Explanation:
-        """What a query will read, and what it may cost; nothing is read.
+        """What a query of a viewer will read, and what it may cost; nothing is read.
 
         Variables that need a value and have none get stand-ins. Raises BadUserInput where there is nothing to explain.
         """
@@ -151,7 +158,7 @@ class Service:
             if not self._has_plan(operation):
                 raise _no_plan(operation)
             taken = stand_ins(self._core, operation, given)
-            plan, run = self._planned(read, operation, given | taken)
+            plan, run = self._planned(read, operation, given | taken, viewer)
         except _Refused as refused:
             raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
         if plan.is_mutation and not plan.roots:
@@ -169,7 +176,11 @@ class Service:
         return None
 
     def _planned(
-        self, read: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
+        self,
+        read: Document,
+        operation: OperationDefinitionNode,
+        variables: Mapping[str, Any] | None,
+        viewer: Claims | None,
     ) -> tuple[Plan, Run]:
         """The plan of a query, and a run of it."""
         values = get_variable_values(self._core, operation.variable_definitions or (), dict(variables or {}))
@@ -179,12 +190,16 @@ class Service:
             plan = self._documents.plan(read, operation, values.coerced)
         except GraphQLError as error:
             raise _Refused([public_error(error, code="DOCUMENT_LIMIT")]) from None
-        run = self._run_of(values, plan.attributes, plan.looked_for)
+        run = self._run_of(values, plan.attributes, plan.looked_for, viewer)
         run.is_consistent = plan.is_consistent
         return plan, run
 
     def _run_of(
-        self, values: VariableValues, attributes: Attributes, looked_for: frozenset[RecordType]
+        self,
+        values: VariableValues,
+        attributes: Attributes,
+        looked_for: frozenset[RecordType],
+        viewer: Claims | None,
     ) -> Run:
         return Run(
             self.schema.graph,
@@ -196,7 +211,7 @@ class Service:
             attributes,
             looked_for,
             self._cost_limit,
-            self._refusal,
+            viewer or {},
         )
 
     def _has_plan(self, operation: OperationDefinitionNode) -> bool:
@@ -227,7 +242,7 @@ class Service:
                 return found.refusal
             if self._cost_limit is not None and meter.is_exceeded and not plan.is_mutation:
                 return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
-            completion = Completion(plan, run.limits, found.foreign)
+            completion = Completion(plan, run.limits, found.foreign, run.access)
             response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
         except Exception as error:
             return {"data": None, "errors": [internal_error(error)]}
@@ -246,7 +261,9 @@ class Service:
         if not plan.foreign:
             return _Found(await run.read(plan.steps.start_by_key))
         nodes = tuple(node for each in plan.foreign for node in each.nodes)
-        elsewhere = self._elsewhere(document, _of_fields(plan.operation, nodes), variables, meter=run.meter)
+        elsewhere = self._elsewhere(
+            document, _of_fields(plan.operation, nodes), variables, meter=run.meter, viewer=run.viewer
+        )
         async with asyncio.TaskGroup() as group:
             asked = group.create_task(run.read(plan.steps.start_by_key))
             answered = group.create_task(elsewhere)
@@ -263,7 +280,9 @@ class Service:
         for selected in plan.root.fields:
             if selected in plan.foreign:
                 operation = _of_fields(plan.operation, selected.nodes)
-                found.take(await self._elsewhere(document, operation, variables, meter=run.meter))
+                found.take(
+                    await self._elsewhere(document, operation, variables, meter=run.meter, viewer=run.viewer)
+                )
             elif selected.key in writes:
                 await writes[selected.key].carry_out(run.again(), found.root)
         return found
@@ -276,6 +295,7 @@ class Service:
         *,
         meter: MeteredStore | None = None,
         with_cost: bool = False,
+        viewer: Claims | None = None,
     ) -> dict[str, Any]:
         """What graphql-core's own execution answers: introspection, and what somebody added to the root.
 
@@ -285,7 +305,7 @@ class Service:
             raise _refused("subscriptions are not supported")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
             raise _refused("mutations are not supported")
-        run = self._run_of(VariableValues({}, {}), self._no_attributes, frozenset())
+        run = self._run_of(VariableValues({}, {}), self._no_attributes, frozenset(), viewer)
         if meter is not None:
             run.meter = meter
         result: Any = execute(

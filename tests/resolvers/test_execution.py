@@ -13,11 +13,9 @@ import pytest
 from keygraph.dynamo.store import Answer, BatchGet, Count, Query, Request, Store
 from keygraph.dynamo.table import Table
 from keygraph.errors import Throttled, Unavailable
-from keygraph_examples.commerce import graph as commerce
-from keygraph_resolvers import Service, build_schema
 from keygraph_resolvers.schema.global_ids import global_id
 from tests.resolvers.test_request_counts import line_item, order_item, product_item, user_item
-from tests.resolvers.worlds import SECRET, World, world
+from tests.resolvers.worlds import World, world
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])  # what is asked, not how it is answered
 
@@ -317,22 +315,6 @@ def _ids(shop: World) -> str:
     types = shop.graph.types
     named = [("Product", "p0"), ("Product", "p1"), ("User", "u0"), ("User", "u1")]
     return json.dumps([global_id(types[type_], (key,)) for type_, key in named])
-
-
-async def test_what_is_refused_is_not_read(shop: World) -> None:
-    """An access rule would keep a user from being shown, and read all that the user has ordered all the same."""
-    service = Service(
-        build_schema(commerce),
-        shop.tracer,
-        secret=SECRET,
-        refusal=lambda source: PermissionError("no") if source.record.name == "User" else None,
-    )
-    document = """{ user(userId: "u0") { name orders { nodes { items { nodes { name } } } } }
-      order(orderId: "u0o0") { total customer { name orders { totalCount } } } }"""
-    found = await service.execute(document)
-    assert found["data"] == {"user": None, "order": {"total": "10", "customer": None}}
-    assert [error["path"] for error in found["errors"]] == [["user"], ["order", "customer"]]
-    assert sum(shop.operations.values()) == 1
 
 
 async def test_edges_that_cannot_be_got_are_not_said_to_be_too_many(shop: World) -> None:

@@ -34,8 +34,10 @@ from graphql import (
 from keygraph.errors import WriteRefused
 from keygraph.keys.types import Kind, decoder
 from keygraph.model.fields import Field
+from keygraph.model.permissions import Permissions
 from keygraph_resolvers.errors import RefusedPart, message_of
 from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.read.access import forbidden, is_readable
 from keygraph_resolvers.read.objects import ListObject, Object
 from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.field_kinds import (
@@ -125,11 +127,18 @@ class FieldReport(NamedTuple):
 class Completion:
     """What the writing of one answer shares: what others have answered, how objects are written, what is reported."""
 
-    def __init__(self, plan: Plan, limits: Limits, foreign: Mapping[str, Any] | None = None) -> None:
-        """`foreign` has the values of the root's fields that are not the graph's."""
+    def __init__(
+        self,
+        plan: Plan,
+        limits: Limits,
+        foreign: Mapping[str, Any] | None = None,
+        access: Permissions | None = None,
+    ) -> None:
+        """`foreign` has the values of the root's fields that are not the graph's, `access` says which fields are shown."""
         self.columns: dict[Selection, Any] = plan.rows
         self.foreign: Mapping[str, Any] = foreign or {}
         self.reports: list[FieldReport] = []
+        self.access = access
         self._limits = limits
 
     def errors_and_warnings(self) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
@@ -394,8 +403,15 @@ def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]
     match field.kind:
         case None:
             return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
-        case Stored() if is_leaf_type(field.nullable_type):
-            return _stored_column(selection, field, field.kind)
+        case Stored() if field in selection.restricted:
+            return _restricted_column(field, selection.restricted[field], *_open_column(selection, field))
+    return _open_column(selection, field)
+
+
+def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
+    """What completes a field of the graph that may be shown."""
+    if isinstance(field.kind, Stored) and is_leaf_type(field.nullable_type):
+        return _stored_column(selection, field, field.kind)
     read = _reader(field)
     complete = _completer(field, field.type, read)
     is_itself = isinstance(field.kind, FarNode) and field.kind.path.far_end is None
@@ -411,6 +427,28 @@ def _objects(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
 
 def _items(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
     return items
+
+
+def _restricted_column(
+    field: SelectedField, name: str, take: Take, complete: Complete
+) -> tuple[Take, Complete]:
+    """What completes a field that the viewer may not read of every object."""
+    position = Position(field, field.is_nullable)
+
+    def complete_readable(run: Completion, objects: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
+        access = run.access
+        numbers = [n for n, each in enumerate(objects) if access is None or is_readable(access, each, name)]
+        shown = [objects[number] for number in numbers]
+        values = complete(run, take(shown, [each.item for each in shown]), among(path_of, numbers))
+        written = dict(zip(numbers, values, strict=True))
+        return [
+            written[number]
+            if number in written
+            else position.fail(run, path_of(number), forbidden(each.record, name))
+            for number, each in enumerate(objects)
+        ]
+
+    return _objects, complete_readable
 
 
 # --- Stored scalars and enums -------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.read.access import access_key
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.steps.step import Below, Priced, Starts, StepCost
 
@@ -151,7 +152,8 @@ class Bound:
 
 def _key(plan: Plan, run: Run) -> Hashable:
     """What decides the bound of a run: nothing of it is a client's text."""
-    writes = tuple(step.bound_key(run) for step in plan.writes)
+    access = None if run.access is None else access_key(run.access, plan.needed)
+    writes = access, *(step.bound_key(run) for step in plan.writes)
     if not plan.operation.variable_definitions:
         return writes
     return (

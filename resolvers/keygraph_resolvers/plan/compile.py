@@ -228,11 +228,16 @@ class _Steps:
         if record is None:
             return Items(selection, (), (), ())
         calls = [self._call(record, each) for each in selection.having(Called)]
+        lists = {each: self.list(each) for each in selection.lists}
         return Items(
             selection,
-            [self.list(each) for each in selection.lists],
+            [step for each, step in lists.items() if not selection.waits(each)],
             [self._end(record, each) for each in selection.key_ends],
-            [*(self._end(record, each) for each in selection.item_ends), *calls],
+            [
+                *(self._end(record, each) for each in selection.item_ends),
+                *calls,
+                *(step for each, step in lists.items() if selection.waits(each)),
+            ],
         )
 
     def get(self, selection: Selection, *, must_exist: bool = False) -> Get:

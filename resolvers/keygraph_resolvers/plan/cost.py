@@ -84,25 +84,25 @@ def spent_by_place(sent: Iterable[Sent]) -> dict[str, Spent]:
     return found
 
 
-def cost_report(bound: Bound | None, sent: Sequence[Sent], elsewhere: Iterable[str]) -> dict[str, Any]:
+def cost_report(bound: Bound | None, sent: Sequence[Sent] | None, elsewhere: Iterable[str]) -> dict[str, Any]:
     """The `cost` of an answer: bound and actual, in total and by place, and every request in its order.
 
     At a place, round trips are counted up to the latest in which something is read there.
     `elsewhere` are the root's fields that graphql-core's own execution answers; an operation of which it answers all
-    has no bound.
+    has no bound. `sent` is None where nobody is to know what was read.
     """
     places: dict[str, dict[str, Any]] = {}
     for place, most in bound.by_place.items() if bound else ():
         places[place] = {"bound": shown_figures(most), "actual": None}
-    for place, actual in spent_by_place(sent).items():
+    for place, actual in spent_by_place(sent or ()).items():
         latest = max(actual.round_trips, default=0)
         places.setdefault(place, {"bound": None})["actual"] = {**actual.shown, "roundTrips": latest}
     return {
         "bound": shown_figures(bound.total) if bound else None,
-        "actual": spent(sent).shown,
+        "actual": None if sent is None else spent(sent).shown,
         "byPath": places,
         "open": bound.open_places if bound else [],
-        "requests": [_shown_request(each) for each in sorted(sent, key=_order)],
+        "requests": [_shown_request(each) for each in sorted(sent or (), key=_order)],
         "elsewhere": list(elsewhere),
     }
 

@@ -16,6 +16,7 @@ from graphql import OperationDefinitionNode, OperationType
 from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
+from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.definitions import CONSISTENT
 from keygraph_resolvers.schema.field_kinds import (
     Called,
@@ -117,7 +118,17 @@ class Plan:
                 names = None if names is None or method.needs is None else names | set(method.needs)
             before = found.get(record, frozenset())
             found[record] = None if names is None or before is None else before | names
+        for record, needed in found.items():
+            if record.access is not None and needed is not None:
+                found[record] = needed | record.access.names("read")
         return found
+
+    def is_secretive(self, run: Run) -> bool:
+        """Whether attributes decide what the viewer sees of what it reads, so that its actual cost would tell what is there."""
+        access = run.access
+        if access is None:
+            return False
+        return any(not isinstance(access.decision(record), bool) for record in self.needed)
 
     @cached_property
     def attributes(self) -> Attributes:

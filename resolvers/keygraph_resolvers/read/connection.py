@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from keygraph.access.grants import Decision, all_of
+from keygraph.dynamo.conditions import And, Condition, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key
 from keygraph.errors import BadUserInput
@@ -18,6 +20,7 @@ from keygraph.lists.listing import ListForm, Located, NeighbourList, Place
 from keygraph.lists.named_edges import edge_keys
 from keygraph.lists.reading import Extent, Found
 from keygraph.model.paths import AccessPath
+from keygraph_resolvers.read.access import forbidden
 from keygraph_resolvers.read.cursors import ListCursors
 from keygraph_resolvers.read.loaders import EdgesTo, PageOf
 from keygraph_resolvers.read.objects import Object
@@ -112,9 +115,10 @@ class ListArguments:
             attributes=run.attributes.of_items.get(path.record, frozenset()),
         )
         """The part of the list that its page shows, as if no cursor were given."""
-        self._form = ListForm(
-            graph, path, required_texts(graph, path, given), narrowings(graph, path, given), self.where
-        )
+        self._said = required_texts(graph, path, given), narrowings(graph, path, given)
+        self._form = ListForm(graph, path, *self._said, self.where)
+        self._used = _restricted_fields(path, self.where)
+        """The fields that the list is read, sorted or filtered by and that not everybody may read."""
         self.are_nodes = path.tells_all and path.record in run.looked_for
         """Whether its items are whole ones that may be looked for by key too."""
 
@@ -135,7 +139,13 @@ class ListArguments:
     def of(self, run: Run, owner: Object | None) -> Connection:
         """The list of an owner (None: the root). Raises BadUserInput; reads nothing."""
         identity = owner.identity if owner else None
-        neighbours = self._form.of(identity, None if self._form.expiry is None else run.now)
+        at = None if self._form.expiry is None else run.now
+        neighbours = self._form.of(identity, at)
+        seen: Decision = True
+        if run.access is not None:
+            seen = run.access.of_list(self.path, dict(neighbours.values), self.seen(run))
+            if not isinstance(seen, bool):
+                neighbours = self._narrowed(run, seen).of(identity, at)
         extent = self.extent
         if self.after is not None or self.before is not None:
             places = {
@@ -147,16 +157,52 @@ class ListArguments:
             if self.from_end:
                 start, end = end, start
             extent = replace(extent, after=start, until=end)
-        return Connection(run, self, neighbours, identity or (), PageOf(neighbours, extent))
+        page, goes_on = PageOf(neighbours, extent), self.goes_on or not isinstance(seen, bool)
+        return Connection(run, self, neighbours, identity or (), page, seen is False, goes_on)
 
-    def shown(self, identity: tuple[str, ...] | None = None) -> NeighbourList:
-        """The list of an owner that may not be known, with placeholders. Raises BadUserInput."""
-        return self._form.shown(identity)
+    def shown(self, run: Run, identity: tuple[str, ...] | None = None) -> NeighbourList | None:
+        """The list of an owner that may not be known, with placeholders; None where the viewer sees nothing of it.
+
+        Raises BadUserInput, and Forbidden where they may not ask for the list.
+        """
+        shown = self._form.shown(identity)
+        if run.access is None:
+            return shown
+        seen = self.seen(run)
+        if identity is not None or self.path.owner is None:
+            seen = run.access.of_list(self.path, dict(shown.values), seen)
+        elif run.access.is_told(self.path, seen):
+            seen = seen is not False
+        if isinstance(seen, bool):
+            return shown if seen else None
+        return self._narrowed(run, seen).shown(identity)
+
+    def seen(self, run: Run) -> Decision:
+        """Which of the type's items the viewer sees in such a list. Raises Forbidden where they may not ask for it."""
+        access, record = run.access, self.path.record
+        if access is None:
+            return True
+        found: Decision | None = run.told.get(self)
+        if found is None:
+            used = {name: access.decision(record, "read", name) for name in self._used}
+            for name, decision in used.items():
+                if decision is False:
+                    raise forbidden(record, name)
+            found = run.told[self] = all_of([access.decision(record), *used.values()])
+        return found
+
+    def _narrowed(self, run: Run, seen: Condition) -> ListForm:
+        """What is read of lists of which the viewer sees the items that meet a condition."""
+        found: ListForm | None = run.told.get((self, seen))
+        if found is None:
+            where = seen if self.where is None else And((self.where, seen))
+            found = run.told[self, seen] = ListForm(run.graph, self.path, *self._said, where)
+        return found
 
     @cached_property
     def any_shown(self) -> NeighbourList:
-        """The list of whatever owner, with placeholders."""
-        return self.shown()
+        """The list of whatever owner and viewer, with placeholders."""
+        return self._form.shown()
 
     @cached_property
     def is_key_lookup(self) -> bool:
@@ -193,6 +239,10 @@ class Connection:
     """The identity of its owner."""
     request: PageOf
     """The part of the list that is read for its page."""
+    is_closed: bool
+    """Whether the viewer sees nothing of it, so that nothing is read."""
+    goes_on: bool
+    """Whether its page may take several requests, one after the other."""
     _cursors: ListCursors | None = field(default=None, init=False)
     """Made when somebody asks for a cursor."""
 
@@ -282,6 +332,18 @@ class Connection:
             end = sum(each < until if extent.forward else each > until for each in here)
         page = found[start:end][:size]
         return self.page(Found([*page], start + size < end, None), is_behind=start > 0)
+
+
+def _restricted_fields(path: AccessPath, where: Condition | None) -> tuple[str, ...]:
+    """The fields that a list is read, sorted or filtered by and that not everybody may read."""
+    record = path.record
+    if record.access is None:
+        return ()
+    attributes = {*paths_of(where)} if where is not None else set()
+    used = {slot.path[0] for slot in path.keys.slots if not slot.is_shard}
+    used |= {name for name, each in record.fields.items() if each.attribute in attributes}
+    used |= {name for name, end in record.ends.items() if attributes & {*end.attributes.values()}}
+    return tuple(sorted(filter(record.access.is_restricted, used)))
 
 
 def _size(limits: Limits, given: Mapping[str, Any]) -> tuple[int, bool]:

@@ -6,16 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from graphql.execution.values import VariableValues
 from strawberry.schema.schema_converter import GraphQLCoreConverter
 
+from keygraph.access.claims import Claims
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Store
 from keygraph.graph import Graph
 from keygraph.lists.projection import Attributes
 from keygraph.model.expiry import now
+from keygraph.model.permissions import Permissions
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.consistent import ConsistentStore
 from keygraph_resolvers.read.cursors import Cursors
@@ -23,9 +25,6 @@ from keygraph_resolvers.read.loaders import NeighbourLoader, NodeLoader
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.scheduler import Scheduler
-
-Refusal: TypeAlias = Callable[[Object], Exception | None]
-"""What keeps an object from being shown, decided by its type and key; None for nothing."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,10 @@ class Run:
     """The types of the items that it may read by key."""
     budget: float | None = None
     """The read units that it may cost."""
-    refusal: Refusal | None = None
-    """Asked of each object before it is read, or anything below it."""
+    viewer: Claims = field(default_factory=dict)
+    """What is known of whoever asks."""
+    access: Permissions | None = field(init=False)
+    """What they may do; None where the graph has no rules."""
     told: dict[object, Any] = field(default_factory=dict)
     """What fields' arguments say with these variables, as far as somebody has asked."""
     idempotency_key: str | None = None
@@ -72,6 +73,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.meter = MeteredStore(self.store, self.budget)
+        self.access = Permissions(self.viewer) if self.graph.has_access_rules else None
 
     @cached_property
     def now(self) -> Decimal:

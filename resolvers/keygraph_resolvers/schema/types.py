@@ -19,6 +19,7 @@ from keygraph.model.declaration import WriteName
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
+from keygraph.model.permissions import restricted_name
 from keygraph.model.records import End, Method, RecordType
 from keygraph.names import camel, plural, snake
 from keygraph_resolvers.schema.definitions import (
@@ -210,9 +211,9 @@ class _Types:
             self._unions[name] = UnionType(name, [self.object(each) for each in ordered], _type_of_source)
         return self._unions[name]
 
-    def _stored_field(self, field: Field) -> StrawberryField:
+    def _stored_field(self, record: RecordType, field: Field) -> StrawberryField:
         type_ = self.output(field.type)
-        shown = nullable(type_) if field.optional else type_
+        shown = nullable(type_) if field.optional or restricted_name(record, field.name) else type_
         return ServedField(camel(field.name), shown, Stored(field), description=field.description)
 
     def _end_field(self, end: End) -> StrawberryField:
@@ -223,30 +224,34 @@ class _Types:
         """The fields of the named fields, ends and methods, in the order of the declaration."""
         for name in names:
             if name in record.fields:
-                yield self._stored_field(record.fields[name])
+                yield self._stored_field(record, record.fields[name])
             elif name in record.ends:
                 yield self._end_field(record.ends[name])
             elif name in record.methods:
-                yield self._method_field(record.methods[name])
+                yield self._method_field(record, record.methods[name])
 
     # --- Methods --------------------------------------------------------------------------------------
 
-    def _method_field(self, method: Method) -> StrawberryField:
+    def _method_field(self, record: RecordType, method: Method) -> StrawberryField:
         """The field of a method of the model: its types are those of its annotations."""
         parameters = {camel(name): name for name in method.parameters}
+        type_: OutputType | None = None
+        if not method.nodes:
+            is_restricted = restricted_name(record, method.name) is not None
+            type_ = self._annotated(method.hints["return"], may_be_null=is_restricted)
         return ServedField(
             camel(method.name),
             # Whether a node exists is known only when it is read.
-            nullable(self.node(method.nodes)) if method.nodes else self._annotated(method.hints["return"]),
+            type_ or nullable(self.node(method.nodes)),
             Called(method, parameters),
             [self._method_argument(method, *names) for names in parameters.items()],
             method.description,
         )
 
-    def _annotated(self, annotation: Any) -> OutputType:
+    def _annotated(self, annotation: Any, *, may_be_null: bool = False) -> OutputType:
         annotation, optional = is_optional(annotation)
         type_ = self.output(field_type(annotation, AttributeStyle()))
-        return nullable(type_) if optional else type_
+        return nullable(type_) if optional or may_be_null else type_
 
     def _method_argument(self, method: Method, graphql_name: str, name: str) -> StrawberryArgument:
         default, type_ = method.signature.parameters[name].default, self._annotated(method.hints[name])

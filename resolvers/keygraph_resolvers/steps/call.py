@@ -21,7 +21,9 @@ from graphql import (
 )
 from graphql.execution.values import get_argument_values
 
+from keygraph.model.permissions import restricted_name
 from keygraph.model.records import RecordType
+from keygraph_resolvers.read.access import without_refused
 from keygraph_resolvers.read.objects import Object, object_of_instance
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.field_kinds import Called, OwnNode
@@ -42,6 +44,7 @@ class _Call(Step):
         self._key = f"what {what} gives"
         self._records = records
         self._nodes = nodes
+        self._restricted: str | None = None
         if nodes is not None:
             self.later = nodes.later
 
@@ -57,6 +60,8 @@ class _Call(Step):
             for each in objects:
                 each.found[self._selected] = error
             return
+        if self._restricted is not None:
+            objects = without_refused(run.access, objects, self._selected, self._restricted)
         for each in objects:
             try:
                 answer = call(each)
@@ -100,6 +105,7 @@ class CallMethod(_Call):
     ) -> None:
         super().__init__(selected, f"the method {record.name}.{selected.name}", called.method.nodes, nodes)
         self._called = called
+        self._restricted = restricted_name(record, called.method.name)
 
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         method, names = self._called.method, self._called.parameters

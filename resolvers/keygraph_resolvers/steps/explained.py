@@ -14,8 +14,9 @@ from typing import Any, Literal, TypeAlias
 
 from graphql import FieldNode, ListValueNode, VariableNode, print_ast
 
+from keygraph.access.grants import Decision
 from keygraph.errors import InputPath, KeygraphError, Refusal, WriteRefused
-from keygraph.lists.describe import DescribedRequest, key_request
+from keygraph.lists.describe import DescribedRequest, described_condition, key_request
 from keygraph.lists.projection import attributes_of
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
@@ -85,6 +86,8 @@ class Explained:
     """Whether it costs a request: what a key tells is answered without one."""
     transactions: tuple[DescribedTransaction, ...] = ()
     """What a write sends: one transaction, or one for each case of what is read first."""
+    access: str = ""
+    """What has to hold of it so that the viewer sees it; nothing where they see everything."""
     steps: list[Explained] = field(default_factory=list)
     source: Any = field(default=None, repr=False)
     """The step that it shows."""
@@ -114,6 +117,13 @@ class View:
         found = attributes_of(self.run.graph, record, self._needed.get(record, frozenset()))
         return None if found is None else tuple(sorted(found))
 
+    def access(self, record: RecordType, identity: tuple[str, ...] | None = None) -> str:
+        """What has to hold of a record so that the viewer sees it, as far as its identity does not tell, if that is known."""
+        access = self.run.access
+        if access is None:
+            return ""
+        return access_text(access.decision(record) if identity is None else access.of_key(record, identity))
+
     def get(self, record: RecordType, where: Where, *, is_read: bool = True) -> Explained:
         """How nodes of a type, or the items of one, are read by their keys."""
         names, run = (record.name,), self.run
@@ -124,6 +134,17 @@ class View:
             projection, is_many = run.attributes.projection, where.is_many
             shown.requests = (key_request(run.graph, record, where.identity, projection, is_many=is_many),)
         return shown
+
+
+NOTHING = "nobody"
+"""What is shown of something that the viewer does not see."""
+
+
+def access_text(decision: Decision) -> str:
+    """What has to hold so that the viewer sees something."""
+    if isinstance(decision, bool):
+        return "" if decision else NOTHING
+    return described_condition(decision)
 
 
 def page_text(node: FieldNode) -> str:
@@ -193,9 +214,12 @@ def described(step: Explained) -> str:
         parts.append(f"– {step.page}")
     if step.arguments:
         parts.append(f"({step.arguments})")
-    parts.append(f"[round trip {where.round_trip}]" if step.is_read else "[not read: the key tells all]")
+    if step.is_read or step.access != NOTHING:
+        parts.append(f"[round trip {where.round_trip}]" if step.is_read else "[not read: the key tells all]")
     if step.together:
         parts.append(f"[together with {' and '.join(step.together)}]")
+    if step.access:
+        parts.append("[not seen]" if step.access == NOTHING else f"[seen if {step.access}]")
     if step.problem is not None:
         problem = "refused" if step.kind == "write" else "cannot be read"
         parts.append(f"[{problem}: {step.problem}]")
@@ -282,6 +306,7 @@ def steps_json(steps: Sequence[Explained]) -> list[dict[str, Any]]:
             "attributes": None if step.attributes is None else list(step.attributes),
             "together": list(step.together),
             "problem": step.problem,
+            **({"access": step.access} if step.access else {}),
             "requests": [_request_json(each) for each in step.requests],
             "transactions": [_transaction_json(each) for each in step.transactions],
             "steps": steps_json(step.steps),

@@ -55,7 +55,12 @@ class Gather:
         neighbours = run.neighbours
         for bound in lists:
             page = bound.connection.request
-            if bound.step.page is None or bound.connection.arguments.is_key_lookup or page in places:
+            if (
+                bound.step.page is None
+                or bound.connection.is_closed
+                or bound.connection.arguments.is_key_lookup
+                or page in places
+            ):
                 continue
             part = list_part(page.neighbours, page.extent, key, page)
             if part is not None and not neighbours.is_known(page):
@@ -191,11 +196,12 @@ class Gather:
         for step in self._lists:
             try:
                 arguments = step.arguments(run)
-                neighbours = arguments.shown(identity)
+                neighbours = arguments.shown(run, identity)
             except Exception:
                 continue  # nothing is read; the answer says why
             if (
-                step.page is None
+                neighbours is None
+                or step.page is None
                 or arguments.is_key_lookup
                 or arguments.to is not None
                 or arguments.has_cursor

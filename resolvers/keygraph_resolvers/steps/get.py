@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
 from keygraph.errors import CorruptItem
+from keygraph.model.permissions import is_told_by_key, restricted_name
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
+from keygraph_resolvers.read.access import seen_by_item, seen_by_key, without_refused
 from keygraph_resolvers.read.connection import Edge
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run
@@ -20,7 +22,7 @@ from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.field_kinds import FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.global_ids import read_global_id, read_global_ids
 from keygraph_resolvers.schema.inputs import key_value
-from keygraph_resolvers.steps.explained import KEY_OF, Explained, View, Where
+from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.list_cost import keys_cost
 from keygraph_resolvers.steps.lists import ListStep
@@ -51,18 +53,8 @@ class Items(Step):
         self.later = union(each.later for each in (*self.by_key, *self.by_item))
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        sound = self.admitted(run, objects)
-        self.start_by_key(run, sound, (), round_trip, place)
-        self.go_on(run, sound, round_trip, place)
-
-    def admitted(self, run: Run, objects: Sequence[Object]) -> Sequence[Object]:
-        """The objects of which something may be read."""
-        refusal = run.refusal
-        if refusal is None:
-            return objects
-        for each in objects:
-            each.error = each.error or refusal(each)
-        return [each for each in objects if each.error is None]
+        self.start_by_key(run, objects, (), round_trip, place)
+        self.go_on(run, objects, round_trip, place)
 
     def start_by_key(
         self, run: Run, objects: Sequence[Object], unread: Sequence[Object], round_trip: int, place: str
@@ -134,9 +126,15 @@ class Get(Step):
         self._after = union(each.later for each in items.by_item)
         by_key = union(each.later for each in items.by_key)
         self.later = by_key | (AT_ONCE | later(self._after) if self.reads else self._after)
+        if not is_told_by_key(record):
+            self.later |= AT_ONCE | later(items.later)
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
-        objects = self.items.admitted(run, objects)
+        if run.access is not None:
+            objects, untold = seen_by_key(run.access, objects)
+            if untold:
+                then = partial(self._untold_came, run, place)
+                look_up(run, self.record, untold, place, round_trip, self.items.later, then)
         unread = [each for each in objects if each.item is None] if self.reads else ()
         self.items.start_by_key(run, objects, unread, round_trip, place)
         if len(unread) < len(objects):
@@ -152,7 +150,29 @@ class Get(Step):
         if there:
             self.items.go_on(run, there, round_trip, place)
 
+    def _untold_came(
+        self, run: Run, place: str, came: list[tuple[Object, Item | Exception | None]], round_trip: int
+    ) -> None:
+        """Goes on with nodes of which their items tell that the viewer sees them: nothing below them was read before."""
+        there = keep_items(run, came)
+        if run.access is not None:
+            there = seen_by_item(run.access, there)
+        if there:
+            self.items.start(run, there, round_trip, place)
+
+    def _is_untold(self, run: Run) -> bool:
+        """Whether only a node's item may tell that the viewer sees it."""
+        return run.access is not None and not run.access.is_told(
+            self.record, run.access.decision(self.record)
+        )
+
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        if run.access is not None and run.access.decision(self.record) is False:
+            return StepCost(), ()
+        if self._is_untold(run):
+            cost, below = self.items.cost(run, starts.after(at_least=0))
+            cost.add(keys_cost(self.record, starts))
+            return cost, below
         cost, below = self.items.cost_by_key(run, starts, is_wanted=self.reads)
         is_gathered = self.items.gather is not None and self.items.gather.reads_node(run)
         after = starts
@@ -165,9 +185,16 @@ class Get(Step):
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         if not (self.selection.fields or self.must_exist) or not view.may_go_on():
             return
-        shown = view.get(self.record, where, is_read=self.reads)
-        item_where = where.later() if self.reads else where
-        shown.steps = self.items.explained_below(view, where, item_where, shown)
+        access, is_untold = view.access(self.record, where.identity), self._is_untold(view.run)
+        is_read = (self.reads or is_untold) and access != NOTHING
+        shown = view.get(self.record, where, is_read=is_read)
+        shown.access = access
+        item_where = where.later() if is_read else where
+        if access != NOTHING:
+            key_where = item_where if is_untold else where
+            shown.steps = self.items.explained_below(
+                view, key_where, item_where, None if is_untold else shown
+            )
         yield shown
 
 
@@ -205,6 +232,8 @@ class NodesStep(Step):
         for each in there:
             if each.item is not None and (record := run.graph.recognise(each.item)) is not None:
                 each.record, each.others = record, ()
+        if run.access is not None:
+            there = seen_by_item(run.access, there)
         for record, group in _by_type(there):
             self._gets[record.name].items.start(run, group, round_trip, place)
 
@@ -271,6 +300,7 @@ class EndStep(Step):
     ) -> None:
         """`read` gives the node of an object. `name` is what the end adds to the place in the query."""
         self.name = name
+        self._restricted = restricted_name(record, end)
         self._selected = selected
         self._key = f"the end {record.name}.{end}"
         self._read = read
@@ -279,6 +309,8 @@ class EndStep(Step):
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         selected, read, found = self._selected, self._read, []
+        if self._restricted is not None:
+            objects = without_refused(run.access, objects, selected, self._restricted)
         for each in objects:
             try:
                 node = each.found[selected] = read(each)

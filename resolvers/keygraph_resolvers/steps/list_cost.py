@@ -64,22 +64,22 @@ class ListCost:
         path: AccessPath,
         shown: Priced | None,
         arguments: ListArguments,
-        limits: Limits,
+        run: Run,
         *,
         has_total: bool,
         may_be_known: bool,
     ) -> ListCost:
         """What a list with these arguments costs."""
-        neighbours = arguments.any_shown
+        neighbours = arguments.shown(run) or arguments.any_shown
         reading, begins_behind = neighbours.reading, arguments.begins_behind
-        is_searched = arguments.where is not None
+        is_searched = neighbours.is_searched
         is_filtered = is_searched or bool(reading.others)
         return cls(
             path,
             shown,
             has_total,
             may_be_known,
-            limits,
+            run.limits,
             arguments.size,
             arguments.looks_ahead,
             arguments.extent.forward,

@@ -15,15 +15,25 @@ from keygraph.lists.describe import DescribedRequest, described_requests, key_re
 from keygraph.lists.named_edges import in_list
 from keygraph.lists.reading import Found, page_requests
 from keygraph.model.paths import AccessPath
+from keygraph.model.permissions import restricted_name
 from keygraph.names import camel
 from keygraph_resolvers.errors import message_of
+from keygraph_resolvers.read.access import seen_by_item, without_refused
 from keygraph_resolvers.read.connection import Connection, Edge, ListArguments
 from keygraph_resolvers.read.loaders import CountOf, PageOf
 from keygraph_resolvers.read.meter import Read
 from keygraph_resolvers.read.objects import ListObject, Object, end_reader
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
-from keygraph_resolvers.steps.explained import Explained, View, Where, arguments_text, page_text
+from keygraph_resolvers.steps.explained import (
+    NOTHING,
+    Explained,
+    View,
+    Where,
+    access_text,
+    arguments_text,
+    page_text,
+)
 from keygraph_resolvers.steps.list_cost import ListCost, keys_cost
 from keygraph_resolvers.steps.selection import SelectedField
 from keygraph_resolvers.steps.step import (
@@ -81,6 +91,7 @@ class ListStep(Step):
         self.name = selected.key
         self.selected = selected
         self.path = path
+        self._restricted = None if path.owner is None else restricted_name(path.owner, path.name)
         self.page = page
         self.has_total = has_total
         self._looks = looks
@@ -132,6 +143,8 @@ class ListStep(Step):
     def bind(self, run: Run, owners: Sequence[Object], place: str) -> Iterator[BoundList]:
         """The lists of owners, but for those with which the arguments cannot be used."""
         place, is_one, is_at_root = self.below(place), self.path.is_one, self.path.owner is None
+        if self._restricted is not None:
+            owners = without_refused(run.access, owners, self.selected, self._restricted)
         for owner in owners:
             try:
                 connection = self.arguments(run).of(run, None if is_at_root else owner)
@@ -146,7 +159,9 @@ class ListStep(Step):
         connection = bound.connection
         if self.page is None and not self.has_total:
             return
-        if connection.arguments.is_key_lookup:
+        if connection.is_closed:
+            self._all_came(run, bound, [], round_trip)
+        elif connection.arguments.is_key_lookup:
             after = self.page.spread_after if self.page else NEVER
             wanted = [(bound, key) for key in connection.keys]
             _look_all_up(run, bound.place, round_trip, after, wanted, partial(self._all_came, run, bound))
@@ -195,6 +210,8 @@ class ListStep(Step):
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
         try:
             most = self.most(run)
+            if self.arguments(run).seen(run) is False:
+                return StepCost(), ()
         except Exception:
             return StepCost(), ()  # nothing is read; the answer says why
         cost, below = most.page(run, starts)
@@ -207,7 +224,7 @@ class ListStep(Step):
             self.path,
             self.page,
             self.arguments(run),
-            run.limits,
+            run,
             has_total=self.has_total,
             may_be_known=self.may_be_known,
         )
@@ -245,7 +262,11 @@ class ListStep(Step):
         """Adds what is sent, or why nothing can be."""
         try:
             arguments = self.arguments(view.run)
-            neighbours = arguments.shown(where.identity)
+            neighbours = arguments.shown(view.run, where.identity)
+            if neighbours is None:
+                shown.access = NOTHING
+                return
+            shown.access = access_text(arguments.seen(view.run))
             if arguments.is_key_lookup or arguments.to is not None:
                 shown.requests = (self._lookup_request(view, arguments, is_many=where.is_many),)
                 return
@@ -311,7 +332,7 @@ class PageStep(Priced):
 
     def read(self, run: Run, bound: BoundList, round_trip: int) -> None:
         connection = bound.connection
-        read = Read((bound.place,), round_trip, self.after, connection.arguments.goes_on)
+        read = Read((bound.place,), round_trip, self.after, connection.goes_on)
         run.scheduler.load(connection.request, read, partial(self._came, run, bound))
 
     def _came(self, run: Run, bound: BoundList, answer: Found | Exception, round_trip: int) -> None:
@@ -366,6 +387,10 @@ class PageStep(Priced):
             else:
                 edge.item = answer if answer is not None and is_of(answer, of) else None
         there = [edge for edge in edges if edge.item is not None or edge.error is not None]
+        if run.access is not None:
+            # The index may say what the item no longer is.
+            whole = {*seen_by_item(run.access, [edge for edge in there if edge.error is None])}
+            there = [edge for edge in there if edge.error is not None or edge in whole]
         self.spread(run, bound, there, round_trip)
 
     def spread(self, run: Run, bound: BoundList, edges: Sequence[Edge], round_trip: int) -> None:

@@ -26,6 +26,7 @@ from graphql import (
 from graphql.execution.values import get_argument_values
 
 from keygraph.errors import BadUserInput
+from keygraph.model.permissions import is_told_by_key
 from keygraph.model.records import RecordType
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.definitions import ServedField, given_arguments
@@ -130,6 +131,20 @@ class SelectedField:
             raise found
         return cast(ToldT, found)
 
+    @property
+    def model_name(self) -> str | None:
+        """What it is called in the model; None for what the model does not name."""
+        match self.kind:
+            case Stored(stored):
+                return stored.name
+            case NodeAt(end):
+                return end.name
+            case Called(method):
+                return method.name
+            case ListOf(path) if path.owner is not None:
+                return path.name
+        return None
+
     def says(self, name: str) -> bool:
         """Whether an argument is given to it."""
         return any(argument.name.value == name for node in self.nodes for argument in node.arguments or ())
@@ -177,8 +192,20 @@ class Selection:
         return tuple(each for each in self.fields if isinstance(each.kind, kinds))
 
     @cached_property
+    def restricted(self) -> Mapping[SelectedField, str]:
+        """The fields that not everybody may read who sees the object, with their names in the model."""
+        access = None if self.record is None else self.record.access
+        names = {} if access is None else {each: each.model_name for each in self.fields}
+        return {each: name for each, name in names.items() if name and access and access.is_restricted(name)}
+
+    def waits(self, selected: SelectedField) -> bool:
+        """Whether only the object's item may tell who may read the field."""
+        name = self.restricted.get(selected)
+        return name is not None and self.record is not None and not is_told_by_key(self.record, name)
+
+    @cached_property
     def lists(self) -> tuple[SelectedField, ...]:
-        """What is read by the object's key."""
+        """What is read by the object's key, or when its item tells who may read it."""
         return self.having(ListOf)
 
     @cached_property
@@ -188,6 +215,7 @@ class Selection:
             each
             for each in self.having(NodeAt, FarNode)
             if not isinstance(each.kind, NodeAt) or self._is_told(each.kind.end.name)
+            if not self.waits(each)
         )
 
     @cached_property
@@ -203,6 +231,8 @@ class Selection:
         return any(not self._is_answered_by_key(each) for each in self.fields)
 
     def _is_answered_by_key(self, selected: SelectedField) -> bool:
+        if self.waits(selected):
+            return False
         match selected.kind:
             case Stored(stored):
                 return self._is_told(stored.name)
@@ -229,6 +259,9 @@ class Selection:
                     names.add(path.far_end)
                 case Called(method):
                     names.add(method.name)
+        if self.record is not None and self.record.access is not None:
+            for name in self.restricted.values():
+                names |= self.record.access.names("read", name)
         return frozenset(names)
 
     @property

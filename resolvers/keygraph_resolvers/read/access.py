@@ -1,0 +1,85 @@
+"""What the viewer may see of the objects of an answer. What they may not see is as if it did not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from keygraph.access.grants import Decision
+from keygraph.dynamo.conditions import paths_of
+from keygraph.errors import FieldName, Forbidden
+from keygraph.model.permissions import Permissions
+from keygraph.model.records import RecordType
+from keygraph_resolvers.read.objects import Object
+
+
+def seen_by_key(access: Permissions, objects: Sequence[Object]) -> tuple[Sequence[Object], Sequence[Object]]:
+    """The objects that the viewer sees, and those of which only an item that was not read tells it."""
+    seen: list[Object] = []
+    untold: list[Object] = []
+    for each in objects:
+        decision: Decision
+        if each.item is not None:
+            decision = access.of_item(each.record, each.identity, each.item)
+        else:
+            decision = access.of_key(each.record, each.identity)
+        if decision is True:
+            seen.append(each)
+        elif decision is False:
+            each.is_missing = True
+        else:
+            untold.append(each)
+    return seen, untold
+
+
+def seen_by_item(access: Permissions, objects: Iterable[Object]) -> list[Object]:
+    """The objects that the viewer sees, of some whose items are there if they have any."""
+    found = []
+    for each in objects:
+        if access.of_item(each.record, each.identity, each.item or {}):
+            found.append(each)
+        else:
+            each.is_missing = True
+    return found
+
+
+def is_readable(access: Permissions, each: Object, name: str) -> bool:
+    """Whether the viewer may read a field of an object that they see."""
+    if each.item is None:
+        return access.of_key(each.record, each.identity, "read", name) is True
+    return access.of_item(each.record, each.identity, each.item, "read", name)
+
+
+def forbidden(record: RecordType, name: str) -> Forbidden:
+    """The error of a field that the viewer may not read."""
+    return Forbidden(f"{record.name}.", FieldName(name), ": you may not read this field")
+
+
+def without_refused(
+    access: Permissions | None, objects: Sequence[Object], field: Hashable, name: str
+) -> Sequence[Object]:
+    """The objects of which the viewer may read a field; of the others its error is kept under `field`.
+
+    `name` is the field's in the model.
+    """
+    if access is None:
+        return objects
+    found = []
+    for each in objects:
+        if is_readable(access, each, name):
+            found.append(each)
+        else:
+            each.found[field] = forbidden(each.record, name)
+    return found
+
+
+def access_key(access: Permissions, records: Iterable[RecordType]) -> Hashable:
+    """What of the viewer decides what an operation on these types costs."""
+    found = []
+    for record in records:
+        names = (
+            [None] if record.access is None else [None, *filter(record.access.is_restricted, record.order)]
+        )
+        for name in names:
+            decision = access.decision(record, "read", name)
+            found.append(decision if isinstance(decision, bool) else frozenset(paths_of(decision)))
+    return tuple(found)

@@ -1,0 +1,342 @@
+"""Who may see what: what somebody may not see is as if it did not exist, and costs no request where a key decides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Index, Many, Table, edge, field, many, node, one, read, record, stored, viewer
+from keygraph.dynamo.items import Item
+from keygraph.model.declaration import One
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+
+by_customer = Index("by-customer", "customerKey", "orderKey")
+by_state = Index("by-state", "stateKey", "placed")
+TABLE = Table("Shop", partition_key="PK", sort_key="SK", indexes=[by_customer, by_state])
+OWN = read(where={"user_id": viewer("sub")})
+SUPPORT = read(role="support")
+
+
+class State(Enum):
+    OPEN = "open"
+    PAID = "paid"
+
+
+@node("USER#{user_id}", access=[read(where={"hidden": False}), SUPPORT])
+class User:
+    user_id: ID
+    name: str
+    hidden: bool = False
+    email: str = stored("mail", access=[OWN, SUPPORT])
+    level: int = stored(access=[read(where={"name": viewer("name")}), SUPPORT], default=0)
+
+    orders: Many[Order] = many(access=[OWN, read(role="audit"), SUPPORT])
+    friends: Many[Friend] = many()
+    secrets: Many[Secret] = many(access=[read(where={"name": viewer("name")})])
+
+    @field(needs=("email",))
+    def greeting(self) -> str:
+        return f"Dear {self.email}"
+
+
+@edge("{user}", "FRIEND#{other.user_id}", access=[read()])
+class Friend:
+    user: User
+    other: User
+    since: int
+
+
+@record("{user}", "SECRET#{number}", access=[read()])
+class Secret:
+    user: User
+    number: int
+
+
+@node(
+    "ORDER#{order_id}",
+    by_customer("{customer}", "{placed}"),
+    by_state("STATE#{state}", "{placed}", lists="by_state"),
+    access=[
+        read(where={"customer": viewer("sub")}),
+        read(role="audit", where={"state": State.PAID}),
+        SUPPORT,
+    ],
+)
+class Order:
+    order_id: ID
+    customer: User
+    state: State
+    placed: str
+    total: Decimal = stored(access=[read(where={"customer": viewer("sub")}), SUPPORT])
+
+    lines: Many[Line] = many()
+    first: One[Line] = one()
+
+
+@record("{order}", "LINE#{number}", access=[read(where={"hidden": False}), SUPPORT])
+class Line:
+    order: Order
+    number: int
+    hidden: bool = False
+
+
+graph = Graph(TABLE, User, Friend, Secret, Order, Line, attribute_case="camel", type_attribute="type").check()
+
+
+def user(user_id: str, **values: Any) -> Item:
+    key = f"USER#{user_id}"
+    return {
+        "PK": key,
+        "SK": key,
+        "type": "User",
+        "userId": user_id,
+        "name": user_id,
+        "mail": f"{user_id}@",
+        **values,
+    }
+
+
+def friend(one_id: str, other: str) -> Item:
+    keys = {"PK": f"USER#{one_id}", "SK": f"FRIEND#{other}", "type": "Friend"}
+    return {**keys, "userId": one_id, "otherId": other, "since": Decimal(2000)}
+
+
+def order(order_id: str, customer: str, state: str = "open") -> Item:
+    key = f"ORDER#{order_id}"
+    keys = {"PK": key, "SK": key, "customerKey": f"USER#{customer}", "orderKey": order_id}
+    keys |= {"stateKey": f"STATE#{state}", "placed": order_id}
+    return {
+        **keys, "type": "Order", "orderId": order_id, "customerId": customer, "state": state, "total": Decimal(5),
+    }  # fmt: skip
+
+
+def line(order_id: str, number: int, **values: Any) -> Item:
+    keys = {"PK": f"ORDER#{order_id}", "SK": f"LINE#{number}", "type": "Line"}
+    return {**keys, "orderId": order_id, "number": Decimal(number), **values}
+
+
+ITEMS = [
+    user("a", level=Decimal(3)),
+    user("b", level=Decimal(4)),
+    user("h", hidden=True),
+    friend("a", "b"),
+    friend("a", "h"),
+    friend("a", "x"),
+    friend("h", "a"),
+    *(order(f"a{number}", "a", "paid" if number % 3 == 0 else "open") for number in range(9)),
+    order("b0", "b", "paid"),
+    order("h0", "h"),
+    *(line("a0", number, hidden=number % 2 == 0) for number in range(6)),
+    {"PK": "USER#a", "SK": "SECRET#1", "type": "Secret", "userId": "a", "number": Decimal(1)},
+]
+
+
+@dataclass
+class Shop:
+    """A shop that several people ask."""
+
+    world: World
+
+    async def answer(self, document: str, claims: Any = None, **variables: Any) -> Any:
+        self.world.forget()
+        return await self.world.service.execute(document, variables, viewer=claims)
+
+    async def ask(self, document: str, claims: Any = None, **variables: Any) -> Any:
+        found = await self.answer(document, claims, **variables)
+        assert "errors" not in found, found["errors"]
+        return found["data"]
+
+    async def errors(self, document: str, claims: Any = None) -> list[Any]:
+        found = await self.answer(document, claims)
+        return [(error["path"], error["extensions"]["code"]) for error in found["errors"]]
+
+    @property
+    def requests(self) -> int:
+        return len(self.world.tracer.requests)
+
+
+@pytest.fixture
+async def shop(make_store: MakeStore) -> Shop:
+    made = world(graph, await make_store(graph.table))
+    await made.put(*ITEMS)
+    return Shop(made)
+
+
+A = {"sub": "a", "name": "a"}
+B = {"sub": "b", "name": "b"}
+HELP = {"sub": "s", "roles": ["support"]}
+AUDIT = {"roles": "audit"}
+
+
+async def test_a_hidden_node_is_as_if_it_did_not_exist(shop: Shop) -> None:
+    """Whoever guesses ids would learn which of them exist."""
+    ids = {name: (await shop.ask(f'{{ user(userId: "{name}") {{ id }} }}', HELP))["user"] for name in "ah"}
+    hidden = ids["h"]["id"]
+    for claims in (None, A, B):
+        assert await shop.ask('{ user(userId: "h") { userId name orders { totalCount } } }', claims) == {
+            "user": None
+        }
+        assert shop.requests == 1
+        assert await shop.ask("query ($id: ID!) { node(id: $id) { id __typename } }", claims, id=hidden) == {
+            "node": None
+        }
+    assert (await shop.ask('{ user(userId: "h") { name } }', HELP))["user"] == {"name": "h"}
+    asked = "{{ user(userId: {}) {{ name friends {{ totalCount }} }} }}"
+    found = [
+        await shop.world.service.execute(asked.format(f'"{name}"'), viewer=A, with_cost=True) for name in "hx"
+    ]
+    assert found[0] == found[1]
+
+
+async def test_the_far_node_of_an_edge_is_read_to_know_whether_it_is_seen(shop: Shop) -> None:
+    """An edge would tell of a hidden user what its key says."""
+    document = (
+        '{ user(userId: "a") { friends { totalCount edges { since node { userId } } nodes { userId } } } }'
+    )
+    friends = (await shop.ask(document, B))["user"]["friends"]
+    assert friends == {
+        "totalCount": 3,
+        "edges": [{"since": 2000, "node": {"userId": "b"}}, *[{"since": 2000, "node": None}] * 2],
+        "nodes": [{"userId": "b"}],
+    }
+    assert shop.world.operations == {"GetItem": 1, "Query": 1, "Count": 1, "BatchGetItem": 1}
+    friends = (await shop.ask(document, HELP))["user"]["friends"]
+    assert [each["userId"] for each in friends["nodes"]] == ["b", "h", "x"]
+    assert shop.world.operations == {"GetItem": 1, "Query": 1, "Count": 1}
+
+
+async def test_what_a_key_decides_is_decided_before_reading(shop: Shop) -> None:
+    """A list that nobody may see would be read, and its requests would tell that it is long."""
+    document = '{ user(userId: "%s") { orders { totalCount nodes { orderId total } } } }'
+    found = await shop.ask(document % "a", A)
+    assert found["user"]["orders"]["totalCount"] == 9
+    assert [each["total"] for each in found["user"]["orders"]["nodes"]] == ["5"] * 9
+    assert await shop.errors(document % "a", B) == [(["user", "orders"], "FORBIDDEN")]
+    assert shop.requests == 1
+    # An auditor may go there, and sees what is paid; nothing of that has a total for them.
+    found = await shop.answer(document % "a", AUDIT)
+    orders = found["data"]["user"]["orders"]
+    assert (orders["totalCount"], orders["nodes"]) == (
+        3,
+        [{"orderId": f"a{n}", "total": None} for n in (0, 3, 6)],
+    )
+    assert {error["extensions"]["code"] for error in found["errors"]} == {"FORBIDDEN"}
+    assert len(found["errors"]) == 3
+
+
+async def test_pages_are_filled_with_what_is_seen(shop: Shop) -> None:
+    """Pages would have gaps, or `hasNextPage` would tell of what is hidden."""
+    document = """query ($after: String) { user(userId: "a") { orders(first: 2, after: $after) {
+      nodes { orderId } pageInfo { hasNextPage endCursor hasPreviousPage } totalCount } } }"""
+    found: list[str] = []
+    after, has_next = None, True
+    while has_next:
+        orders = (await shop.ask(document, AUDIT, after=after))["user"]["orders"]
+        found += [each["orderId"] for each in orders["nodes"]]
+        after, has_next = orders["pageInfo"]["endCursor"], orders["pageInfo"]["hasNextPage"]
+        assert orders["totalCount"] == 3
+    assert found == ["a0", "a3", "a6"]
+    # The cursor of one viewer goes on in the list of another.
+    cursor = (await shop.ask(document, AUDIT))["user"]["orders"]["pageInfo"]["endCursor"]
+    orders = (await shop.ask(document, A, after=cursor))["user"]["orders"]
+    assert [each["orderId"] for each in orders["nodes"]] == ["a4", "a5"]
+
+
+async def test_lists_from_the_root(shop: Shop) -> None:
+    """A list of everybody's orders would show those of others."""
+    document = "{ byState(state: PAID) { totalCount nodes { orderId customer { name } } } }"
+    found = (await shop.ask(document, B))["byState"]
+    assert found == {"totalCount": 1, "nodes": [{"orderId": "b0", "customer": {"name": "b"}}]}
+    assert (await shop.ask(document, AUDIT))["byState"]["totalCount"] == 4
+    found = await shop.ask("{ byState(state: OPEN) { totalCount nodes { orderId } } }", AUDIT)
+    assert found == {"byState": {"totalCount": 0, "nodes": []}}
+    assert shop.requests == 0
+    assert (await shop.ask(document))["byState"] == {"totalCount": 0, "nodes": []}
+    assert shop.requests == 0
+
+
+async def test_only_neighbours_and_records(shop: Shop) -> None:
+    """A hidden line would be shown as the first one, or counted."""
+    document = '{ order(orderId: "a0") { first { number } lines { totalCount nodes { number } } } }'
+    assert await shop.ask(document, A) == {
+        "order": {
+            "first": {"number": 1},
+            "lines": {"totalCount": 3, "nodes": [{"number": n} for n in (1, 3, 5)]},
+        }
+    }
+    found = await shop.ask(document, HELP)
+    assert (found["order"]["first"], found["order"]["lines"]["totalCount"]) == ({"number": 0}, 6)
+    assert await shop.ask(document, B) == {"order": None}
+
+
+async def test_fields_of_somebody_else(shop: Shop) -> None:
+    """A field would be shown that only its owner may read; a method would tell what it is made of."""
+    document = '{ user(userId: "a") { name email greeting level } }'
+    assert await shop.ask(document, A) == {
+        "user": {"name": "a", "email": "a@", "greeting": "Dear a@", "level": 3}
+    }
+    found = await shop.answer(document, B)
+    assert found["data"] == {"user": {"name": "a", "email": None, "greeting": None, "level": None}}
+    assert [(error["path"][1], error["extensions"]["code"]) for error in found["errors"]] == [
+        ("email", "FORBIDDEN"),
+        ("greeting", "FORBIDDEN"),
+        ("level", "FORBIDDEN"),
+    ]
+    assert found["errors"][0]["message"] == "User.email: you may not read this field"
+    both = '{ a: user(userId: "a") { email } b: user(userId: "b") { mail: email } }'
+    assert (await shop.answer(both, B))["data"] == {"a": {"email": None}, "b": {"mail": "b@"}}
+
+
+async def test_a_list_that_the_owners_item_decides(shop: Shop) -> None:
+    """A list would be read though its owner's attributes forbid it, or be forbidden since they were not read."""
+    document = '{ user(userId: "a") { secrets { nodes { number } } } }'
+    assert await shop.ask(document, A) == {"user": {"secrets": {"nodes": [{"number": 1}]}}}
+    assert await shop.errors(document, B) == [(["user", "secrets"], "FORBIDDEN")]
+    assert shop.requests == 1
+
+
+@pytest.mark.parametrize("where", ['total: {eq: "5"}', 'not: {total: {eq: "6"}}', 'or: [{total: {gt: "1"}}]'])
+async def test_a_hidden_field_cannot_be_filtered_by(shop: Shop, where: str) -> None:
+    """A filter would tell a value that its reader may not see, bit by bit."""
+    document = f"{{ byState(state: PAID, where: {{{where}}}) {{ nodes {{ orderId }} totalCount }} }}"
+    assert await shop.errors(document, AUDIT) == [(["byState"], "FORBIDDEN")]
+    assert (await shop.ask(document, B))["byState"] == {"nodes": [{"orderId": "b0"}], "totalCount": 1}
+    assert (await shop.ask(document, HELP))["byState"]["totalCount"] == 4
+
+
+async def test_the_cost_does_not_tell_what_is_there(shop: Shop) -> None:
+    """The figures of a cost report would tell how much is hidden."""
+    document = '{ user(userId: "h") { name } }'
+    found = await shop.world.service.execute(document, viewer=B, with_cost=True)
+    cost = found["extensions"]["cost"]
+    assert (cost["actual"], cost["requests"], cost["bound"]["requests"]) == (None, [], 1)
+    found = await shop.world.service.execute(document, viewer=HELP, with_cost=True)
+    assert found["extensions"]["cost"]["actual"]["items"] == 1
+
+
+async def test_a_plan_is_nobodys(shop: Shop) -> None:
+    """A document that one viewer asked first would be answered for the next as for that one."""
+    document = (
+        '{ byState(state: PAID) { nodes { orderId } } user(userId: "a") { email orders { totalCount } } }'
+    )
+    for claims, count in ((A, 3), (B, 1), (HELP, 4), (None, 0), (AUDIT, 4), (A, 3)):
+        found = (await shop.answer(document, claims))["data"]
+        assert len(found["byState"]["nodes"]) == count
+        assert (found["user"]["email"] is not None) == (claims in (A, HELP))
+
+
+async def test_the_bound_holds(shop: Shop) -> None:
+    """A query would cost more than the bound by which it was let in."""
+    document = """{ byState(state: PAID, first: 3) { totalCount nodes { orderId customer { userId friends { nodes { userId
+      orders(first: 2) { nodes { lines { nodes { number } } first { number } } } } } } } } user(userId: "a") { secrets {
+      totalCount } friends(to: []) { totalCount } orders(first: 2) { nodes { total } pageInfo { hasNextPage } } } }"""
+    for claims in (A, B, HELP, None, AUDIT):
+        bound = shop.world.service.explain(document, viewer=claims).bound.total
+        shop.world.forget()
+        await shop.world.service.execute(document, viewer=claims)
+        assert shop.requests <= bound.requests
