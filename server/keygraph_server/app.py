@@ -26,7 +26,7 @@ from keygraph_server.http.masking import MaskUnexpectedErrors
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.http.request_ids import IdentifyRequests
-from keygraph_server.logs import configure_logging, direct_logger
+from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.playground import playground_routes
 from keygraph_server.process import begin_serving
@@ -35,8 +35,7 @@ from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Environment, Settings, read_settings
 from keygraph_server.stores import open_configured_store
-from keygraph_server.telemetry.log_lines import LogLines
-from keygraph_server.telemetry.operations import Reporter, Watching
+from keygraph_server.telemetry.process import Telemetry
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +48,7 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
     """
     model = load_model(settings.model)
     settings = with_secret(settings)
+    telemetry = Telemetry(settings)
     table = model.graph.table.name
     origins = Origins.of(settings.cors_origins)
     documents = known_documents(settings)
@@ -59,7 +59,7 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
         origins,
         settings.cache_control,
         Exposure(settings.suggestions, settings.cost_details, settings.endpoint_names),
-        _watcher(settings),
+        telemetry.watcher,
         documents,
     )
     routes: list[BaseRoute] = [
@@ -78,17 +78,8 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
             Middleware(IdentifyRequests),
             Middleware(MaskUnexpectedErrors),
         ],
-        lifespan=lifespan_of(model, settings, when_started),
+        lifespan=lifespan_of(model, settings, telemetry, when_started),
     )
-
-
-def _watcher(settings: Settings) -> Watching | None:
-    """What watches operations; None if nobody reports them."""
-    reporters: list[Reporter] = []
-    if settings.log_operations:
-        log = direct_logger("keygraph_server.operations", settings)
-        reporters.append(LogLines(log, with_variables=settings.log_variables))
-    return Watching(reporters) if reporters else None
 
 
 def known_documents(settings: Settings) -> KnownDocuments:
@@ -119,7 +110,7 @@ def app_from_environment() -> Starlette:
 
 
 def lifespan_of(
-    model: Model, settings: Settings, when_started: Callable[[], None] | None
+    model: Model, settings: Settings, telemetry: Telemetry, when_started: Callable[[], None] | None
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     """Open the store and the service when the process starts, and close them when it ends."""
 
@@ -128,13 +119,14 @@ def lifespan_of(
         async with open_configured_store(settings, model.graph.table) as store:
             app.state.store = store
             app.state.readiness = readiness = Readiness(store)
-            app.state.service = configured_service(settings, model.schema, store)
-            if when_started is not None:
-                when_started()
-            try:
-                yield
-            finally:
-                await readiness.close()
+            app.state.service = service = configured_service(settings, model.schema, store)
+            async with telemetry.running(service, store):
+                if when_started is not None:
+                    when_started()
+                try:
+                    yield
+                finally:
+                    await readiness.close()
 
     return running
 

@@ -69,7 +69,7 @@ def direct_logger(name: str, settings: LoggingSettings) -> FilteringBoundLogger:
     return log
 
 
-def _processors(form: LogFormat | None) -> list[Processor]:
+def _processors(form: LogFormat) -> list[Processor]:
     return [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

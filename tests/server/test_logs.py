@@ -10,7 +10,7 @@ import pytest
 
 from keygraph_server.http.request_ids import REQUEST_ID
 from keygraph_server.logs import configure_logging, direct_logger
-from keygraph_server.settings import LogLevel, Settings
+from keygraph_server.settings import LogFormat, LogLevel, Settings, read_settings
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +104,9 @@ def test_the_level_holds_for_operations(capsys: pytest.CaptureFixture[str]) -> N
     log.warning("operation", name="Loud")
     [line] = capsys.readouterr().err.splitlines()
     assert "Loud" in line
+
+
+def test_in_production_the_log_is_json() -> None:
+    """What collects the logs of a server would get lines for people, unless somebody thinks of a second setting."""
+    assert read_settings(env="production").log_format is LogFormat.JSON
+    assert read_settings(env="production", log_format="text").log_format is LogFormat.TEXT

@@ -72,6 +72,10 @@ GIVEN = {
     "log_format": "json",
     "log_operations": False,
     "log_variables": True,
+    "metrics_port": 9100,
+    "metrics_host": "0.0.0.0",
+    "metrics_names": 10,
+    "hot_keys": True,
 }
 
 

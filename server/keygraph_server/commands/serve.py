@@ -94,8 +94,23 @@ def serve(
         settings = settings.model_copy(update={"store": settings.store_address})
         asyncio.run(_check(settings, found))
         settings = with_secret(settings)
-        typer.echo(_greeting(found, settings, address_of(listening, settings.host), document))
-        _run(settings, listening, reload=reload)
+        address = address_of(listening, settings.host)
+        with _metrics(settings) as metrics:
+            typer.echo(_greeting(found, settings, address, document, metrics))
+            _run(settings, listening, reload=reload)
+
+
+@contextmanager
+def _metrics(settings: Settings) -> Iterator[str | None]:
+    """Serve the metrics if a port is set, and give their address."""
+    if settings.metrics_port is None:
+        yield None
+        return
+    # Prometheus's library is imported only where it is used: it takes 3 MB.
+    from keygraph_server.telemetry.exposition import serve_metrics
+
+    with serve_metrics(settings.metrics_host, settings.metrics_port) as address:
+        yield address
 
 
 async def _check(settings: Settings, model: Model) -> None:
@@ -131,7 +146,7 @@ async def check_table(settings: Settings, table: Table) -> None:
         )
 
 
-def _greeting(model: Model, settings: Settings, address: str, document: str) -> str:
+def _greeting(model: Model, settings: Settings, address: str, document: str, metrics: str | None) -> str:
     """The message at the start: the model, the addresses, and queries to try."""
     lines = [
         f"Keygraph serves {model.graph.table.name} ({model.name}) from {settings.shown_store}",
@@ -139,6 +154,8 @@ def _greeting(model: Model, settings: Settings, address: str, document: str) -> 
         *([f"  playground  {address}/"] if settings.playground else ()),
         f"  GraphQL     {address}/graphql",
     ]
+    if metrics is not None:
+        lines.append(f"  metrics     {metrics}/metrics")
     queries = queries_to_try(document)
     if queries and settings.playground:
         lines += ["", "Try these queries in the playground:", ""]

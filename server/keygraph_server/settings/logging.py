@@ -6,6 +6,8 @@ from enum import Enum
 
 from pydantic import BaseModel, Field
 
+from keygraph_server.settings.exposure import in_development
+
 
 class LogLevel(Enum):
     """How much is logged. Each level includes those after it."""
@@ -30,9 +32,9 @@ class LoggingSettings(BaseModel):
         default=LogLevel.INFO,
         description="`debug` (also logs every request), `info`, `warning` or `error`.",
     )
-    log_format: LogFormat | None = Field(
-        default=None,
-        description="`json`: each line is a JSON object; `text`: lines for people. If unset, `text`.",
+    log_format: LogFormat = Field(
+        default_factory=lambda given: LogFormat.TEXT if in_development(given) else LogFormat.JSON,
+        description="`json`: each line is a JSON object; `text`: lines for people. In production: `json`.",
     )
     log_operations: bool = Field(
         default=True,

@@ -15,6 +15,7 @@ from keygraph_server.settings.documents import DocumentSettings
 from keygraph_server.settings.exposure import ExposureSettings
 from keygraph_server.settings.limits import LimitSettings
 from keygraph_server.settings.logging import LoggingSettings
+from keygraph_server.settings.metrics import MetricsSettings
 from keygraph_server.settings.requests import RequestSettings
 from keygraph_server.settings.serving import ServingSettings
 
@@ -22,6 +23,7 @@ PREFIX = "KEYGRAPH_"
 
 
 class Settings(
+    MetricsSettings,
     LoggingSettings,
     AnswerSettings,
     RequestSettings,

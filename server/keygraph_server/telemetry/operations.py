@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from keygraph_resolvers import Observed
 from keygraph_resolvers.plan.bound import Bound
+from keygraph_resolvers.read.meter import Sent
 from keygraph_server.http.graphql_http import Exchange
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ class EndedOperation:
     codes: list[str] = field(init=False)
     """The codes of its errors, each once, in the order of the answer."""
     seconds: float = field(init=False)
+    sent: Sequence[Sent] = field(init=False, default=())
+    """Its requests to the store that were answered."""
     requests: int = field(init=False, default=0)
     read_units: float = field(init=False, default=0.0)
     write_units: float = field(init=False, default=0.0)
@@ -51,6 +54,7 @@ class EndedOperation:
             self.name = f"{self.name[:LONGEST_NAME]}…"
         self.codes = _codes(exchange.answer) if exchange.status != 500 or exchange.answer else ["INTERNAL"]
         if meter is not None:
+            self.sent = meter.sent
             for sent in meter.sent:
                 cost = sent.cost
                 self.requests += cost.requests
@@ -92,12 +96,16 @@ class Watching:
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
         self._reporters = reporters
+        self.in_flight = 0
+        """How many exchanges have begun and not ended."""
 
     def begin(self, exchange: Exchange, /) -> None:
-        """Nothing is reported before the end."""
+        """Count it. Nothing is reported before the end."""
+        self.in_flight += 1
 
     def end(self, exchange: Exchange, /) -> None:
         """Tell every reporter."""
+        self.in_flight -= 1
         try:
             operation = EndedOperation(exchange)
             for reporter in self._reporters:

@@ -1,0 +1,30 @@
+"""What can be measured from outside while the server runs."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+
+class MetricsSettings(BaseModel):
+    """What can be measured from outside while the server runs."""
+
+    metrics_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="The port on which `keygraph serve` offers metrics of all its processes, and the counts for "
+        "`keygraph hot`; 0 picks a free port. If unset, nothing is counted.",
+    )
+    metrics_host: str = Field(
+        default="127.0.0.1",
+        description="The address of the metrics port. Whoever reaches it can read the metrics.",
+    )
+    metrics_names: int = Field(
+        default=100,
+        ge=0,
+        description="How many operations the metrics of a process tell apart by name. Others are counted as `(other)`.",
+    )
+    hot_keys: bool = Field(
+        default=False,
+        description="Whether `keygraph hot` shows partition keys as they are. Otherwise it shows hashes of them.",
+    )

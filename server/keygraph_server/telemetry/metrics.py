@@ -1,0 +1,204 @@
+"""Counts of one process, as plain numbers that cost little to keep: operations, requests to the store, and its state.
+
+`Metrics.families` gives them as families of Prometheus: `exposition` serves them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from keygraph_resolvers.plan.cost import operation_name
+from keygraph_server.telemetry.operations import EndedOperation
+
+Labels: TypeAlias = tuple[str, ...]
+
+OPERATION_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+STORE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0)
+LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+_MOST_CODES = 60
+"""Methods of a model may raise errors with codes of their own."""
+_SEVERE = ("INTERNAL", "CORRUPT_ITEM", "UNAVAILABLE", "TIMEOUT", "THROTTLED")
+"""An operation with several codes is counted under the first of these that it has."""
+
+ANONYMOUS, OTHER, REFUSED = "(anonymous)", "(other)", "(refused)"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric: its samples by the values of its labels. A histogram's value is its counts by bucket, and the sum."""
+
+    name: str
+    kind: str
+    """`counter`, `gauge` or `histogram`."""
+    help: str
+    labels: Labels
+    samples: list[tuple[Labels, Any]]
+    bounds: tuple[float, ...] = ()
+    """The upper bounds of a histogram's buckets but the last, which has none."""
+
+
+class Histogram:
+    """How often a time was in which bucket, and the sum of all."""
+
+    __slots__ = ("_bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[bisect_left(self._bounds, seconds)] += 1
+        self.sum += seconds
+
+
+class Names:
+    """The values of a label, as many as are allowed. Later ones are `(other)`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: set[str] = set()
+
+    def __call__(self, name: str) -> str:
+        if name in self._known:
+            return name
+        if len(self._known) >= self._most:
+            return OTHER
+        self._known.add(name)
+        return name
+
+
+@dataclass(slots=True)
+class NamedOperation:
+    """The operations of one name."""
+
+    codes: dict[str, int] = field(default_factory=dict)
+    seconds: Histogram = field(default_factory=lambda: Histogram(OPERATION_SECONDS))
+    read_units: float = 0.0
+    write_units: float = 0.0
+
+
+Gauge: TypeAlias = Callable[[], float | Mapping[str, float]]
+"""What a number is at the moment, or several by the value of the only label."""
+
+
+class Metrics:
+    """Counts operations. A reporter, and what is added with `watch`."""
+
+    def __init__(self, most_names: int) -> None:
+        """So many operations are told apart by name."""
+        self.lag = Histogram(LAG_SECONDS)
+        self._name = Names(most_names)
+        self._code = Names(_MOST_CODES)
+        self._operations: dict[str, NamedOperation] = {}
+        self._store: dict[str, Histogram] = {}
+        self._watched: list[tuple[Family, Gauge]] = []
+
+    def watch(self, name: str, kind: str, text: str, gauge: Gauge, label: str = "") -> None:
+        """Add a number that somebody else keeps; `kind` is `counter` or `gauge`."""
+        self._watched.append((Family(name, kind, text, (label,) if label else (), []), gauge))
+
+    def report(self, operation: EndedOperation, /) -> None:
+        """Count an operation and its requests to the store."""
+        name = self._name_of(operation)
+        named = self._operations.get(name)
+        if named is None:
+            named = self._operations[name] = NamedOperation()
+        code = self._code(_worst(operation.codes)) if operation.codes else "OK"
+        named.codes[code] = named.codes.get(code, 0) + 1
+        named.seconds.observe(operation.seconds)
+        named.read_units += operation.read_units
+        named.write_units += operation.write_units
+        store = self._store
+        for sent in operation.sent:
+            kind = operation_name(sent.request)
+            histogram = store.get(kind)
+            if histogram is None:
+                histogram = store[kind] = Histogram(STORE_SECONDS)
+            histogram.observe(sent.ended - sent.began)
+
+    def _name_of(self, operation: EndedOperation) -> str:
+        if operation.type is None:
+            # Whoever sends documents that are refused does not choose the names that are told apart.
+            return REFUSED
+        return ANONYMOUS if operation.name is None else self._name(operation.name)
+
+    def families(self) -> list[Family]:
+        """Everything that is counted, as it is now."""
+        operations = self._operations.items()
+        return [
+            Family(
+                "keygraph_operations_total",
+                "counter",
+                "Operations by name and by their most severe error code, or OK.",
+                ("name", "code"),
+                [((name, code), n) for name, each in operations for code, n in each.codes.items()],
+            ),
+            _histogram(
+                "keygraph_operation_seconds",
+                "From the head of a request until its answer is sent.",
+                ("name",),
+                ((name, each.seconds) for name, each in operations),
+                OPERATION_SECONDS,
+            ),
+            Family(
+                "keygraph_operation_read_units_total",
+                "counter",
+                "Read units by the name of the operation.",
+                ("name",),
+                [((name,), each.read_units) for name, each in operations],
+            ),
+            Family(
+                "keygraph_operation_write_units_total",
+                "counter",
+                "Write units by the name of the operation.",
+                ("name",),
+                [((name,), each.write_units) for name, each in operations],
+            ),
+            _histogram(
+                "keygraph_store_request_seconds",
+                "Requests to the store that were answered, with their retries.",
+                ("kind",),
+                self._store.items(),
+                STORE_SECONDS,
+            ),
+            _histogram(
+                "keygraph_event_loop_lag_seconds",
+                "How much later than planned the event loop came to its work.",
+                (),
+                [("", self.lag)],
+                LAG_SECONDS,
+            ),
+            *(_read(family, gauge) for family, gauge in self._watched),
+        ]
+
+
+def _worst(codes: list[str]) -> str:
+    return codes[0] if len(codes) == 1 else next((each for each in _SEVERE if each in codes), codes[0])
+
+
+def _histogram(
+    name: str,
+    text: str,
+    labels: Labels,
+    histograms: Iterable[tuple[str, Histogram]],
+    bounds: tuple[float, ...],
+) -> Family:
+    samples: list[tuple[Labels, Any]] = [
+        ((value,) if labels else (), (each.counts, each.sum)) for value, each in histograms
+    ]
+    return Family(name, "histogram", text, labels, samples, bounds)
+
+
+def _read(family: Family, gauge: Gauge) -> Family:
+    found = gauge()
+    if isinstance(found, Mapping):
+        samples: list[tuple[Labels, Any]] = [((value,), number) for value, number in found.items()]
+    else:
+        samples = [((), found)]
+    return replace(family, samples=samples)

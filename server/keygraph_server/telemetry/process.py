@@ -1,0 +1,108 @@
+"""The telemetry of one server process: who reports its operations, and which of its numbers are watched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from keygraph.dynamo.store import Store
+from keygraph.dynamo.traffic import Traffic, traffic_of
+from keygraph_resolvers import Service
+from keygraph_server.logs import direct_logger
+from keygraph_server.settings import Settings
+from keygraph_server.telemetry.log_lines import LogLines
+from keygraph_server.telemetry.metrics import Metrics
+from keygraph_server.telemetry.operations import Reporter, Watching
+from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
+
+_MEMORY = Path("/proc/self/statm")
+"""Where Linux says how much memory a process takes, in pages."""
+
+
+class Telemetry:
+    """What is reported as the settings say. `watcher` is None if that is nothing."""
+
+    def __init__(self, settings: Settings) -> None:
+        reporters: list[Reporter] = []
+        if settings.log_operations:
+            log = direct_logger("keygraph_server.operations", settings)
+            reporters.append(LogLines(log, with_variables=settings.log_variables))
+        folder = os.environ.get(FOLDER_VARIABLE)
+        self._folder = Path(folder) if folder else None
+        self._metrics = Metrics(settings.metrics_names)
+        if self._folder is not None:
+            reporters.append(self._metrics)
+        self.watcher = Watching(reporters) if reporters else None
+
+    @asynccontextmanager
+    async def running(self, service: Service, store: Store) -> AsyncIterator[None]:
+        """Tell the counts of the process while it runs, if `keygraph serve` has said where."""
+        if self._folder is None or self.watcher is None:
+            yield
+            return
+        watch_process(self._metrics, self.watcher)
+        traffic = traffic_of(store)
+        if traffic is not None:
+            watch_traffic(self._metrics, traffic)
+        async with Snapshots(self._folder, self._metrics, lambda: None):
+            yield
+
+
+def watch_process(metrics: Metrics, watcher: Watching) -> None:
+    """Tell the numbers of this process."""
+    metrics.watch(
+        "keygraph_operations_in_flight",
+        "gauge",
+        "Operations that have begun and not ended.",
+        lambda: watcher.in_flight,
+    )
+    if _MEMORY.exists():
+        metrics.watch(
+            "keygraph_resident_memory_bytes", "gauge", "The memory of the process.", _resident_bytes
+        )
+
+
+def _resident_bytes() -> float:
+    pages = int(_MEMORY.read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def watch_traffic(metrics: Metrics, traffic: Traffic) -> None:
+    """Tell what a store counts of its requests to DynamoDB."""
+    prefix = "keygraph_dynamodb"
+    metrics.watch(
+        f"{prefix}_requests_total",
+        "counter",
+        "Requests sent to DynamoDB by operation of its API, retries included.",
+        lambda: traffic.sent,
+        label="operation",
+    )
+    for name, text in {
+        "retried": "Requests to DynamoDB that were sent again.",
+        "throttled": "Requests that DynamoDB has throttled.",
+        "failed": "Requests without an answer, or with a server error.",
+        "refused": "Requests that were not sent because of an outage.",
+        "outages": "Outages of DynamoDB.",
+    }.items():
+        metrics.watch(f"{prefix}_{name}_total", "counter", text, partial(getattr, traffic, name))
+    metrics.watch(
+        f"{prefix}_requests_in_flight",
+        "gauge",
+        "Requests to DynamoDB that are sent and not answered.",
+        lambda: traffic.under_way,
+    )
+    metrics.watch(
+        f"{prefix}_requests_waiting",
+        "gauge",
+        "Requests to DynamoDB that wait until others are answered.",
+        lambda: traffic.waiting,
+    )
+    metrics.watch(
+        f"{prefix}_outage",
+        "gauge",
+        "1 while requests are held back because DynamoDB does not answer.",
+        lambda: traffic.outage is not None,
+    )

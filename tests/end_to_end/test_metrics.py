@@ -1,0 +1,81 @@
+"""The metrics port of a real process, with several workers behind it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from tests.end_to_end.processes import START_SECONDS, Process, Start, ask
+
+QUERY = 'query Profile { user(userId: "12345") { name } }'
+
+
+def metrics_address(server: Process) -> str:
+    found = re.search(r"metrics +(http://\S+)/metrics", server.text("stdout"))
+    assert found is not None, server.text("stdout")
+    return found[1]
+
+
+def scrape(address: str) -> list[Sample]:
+    text = httpx.get(f"{address}/metrics", timeout=START_SECONDS).text
+    return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+
+def total(samples: Iterable[Sample], metric: str, **labels: str) -> float:
+    return sum(
+        sample.value
+        for sample in samples
+        if sample.name == metric and labels.items() <= sample.labels.items()
+    )
+
+
+def test_one_port_has_the_counts_of_all_workers(start: Start) -> None:
+    """A scrape would see one worker, or none, or what a proxy happens to choose."""
+    server = start("serve", "--port", "0", KEYGRAPH_WORKERS="2", KEYGRAPH_METRICS_PORT="0")
+    address = server.address()
+    metrics = metrics_address(server)
+    for _ in range(20):
+        ask(address, QUERY)
+    ask(address, "{ __typename }")
+    ended = time.monotonic() + START_SECONDS
+    while total(samples := scrape(metrics), "keygraph_operations_total") < 21:
+        assert time.monotonic() < ended, samples
+        time.sleep(0.1)
+    assert total(samples, "keygraph_operations_total", name="Profile", code="OK") == 20
+    assert total(samples, "keygraph_operation_seconds_count", name="Profile") == 20
+    assert total(samples, "keygraph_operation_read_units_total", name="Profile") == 10
+    assert total(samples, "keygraph_store_request_seconds_count", kind="GetItem") == 20
+    assert total(samples, "keygraph_event_loop_lag_seconds_count") > 0
+    assert total(samples, "keygraph_resident_memory_bytes") > 50_000_000
+    workers = {
+        sample.labels["worker"] for sample in samples if sample.name == "keygraph_operations_in_flight"
+    }
+    assert len(workers) == 2
+    # The application's own port gives nothing away.
+    assert httpx.get(f"{address}/metrics").status_code == 404
+    assert server.stop() == 0
+
+
+def test_without_its_setting_there_is_no_port(start: Start) -> None:
+    """A server would listen where nobody has asked it to."""
+    server = start("serve", "--port", "0")
+    server.address()
+    assert "metrics" not in server.text("stdout")
+    assert server.stop() == 0
+
+
+def test_a_port_that_is_taken_is_one_line(start: Start) -> None:
+    """A traceback would stand where the fix should."""
+    first = start("serve", "--port", "0", KEYGRAPH_METRICS_PORT="0")
+    first.address()
+    port = metrics_address(first).rpartition(":")[2]
+    second = start("serve", "--port", "0", KEYGRAPH_METRICS_PORT=port)
+    assert second.ended() == 1
+    [line] = second.lines["stderr"]
+    assert line.startswith(f"keygraph: metrics cannot be served on 127.0.0.1:{port}: ")
+    assert line.endswith("Set KEYGRAPH_METRICS_PORT to another port.\n")
