@@ -93,6 +93,15 @@ def message_of(error: Exception) -> str:
     return error.message(camel) if isinstance(error, BadUserInput) else str(error)
 
 
+def answer_limit_error(limit: int) -> dict[str, Any]:
+    """What a client sees of an answer that has more bytes than the limit."""
+    return {
+        "message": f"The answer is larger than {limit:,} bytes: ask for fewer fields, or for smaller pages. "
+        "What a mutation has done stays done.",
+        "extensions": {"code": "ANSWER_LIMIT"},
+    }
+
+
 def internal_error(cause: BaseException) -> dict[str, Any]:
     """What a client sees of an error that is nobody's fault but ours; the log has all of it, under the same id."""
     error_id = uuid.uuid4().hex

@@ -25,8 +25,8 @@ from keygraph.errors import BadUserInput
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
 from keygraph_resolvers.admission import Admission, Overloaded
-from keygraph_resolvers.answer.completion import Completion, write_data
-from keygraph_resolvers.errors import NotAQuery, internal_error, public_error
+from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
+from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_error, refused_error
 from keygraph_resolvers.plan.documents import Document, Documents
@@ -60,7 +60,7 @@ class Service:
     `secret` encrypts the cursors: whoever knows it can read and make them. `max_page_size` is the largest `first` and `last`,
     `max_ids` how many ids one argument may list,
     `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
-    `totalCount` may read, `concurrency` how many lists one operation reads at the same time, `max_running`
+    `totalCount` may read, `concurrency` how many lists one operation reads at the same time, `answer_bytes` how large its answer may be, `max_running`
     how many operations run at the same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many
     read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
     number. `introspection` is whether operations may ask for `__schema` and `__type`.
@@ -77,6 +77,7 @@ class Service:
         read_budget: int = 10_000,
         count_pages: int = 20,
         concurrency: int = 256,
+        answer_bytes: int = 8_000_000,
         max_running: int = 256,
         max_waiting: int = 1_000,
         cost_limit: float | None = None,
@@ -86,7 +87,7 @@ class Service:
         self.schema = schema
         self.store = store
         self._cursors = Cursors(secret)
-        self._limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency)
+        self._limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency, answer_bytes)
         self._core = core_schema(schema)
         self.admission = Admission(max_running, max_waiting)
         self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT, introspection=introspection)
@@ -244,6 +245,8 @@ class Service:
                 return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
             completion = Completion(plan, run.limits, found.foreign, run.access)
             response: dict[str, Any] = {"data": write_data(completion, plan.root, found.root)}
+        except AnswerTooLarge:
+            return {"data": None, "errors": [answer_limit_error(run.limits.answer_bytes)]}
         except Exception as error:
             return {"data": None, "errors": [internal_error(error)]}
         own_errors, warnings = completion.errors_and_warnings()

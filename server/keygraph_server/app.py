@@ -61,6 +61,7 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
         Exposure(settings.suggestions, settings.cost_details, settings.endpoint_names),
         telemetry.watcher,
         documents,
+        settings.answer_limit,
     )
     routes: list[BaseRoute] = [
         Route("/graphql", endpoint, methods=["GET", "POST"]),

@@ -19,6 +19,7 @@ def configured_service(settings: Settings, schema: GraphSchema, store: Store) ->
         read_budget=settings.read_budget,
         count_pages=settings.count_pages,
         concurrency=settings.concurrency,
+        answer_bytes=settings.answer_limit,
         max_running=settings.max_running,
         max_waiting=settings.max_waiting,
         cost_limit=settings.cost_limit or None,

@@ -442,6 +442,27 @@ class TestAnswers:
         assert response.json()["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
         assert "retry-after" not in (await post(client, {"query": "{ day }"})).headers
 
+    async def test_an_answer_at_the_limit_and_one_byte_beyond(self) -> None:
+        """KEYGRAPH_ANSWER_LIMIT would be another number of bytes than is sent."""
+        whole = len(b'{"data":{"name":"Zo\xc3\xab"}}')
+        for limit in (whole, whole - 1):
+            app = Starlette(
+                routes=[Route("/graphql", GraphQLEndpoint(LIMIT, answer_limit=limit), methods=["POST"])]
+            )
+            app.state.service = FakeService()
+            async with httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url="http://keygraph"
+            ) as client:
+                response = await post(client, {"query": "{ name }"})
+            assert response.status_code == 200
+            if limit == whole:
+                assert response.json() == {"data": {"name": "Zoë"}}
+            else:
+                assert response.json()["data"] is None
+                [error] = response.json()["errors"]
+                assert error["extensions"]["code"] == "ANSWER_LIMIT"
+                assert f"larger than {limit} bytes" in error["message"]
+
     async def test_an_unexpected_error_shows_nothing_but_its_id(
         self, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -67,6 +67,7 @@ GIVEN = {
     "deadline": 2.5,
     "transport": "aioboto3",
     "max_body_bytes": 2000,
+    "answer_limit": 3000,
     "compress_above": 1000,
     "log_level": "warning",
     "log_format": "json",

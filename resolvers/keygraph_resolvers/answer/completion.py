@@ -4,6 +4,9 @@ Below an object or a list, the objects of all of them are one column again, so t
 a loop. A value that cannot be written is reported. Its position in the answer becomes null, or `FAILED` where it may not
 be null; then what holds it fails too, up to the nearest position that may be null (GraphQL specification 6.4.3 and 6.4.4).
 
+What is written is counted, a column at a time, and the writing ends where the answer is too large. The count is of the least
+bytes that the answer can have as JSON; who sends it knows them all.
+
 Paths are made for reports alone. What writes values is given a function, `PathOf`, that makes the path of the value
 with a given number.
 """
@@ -11,7 +14,7 @@ with a given number.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from itertools import accumulate, chain
@@ -99,6 +102,49 @@ def among(path_of: PathOf, numbers: Sequence[int]) -> PathOf:
     return lambda number: path_of(numbers[number])
 
 
+# --- Sizes --------------------------------------------------------------------------------------------
+
+
+class AnswerTooLarge(Exception):
+    """The answer has more bytes than an answer may have."""
+
+
+Measure: TypeAlias = Callable[[Sequence[Any]], int]
+"""Gives the least bytes that written values can have."""
+
+_SHORTEST = {"Int": 1, "Long": 1, "Float": 3, "Decimal": 3, "Boolean": 4, "Date": 4, "DateTime": 4}
+"""The scalars whose values are never much longer than this, and may be null."""
+_REPORT_BYTES = 80
+"""What an error or a warning has, besides the names in its path."""
+
+
+def _measure_of(type_: GraphQLOutputType) -> Measure:
+    """What measures values of a scalar or an enum."""
+    each = 3 if is_enum_type(type_) else _SHORTEST.get(cast(Any, type_).name)
+    if each is not None:
+        return lambda values: each * len(values)
+    return _size_of_texts if cast(Any, type_).name in {"ID", "String", "Base64"} else _size_of_all
+
+
+def _size_of_texts(values: Sequence[Any]) -> int:
+    try:
+        return sum(map(len, values)) + 2 * len(values)
+    except TypeError:  # some are null
+        return _size_of_all(values)
+
+
+def _size_of_all(values: Iterable[Any]) -> int:
+    return sum(map(_size_of, values))
+
+
+def _size_of(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value) + 2
+    if isinstance(value, Mapping):
+        return _size_of_all(value) + _size_of_all(value.values()) + 2 * len(value)
+    return _size_of_all(value) + len(value) if isinstance(value, list) else 1
+
+
 # --- Reports ------------------------------------------------------------------------------------------
 
 
@@ -140,6 +186,18 @@ class Completion:
         self.reports: list[FieldReport] = []
         self.access = access
         self._limits = limits
+        self._left = limits.answer_bytes
+
+    def count(self, size: int) -> None:
+        """Counts bytes that are written. Raises AnswerTooLarge."""
+        self._left -= size
+        if self._left < 0:
+            raise AnswerTooLarge
+
+    def report(self, path: Path, field: SelectedField, error: Exception | None) -> None:
+        """Takes note of what is to be told of a position; without an error it is a warning."""
+        self.count(_REPORT_BYTES + _size_of_all(step.key for step in path))
+        self.reports.append(FieldReport(path, field, error))
 
     def errors_and_warnings(self) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
         """The errors and warnings of the answer, in its order.
@@ -218,7 +276,7 @@ class Position:
 
     def fail(self, run: Completion, path: Path, error: Exception) -> object:
         """Reports an error; gives what stands there instead of the value."""
-        run.reports.append(FieldReport(path, self.field, error))
+        run.report(path, self.field, error)
         return self.failed
 
     def null(self, run: Completion, path_of: PathOf, number: int) -> object:
@@ -227,7 +285,7 @@ class Position:
             message = f"Cannot return null for non-nullable field {self.field.owner.name}.{self.field.name}."
             return self.fail(run, path_of(number), TypeError(message))
         if self.warns:
-            run.reports.append(FieldReport(path_of(number), self.field, None))
+            run.report(path_of(number), self.field, None)
         return None
 
 
@@ -237,7 +295,7 @@ Complete: TypeAlias = Callable[[Completion, Sequence[Any], PathOf], Sequence[Any
 """Gives what is written for each of these sources. It takes the paths of the values."""
 
 
-def leaves(position: Position, read: ReadValue, serialize: ReadValue | None) -> Complete:
+def leaves(position: Position, read: ReadValue, serialize: ReadValue | None, measure: Measure) -> Complete:
     """What completes scalars and enums; without `serialize`, values are written as they are read."""
 
     def complete(run: Completion, sources: Sequence[Any], path_of: PathOf) -> list[Any]:
@@ -253,6 +311,7 @@ def leaves(position: Position, read: ReadValue, serialize: ReadValue | None) -> 
             except Exception as error:
                 value = position.fail(run, path_of(len(written)), error)
             add(value)
+        run.count(measure(written))
         return written
 
     return complete
@@ -363,8 +422,11 @@ def _row_writer(selection: Selection) -> WriteRows:
         for order, field in enumerate(selection.fields)
     ]
     has_items = any(take is _items for _, take, _ in columns)
+    size = sum(len(key) + 4 for key in keys) + 1
+    """The bytes of an object, besides those of its values."""
 
     def write(run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[Any]:
+        run.count(size * len(objects))
         if not keys:
             return [{} for _ in objects]
         items = [each.item for each in objects] if has_items else ()
@@ -398,8 +460,7 @@ def _rows_by_type(
 def _column(selection: Selection, field: SelectedField) -> tuple[Take, Complete]:
     key = field.key
     if field.definition is None:
-        name = selection.of.name
-        return _objects, lambda run, objects, path_of: [name] * len(objects)
+        return _objects, partial(_type_names, selection.of.name)
     match field.kind:
         case None:
             return _objects, lambda run, objects, path_of: [run.foreign[key]] * len(objects)
@@ -419,6 +480,11 @@ def _open_column(selection: Selection, field: SelectedField) -> tuple[Take, Comp
         return _objects, complete
     unread = LookupError(f"{field.name} was not read")
     return lambda objects, items: [each.found.get(field, unread) for each in objects], complete
+
+
+def _type_names(name: str, run: Completion, objects: Sequence[Any], path_of: PathOf) -> list[str]:
+    run.count((len(name) + 2) * len(objects))
+    return [name] * len(objects)
 
 
 def _objects(objects: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
@@ -460,6 +526,8 @@ _WRITTEN_AS_READ: Mapping[Kind, object] = {
     "boolean": GraphQLBoolean,
 }
 """The kinds of fields whose values, once read, are what the scalar writes."""
+_SHORT = frozenset[Kind]({"int", "long", "float", "decimal", "datetime", "date", "enum", "boolean"})
+"""The kinds of fields of which written values may be kept, because none takes much memory."""
 
 
 def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> tuple[Take, Complete]:
@@ -469,16 +537,18 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
     serialize = None if _WRITTEN_AS_READ.get(stored.type.kind) is type_ else type_.serialize
     if is_enum_type(type_):
         serialize = cache(type_.serialize)
-    position = Position(field, field.is_nullable)
+    position, measure = Position(field, field.is_nullable), _measure_of(type_)
     if stored.name in record.key_fields:
         number, value_of_text = record.places_in_identity[stored.name]
-        of_texts = leaves(position, value_of_text, serialize)
+        of_texts = leaves(position, value_of_text, serialize, measure)
         return lambda objects, items: [each.identity[number] for each in objects], of_texts
-    of_items = leaves(position, record.reader(stored), serialize)
+    of_items = leaves(position, record.reader(stored), serialize, measure)
     attribute = record.plain_attribute(stored)
     if attribute is None or serialize is not None:
         written = record.first_attribute(stored)
-        return _items, of_items if written is None else _written_column(written, stored, serialize, of_items)
+        if written is None or stored.type.kind not in _SHORT:
+            return _items, of_items
+        return _items, _written_column(written, stored, serialize, measure, of_items)
     name, expected = attribute
     only = {expected}
 
@@ -488,12 +558,17 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
             values = [item.get(name) for item in items]
         except AttributeError:  # an item was not read
             values = []
-        return values if set(map(type, values)) == only else of_items(run, items, path_of)
+        if set(map(type, values)) != only:
+            return of_items(run, items, path_of)
+        run.count(measure(values))
+        return values
 
     return _items, complete
 
 
-def _written_column(name: str, stored: Field, serialize: ReadValue | None, of_items: Complete) -> Complete:
+def _written_column(
+    name: str, stored: Field, serialize: ReadValue | None, measure: Measure, of_items: Complete
+) -> Complete:
     """What writes a column whose values are mostly the same few: numbers, enums, times."""
     decoded = decoder(stored.type)
 
@@ -505,9 +580,11 @@ def _written_column(name: str, stored: Field, serialize: ReadValue | None, of_it
 
     def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
         try:
-            return [written(item[name]) for item in items]
+            values = [written(item[name]) for item in items]
         except Exception:  # `of_items` says of which item, and what stands in its place
             return of_items(run, items, path_of)
+        run.count(measure(values))
+        return values
 
     return complete
 
@@ -524,7 +601,7 @@ def _completer(field: SelectedField, type_: GraphQLOutputType, read: ReadValue |
         elements = _completer(field, own.of_type, None)
         return lists(position, read or _found, elements, has_nullable=not is_non_null_type(own.of_type))
     if is_leaf_type(own):
-        return leaves(position, read or _found, own.serialize)
+        return leaves(position, read or _found, own.serialize, _measure_of(own))
     below = field.below
     write = partial(rows, field.only) if len(below) == 1 else partial(_rows_by_type, below)
     return composites(position, read or _found, write, None if read else _are_found)

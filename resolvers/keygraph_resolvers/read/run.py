@@ -31,9 +31,9 @@ from keygraph_resolvers.read.scheduler import Scheduler
 class Limits:
     """What one request may ask for.
 
-    `max_page_size` is the largest `first` and `last`, `max_ids` how many ids one argument may list, `read_budget` how many items one page may look at under a
-    filter, `count_pages` how many pages of 1 MB one `totalCount` may read, `concurrency` how many requests are in
-    flight for one operation.
+    `max_page_size` is the largest `first` and `last`, `max_ids` how many ids one argument may list, `read_budget` how
+    many items one page may look at under a filter, `count_pages` how many pages of 1 MB one `totalCount` may read,
+    `concurrency` how many requests are in flight for one operation, `answer_bytes` how large its answer may be.
     """
 
     max_page_size: int = 100
@@ -41,6 +41,7 @@ class Limits:
     read_budget: int = 10_000
     count_pages: int = 20
     concurrency: int = 256
+    answer_bytes: int = 8_000_000
 
 
 @dataclass

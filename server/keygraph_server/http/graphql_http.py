@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from keygraph_resolvers import Observed
-from keygraph_resolvers.errors import NotAQuery
+from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_server.documents.known import Accepted, DocumentRefusedError, KnownDocuments
 from keygraph_server.http.compression import compressed, takes_gzip
 from keygraph_server.http.disconnect import unless_gone
@@ -149,8 +149,11 @@ class GraphQLEndpoint:
         exposure: Exposure = _ALL_SHOWN,
         watcher: Watcher | None = None,
         documents: KnownDocuments = _ALL_DOCUMENTS,
+        answer_limit: int = 0,
     ) -> None:
         """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is.
+
+        Answers above `answer_limit` bytes are not sent; with 0, all are.
 
         Pages of `origins` may use GET, whose answers have `cache_control`. `exposure` is what clients may see,
         `documents` which documents they may send or name.
@@ -162,6 +165,7 @@ class GraphQLEndpoint:
         self._exposure = exposure
         self._watcher = watcher
         self._documents = documents
+        self._answer_limit = answer_limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(header_fields(scope), is_get=scope["method"] != "POST")
@@ -237,10 +241,14 @@ class GraphQLEndpoint:
     async def _answer(
         self, exchange: Exchange, send: Send, response: dict[str, Any], media_type: str, status: int
     ) -> None:
-        exchange.answer, exchange.status, asked = response, status, exchange.headers
         if "errors" in response:
             with_request_id(response["errors"])
         body = written(response)
+        if 0 < self._answer_limit < len(body):
+            response = {"data": None, "errors": [answer_limit_error(self._answer_limit)]}
+            with_request_id(response["errors"])
+            body = written(response)
+        exchange.answer, exchange.status, asked = response, status, exchange.headers
         is_kept = exchange.is_get and "errors" not in response
         headers = [
             (b"content-type", _CONTENT_TYPES[media_type]),

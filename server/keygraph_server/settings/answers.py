@@ -8,6 +8,12 @@ from pydantic import BaseModel, Field
 class AnswerSettings(BaseModel):
     """How answers are sent."""
 
+    answer_limit: int = Field(
+        default=8_000_000,
+        ge=1_000,
+        description="The largest answer to an operation, in bytes before compression. A larger one is the error "
+        "`ANSWER_LIMIT`.",
+    )
     compress_above: int = Field(
         default=1_400,
         ge=0,
