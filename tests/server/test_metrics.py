@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from keygraph.dynamo.traffic import Traffic
 from keygraph_resolvers import Observed
+from keygraph_resolvers.admission import Admission
 from keygraph_server.http.graphql_http import Exchange
 from keygraph_server.telemetry.exposition import serve_metrics
 from keygraph_server.telemetry.metrics import OTHER, REFUSED, Metrics
@@ -114,7 +115,7 @@ class TestCounting:
 def test_the_page_has_every_metric() -> None:
     """A metric could not be found, or a name on the page would be that of none."""
     metrics = Metrics(1)
-    watch_process(metrics, Watching([]))
+    watch_process(metrics, Watching([]), Admission(1, 1))
     watch_traffic(metrics, Traffic())
     made = {each.name for each in metrics.families()} | {"keygraph_worker_silent_seconds"}
     rows = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `keygraph_")]

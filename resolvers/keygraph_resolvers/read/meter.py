@@ -55,6 +55,16 @@ class Sent(NamedTuple):
     """How many items the store looked at."""
 
 
+class Failed(NamedTuple):
+    """One request without an answer. Times are as in `Sent`."""
+
+    request: Request[object]
+    places: tuple[str, ...]
+    began: float
+    ended: float
+    error: StoreError
+
+
 READ: ContextVar[Read | None] = ContextVar("keygraph-read", default=None)
 """The read that the running task sends requests for."""
 
@@ -67,6 +77,7 @@ class MeteredStore:
     budget: float | None = None
     """The read units after which nothing more is sent."""
     sent: list[Sent] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
     read_units: float = 0.0
     began: float = field(default_factory=time.perf_counter)
 
@@ -91,7 +102,12 @@ class MeteredStore:
         if read is not None and read.begins is not None:
             read.begins(read, round_trip)
         began = time.perf_counter()
-        answer = await self.store.send(request)
+        try:
+            answer = await self.store.send(request)
+        except StoreError as error:
+            ended = time.perf_counter() - self.began
+            self.failed.append(Failed(request, read.places if read else (), began - self.began, ended, error))
+            raise
         ended = time.perf_counter()
         if read is not None and read.round_trip <= round_trip:
             # What is asked for when this has come is one round trip later.

@@ -121,6 +121,10 @@ class Exchange:
     """None if the client has disconnected, or if the endpoint has failed."""
     status: int | None = None
     """The status of the answer; None if the client has disconnected."""
+    trace_id: str | None = None
+    """The trace that it is a part of, if it is traced."""
+    trace: Any = None
+    """What the watcher keeps of the trace."""
 
 
 class Watcher(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from structlog.typing import FilteringBoundLogger
 
 from keygraph_server.telemetry.operations import EndedOperation
@@ -27,7 +29,11 @@ class LogLines:
             elif not _STORE.isdisjoint(codes):
                 log = self._log.warning
         asked = exchange.asked
-        more = {"variables": asked.variables} if self._with_variables and asked is not None else {}
+        more: dict[str, Any] = {}
+        if self._with_variables and asked is not None:
+            more["variables"] = asked.variables
+        if exchange.trace_id is not None:
+            more["trace_id"] = exchange.trace_id
         log(
             "operation" if exchange.status is not None else "operation without its client",
             name=operation.name,

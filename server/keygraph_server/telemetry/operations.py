@@ -91,17 +91,30 @@ class Reporter(Protocol):
         """An operation has ended."""
 
 
+class Tracer(Protocol):
+    """Traces operations."""
+
+    def begin(self, exchange: Exchange, /) -> None:
+        """An operation begins."""
+
+    def end(self, operation: EndedOperation, /) -> None:
+        """It has ended."""
+
+
 class Watching:
     """The watcher of the GraphQL endpoint. An error in a reporter is logged, and does not reach the client."""
 
-    def __init__(self, reporters: Sequence[Reporter]) -> None:
+    def __init__(self, reporters: Sequence[Reporter], tracing: Tracer | None = None) -> None:
         self._reporters = reporters
+        self._tracing = tracing
         self.in_flight = 0
         """How many exchanges have begun and not ended."""
 
     def begin(self, exchange: Exchange, /) -> None:
-        """Count it. Nothing is reported before the end."""
+        """Count it, and begin its trace."""
         self.in_flight += 1
+        if self._tracing is not None:
+            self._tracing.begin(exchange)
 
     def end(self, exchange: Exchange, /) -> None:
         """Tell every reporter."""
@@ -110,5 +123,7 @@ class Watching:
             operation = EndedOperation(exchange)
             for reporter in self._reporters:
                 reporter.report(operation)
+            if self._tracing is not None:
+                self._tracing.end(operation)
         except Exception:
             _log.exception("An operation could not be reported")

@@ -11,12 +11,14 @@ from pathlib import Path
 from keygraph.dynamo.store import Store
 from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph_resolvers import Service
+from keygraph_resolvers.admission import Admission
 from keygraph_server.logs import direct_logger
 from keygraph_server.settings import Settings
 from keygraph_server.telemetry.log_lines import LogLines
 from keygraph_server.telemetry.metrics import Metrics
 from keygraph_server.telemetry.operations import Reporter, Watching
 from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
+from keygraph_server.telemetry.tracing import configured_tracing
 
 _MEMORY = Path("/proc/self/statm")
 """Where Linux says how much memory a process takes, in pages."""
@@ -35,15 +37,26 @@ class Telemetry:
         self._metrics = Metrics(settings.metrics_names)
         if self._folder is not None:
             reporters.append(self._metrics)
-        self.watcher = Watching(reporters) if reporters else None
+        self._tracing = configured_tracing()
+        is_watched = bool(reporters) or self._tracing is not None
+        self.watcher = Watching(reporters, self._tracing) if is_watched else None
 
     @asynccontextmanager
     async def running(self, service: Service, store: Store) -> AsyncIterator[None]:
-        """Tell the counts of the process while it runs, if `keygraph serve` has said where."""
+        """Tell the counts of the process while it runs, if `keygraph serve` has said where. Send the last traces."""
+        try:
+            async with self._telling(service, store):
+                yield
+        finally:
+            if self._tracing is not None:
+                await self._tracing.close()
+
+    @asynccontextmanager
+    async def _telling(self, service: Service, store: Store) -> AsyncIterator[None]:
         if self._folder is None or self.watcher is None:
             yield
             return
-        watch_process(self._metrics, self.watcher)
+        watch_process(self._metrics, self.watcher, service.admission)
         traffic = traffic_of(store)
         if traffic is not None:
             watch_traffic(self._metrics, traffic)
@@ -51,13 +64,25 @@ class Telemetry:
             yield
 
 
-def watch_process(metrics: Metrics, watcher: Watching) -> None:
+def watch_process(metrics: Metrics, watcher: Watching, admission: Admission) -> None:
     """Tell the numbers of this process."""
     metrics.watch(
         "keygraph_operations_in_flight",
         "gauge",
         "Operations that have begun and not ended.",
         lambda: watcher.in_flight,
+    )
+    metrics.watch(
+        "keygraph_operations_waiting",
+        "gauge",
+        "Operations that wait until others have ended.",
+        lambda: admission.waiting,
+    )
+    metrics.watch(
+        "keygraph_operations_refused_total",
+        "counter",
+        "Operations that were refused because too many waited already.",
+        lambda: admission.refusals.count,
     )
     if _MEMORY.exists():
         metrics.watch(

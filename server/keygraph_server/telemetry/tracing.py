@@ -1,0 +1,224 @@
+"""Traces by OpenTelemetry: a span for each operation, its steps, and its requests to the store.
+
+Names and attributes are those of OpenTelemetry's semantic conventions for GraphQL servers, database clients and DynamoDB. What
+they have no name for begins with `keygraph.`. The spans of steps and requests are made when the operation has ended, from
+what its meter has kept: while it runs, a trace costs nothing.
+
+Nothing of OpenTelemetry is imported unless spans are exported: its own variables say where to
+(`OTEL_EXPORTER_OTLP_ENDPOINT`), or `opentelemetry-instrument` has set up a tracer provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from keygraph.dynamo.store import BatchGet, Count, Query, Scan
+from keygraph_resolvers.plan.cost import operation_name
+from keygraph_resolvers.read.meter import Failed, MeteredStore, Sent
+from keygraph_server.http.graphql_http import Exchange
+from keygraph_server.telemetry.operations import EndedOperation
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider as SdkProvider
+    from opentelemetry.trace import Span, Tracer, TracerProvider
+
+_log = logging.getLogger(__name__)
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PARENT_FIELDS = (b"traceparent", b"tracestate", b"baggage")
+_SERVERS_FAULT = frozenset({"INTERNAL", "CORRUPT_ITEM", "UNAVAILABLE", "TIMEOUT", "THROTTLED"})
+"""Codes that make a span an error. A client's mistake is none of the server's."""
+
+
+class Tracing:
+    """Makes spans. One for each server process."""
+
+    def __init__(self, provider: TracerProvider, own: SdkProvider | None = None) -> None:
+        """`own` is the provider if it is to be shut down with the server."""
+        self._tracer: Tracer = provider.get_tracer("keygraph")
+        self._own = own
+
+    @property
+    def service(self) -> str | None:
+        """The name that the spans are sent under; None if somebody else sends them."""
+        return None if self._own is None else str(self._own.resource.attributes["service.name"])
+
+    async def close(self) -> None:
+        """Send what is left."""
+        if self._own is not None:
+            await asyncio.to_thread(self._own.shutdown)
+
+    def begin(self, exchange: Exchange, /) -> None:
+        """Begin the operation's span, as a child of the one that the client names. It is the current one until `end`."""
+        from opentelemetry import context, propagate, trace
+
+        headers = exchange.headers
+        carrier = {
+            name.decode(): headers[name].decode("latin-1") for name in _PARENT_FIELDS if name in headers
+        }
+        parent = propagate.extract(carrier) if carrier else None
+        span = self._tracer.start_span("GraphQL Operation", parent, trace.SpanKind.SERVER)
+        exchange.trace = (span, context.attach(trace.set_span_in_context(span, parent)))
+        exchange.trace_id = trace.format_trace_id(span.get_span_context().trace_id)
+
+    def end(self, operation: EndedOperation, /) -> None:
+        """End the operation's span, and make those of its steps and requests."""
+        from opentelemetry import context, trace
+
+        span, token = operation.exchange.trace
+        context.detach(token)
+        if span.is_recording():
+            observed = operation.exchange.observed
+            if observed is not None and observed.meter is not None:
+                self._add_steps(trace.set_span_in_context(span), observed.meter)
+            _describe(span, operation)
+        span.end()
+
+    def _add_steps(self, parent: Any, meter: MeteredStore) -> None:
+        from opentelemetry.trace import set_span_in_context
+
+        # The meter's clock has no date.
+        zero = time.time_ns() - int((time.perf_counter() - meter.began) * 1e9)
+        kept: list[Sent | Failed] = [*meter.sent, *meter.failed]
+        steps: dict[str, list[Sent | Failed]] = {}
+        for sent in kept:
+            steps.setdefault(sent.places[0] if sent.places else "", []).append(sent)
+        for place, requests in steps.items():
+            began = zero + int(min(each.began for each in requests) * 1e9)
+            step = self._tracer.start_span(
+                "step", parent, attributes={"keygraph.path": place}, start_time=began
+            )
+            within = set_span_in_context(step)
+            for sent in requests:
+                self._add_request(within, meter, sent, zero)
+            step.end(zero + int(max(each.ended for each in requests) * 1e9))
+
+    def _add_request(self, step: Any, meter: MeteredStore, sent: Sent | Failed, zero: int) -> None:
+        from opentelemetry.trace import SpanKind, StatusCode
+
+        kind, table = operation_name(sent.request), meter.table.name
+        span = self._tracer.start_span(
+            f"{kind} {table}",
+            step,
+            SpanKind.CLIENT,
+            attributes={
+                "db.system.name": "aws.dynamodb",
+                "db.operation.name": kind,
+                "db.collection.name": table,
+                "rpc.system.name": "aws-api",
+                "rpc.method": f"DynamoDB/{kind}",
+                "aws.dynamodb.table_names": (table,),
+                "keygraph.paths": sent.places,
+                **_of_request(sent.request),
+            },
+            start_time=zero + int(sent.began * 1e9),
+        )
+        if isinstance(sent, Failed):
+            span.set_attribute("error.type", sent.error.code)
+            span.set_status(StatusCode.ERROR, str(sent.error))
+        else:
+            span.set_attribute("aws.dynamodb.scanned_count", sent.items)
+            span.set_attribute("aws.dynamodb.consumed_capacity", (_capacity(table, sent),))
+            span.set_attribute("keygraph.round_trip", sent.round_trip)
+            span.set_attribute("keygraph.attempts", sent.cost.requests)
+        span.end(zero + int(sent.ended * 1e9))
+
+
+def _describe(span: Span, operation: EndedOperation) -> None:
+    from opentelemetry.trace import StatusCode
+
+    if operation.type is not None:
+        span.update_name(operation.type)
+    known = {
+        "graphql.operation.type": operation.type,
+        "graphql.operation.name": operation.name,
+        "http.response.status_code": operation.exchange.status,
+        "keygraph.document.hash": operation.document_hash,
+        "keygraph.bound": operation.bound,
+        "keygraph.read_units": operation.read_units,
+        "keygraph.write_units": operation.write_units,
+        "keygraph.error.codes": operation.codes or None,
+    }
+    span.set_attributes({name: value for name, value in known.items() if value is not None})
+    faults = [code for code in operation.codes if code in _SERVERS_FAULT]
+    if faults:
+        span.set_attribute("error.type", faults[0])
+        span.set_status(StatusCode.ERROR)
+
+
+def _capacity(table: str, sent: Sent) -> str:
+    units = sent.cost.read_units + sent.cost.write_units
+    return orjson.dumps({"TableName": table, "CapacityUnits": units}).decode()
+
+
+def _of_request(request: object) -> Mapping[str, Any]:
+    """What the conventions tell of a request. Keys and values are not part of it."""
+    known: Iterable[tuple[str, Any]]
+    match request:
+        case Query() | Count():
+            known = (
+                ("aws.dynamodb.index_name", request.index),
+                ("aws.dynamodb.limit", request.limit),
+                ("aws.dynamodb.consistent_read", request.consistent),
+                ("aws.dynamodb.select", "COUNT" if isinstance(request, Count) else None),
+                ("aws.dynamodb.scan_forward", request.forward if isinstance(request, Query) else None),
+            )
+        case Scan():
+            known = (
+                ("aws.dynamodb.segment", request.segment),
+                ("aws.dynamodb.total_segments", request.segments),
+            )
+        case BatchGet():
+            known = (
+                ("db.operation.batch.size", len(request.keys) if len(request.keys) > 1 else None),
+                ("aws.dynamodb.consistent_read", request.consistent),
+            )
+        case _:
+            known = ()
+    return {name: value for name, value in known if value is not None}
+
+
+def configured_tracing() -> Tracing | None:
+    """Traces, if OpenTelemetry's own variables say where they go, or somebody has set up a tracer provider."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    if "opentelemetry.sdk.trace" in sys.modules:
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider as Provider
+
+        provider = trace.get_tracer_provider()
+        if isinstance(provider, Provider):
+            return Tracing(provider)
+    named = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
+    if named is None or os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
+        return None
+    try:
+        return _exporting()
+    except ImportError:
+        _log.warning(
+            "%s is set, but OpenTelemetry is not installed, so there are no traces. Install it with "
+            "`pip install 'keygraph[tracing]'`",
+            named,
+        )
+        return None
+
+
+def _exporting() -> Tracing:
+    """Traces that go where OpenTelemetry's variables say."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider as Provider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    resource = Resource({"service.name": "keygraph"}).merge(OTELResourceDetector().detect())
+    provider = Provider(resource=Resource.create().merge(resource))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return Tracing(provider, provider)

@@ -1,0 +1,170 @@
+"""Traces: what an operation, its steps and its requests are called, what is told of them, and what is not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from keygraph.dynamo.store import CreateTable
+from keygraph.engines.open import open_store
+from keygraph_server.models import load_model
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.telemetry import process
+from keygraph_server.telemetry.tracing import Tracing, configured_tracing
+from tests.server.library import MODEL
+from tests.server.test_operation_log import ask, serving
+
+QUERY = "query Shelf($isbn: ID!) { one: book(isbn: $isbn) { title } books(first: 3) { nodes { title } } }"
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """What the server's spans are exported to."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(process, "configured_tracing", lambda: Tracing(provider))
+    yield exporter
+    provider.shutdown()
+
+
+@pytest.fixture
+async def settings(folder: Path) -> Settings:
+    (folder / "library.py").write_text(MODEL)
+    settings = read_settings(model="library", store="sqlite:library.sqlite", secret="s3cret" * 6)
+    async with open_store(settings.store_address, load_model("library").graph.table) as store:
+        await store.send(CreateTable())
+    return settings
+
+
+def attributes(span: ReadableSpan) -> dict[str, Any]:
+    return dict(span.attributes or {})
+
+
+def parent_of(span: ReadableSpan, spans: list[ReadableSpan]) -> ReadableSpan:
+    [parent] = [
+        each for each in spans if span.parent and each.context and each.context.span_id == span.parent.span_id
+    ]
+    return parent
+
+
+async def test_an_operation_its_steps_and_its_requests_are_one_trace(
+    settings: Settings, exporter: InMemorySpanExporter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody could see where the time of an operation went, or dashboards for GraphQL and DynamoDB would not know it."""
+    async with serving(settings) as client:
+        await client.post(
+            "/graphql",
+            json={"query": QUERY, "variables": {"isbn": "978-secret"}},
+            headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"},
+        )
+    spans = list(exporter.get_finished_spans())
+    assert {each.context.trace_id for each in spans if each.context} == {int(TRACE, 16)}
+    assert "978-secret" not in "".join(each.to_json() for each in spans)
+    [operation] = [each for each in spans if each.kind is SpanKind.SERVER]
+    assert operation.name == "query"
+    assert operation.parent is not None
+    assert operation.parent.span_id == 0xB7AD6B7169203331
+    told = attributes(operation)
+    assert (told["graphql.operation.type"], told["graphql.operation.name"]) == ("query", "Shelf")
+    assert (told["http.response.status_code"], told["keygraph.read_units"]) == (200, 1.0)
+    assert operation.status.status_code is StatusCode.UNSET
+    steps = {attributes(each)["keygraph.path"]: each for each in spans if each.name == "step"}
+    assert set(steps) == {"one", "books"}
+    requests = {each.name: each for each in spans if each.kind is SpanKind.CLIENT}
+    assert set(requests) == {"GetItem Library", "Query Library"}
+    assert parent_of(requests["GetItem Library"], spans) is steps["one"]
+    assert parent_of(requests["Query Library"], spans) is steps["books"]
+    assert {parent_of(each, spans).name for each in steps.values()} == {"query"}
+    told = attributes(requests["Query Library"])
+    assert told["db.system.name"] == "aws.dynamodb"
+    assert (told["db.operation.name"], told["db.collection.name"]) == ("Query", "Library")
+    assert told["aws.dynamodb.table_names"] == ("Library",)
+    assert told["aws.dynamodb.consumed_capacity"] == ('{"TableName":"Library","CapacityUnits":0.5}',)
+    for inner in (*steps.values(), *requests.values()):
+        outer = parent_of(inner, spans)
+        assert outer.start_time is not None
+        assert inner.start_time is not None
+        assert inner.end_time is not None
+        assert outer.end_time is not None
+        # The two clocks may differ by a little.
+        assert outer.start_time - 1e6 <= inner.start_time <= inner.end_time <= outer.end_time + 1e6
+    assert f"trace_id={TRACE}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "kind"),
+    [("{ nothing }", StatusCode.UNSET, None), ("{ books { totalCount } }", StatusCode.ERROR, "UNAVAILABLE")],
+)
+async def test_a_failure_is_the_servers_or_none(
+    settings: Settings, exporter: InMemorySpanExporter, query: str, status: StatusCode, kind: str | None
+) -> None:
+    """Mistakes of clients would count as errors of the server, or its own would not."""
+    gone = settings.model_copy(update={"store": "http://127.0.0.1:1", "deadline": 0.2})
+    async with serving(gone) as client:
+        await ask(client, query)
+    [operation] = [each for each in exporter.get_finished_spans() if each.kind is SpanKind.SERVER]
+    assert operation.status.status_code is status
+    assert attributes(operation).get("error.type") == kind
+    failed = [each for each in exporter.get_finished_spans() if each.kind is SpanKind.CLIENT]
+    assert [attributes(each)["error.type"] for each in failed] == ([kind] if kind else [])
+
+
+async def test_an_operations_span_is_the_current_one_only_while_it_runs(
+    settings: Settings, exporter: InMemorySpanExporter
+) -> None:
+    """What a model's method asks elsewhere would be in no trace, or in that of another operation."""
+    async with serving(settings) as client:
+        await ask(client, "{ books { totalCount } }")
+    assert trace.get_current_span() is trace.INVALID_SPAN
+
+
+class TestConfiguration:
+    @pytest.fixture(autouse=True)
+    def no_variables(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_SDK_DISABLED"):
+            monkeypatch.delenv(name, raising=False)
+
+    def test_without_an_exporter_there_are_no_traces(self) -> None:
+        """Every operation would pay for traces that nobody sees."""
+        assert configured_tracing() is None
+
+    async def test_the_standards_variables_turn_them_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME would do nothing."""
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+        tracing = configured_tracing()
+        assert tracing is not None
+        assert tracing.service == "keygraph"
+        await tracing.close()
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+        tracing = configured_tracing()
+        assert tracing is not None
+        assert tracing.service == "shop"
+        await tracing.close()
+
+    @pytest.mark.parametrize(
+        ("name", "value"), [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")]
+    )
+    def test_and_off(self, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+        """Somebody who has turned traces off would get them."""
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+        monkeypatch.setenv(name, value)
+        assert configured_tracing() is None
+
+    def test_without_the_extra_the_server_starts(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A variable that a platform sets for everything would keep the server from starting."""
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+        monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+        assert configured_tracing() is None
+        assert "keygraph[tracing]" in caplog.text
