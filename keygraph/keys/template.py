@@ -244,6 +244,13 @@ class Template:
         """Whether its only slot takes any text, and every text in it can be read back."""
         return self._around is not None and self.slots[0].text.takes_any_text
 
+    @property
+    def is_told_by_beginning(self) -> bool:
+        """Whether every text that begins as its keys do is one of them."""
+        if not self.slots:
+            return True
+        return self.says_any_text and self._around is not None and not self._around[1]
+
     @cached_property
     def open_ended(self) -> frozenset[str]:
         """The slots of which a key that begins with one text and what follows it may hold a longer text.

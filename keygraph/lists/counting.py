@@ -5,8 +5,9 @@ pages of at most 1 MB (128 read units), beyond which there is no count.
 
 What is counted is what paging through the list finds: the items of its type, by type attribute and key, that meet its
 conditions. With two exceptions, since to recognise every item here would make the store's own count useless. Where
-items say their type, the store counts what says it under keys that begin as the type's, though no value is behind that
-beginning (`RIDE#tomorrow` for a time). And an index that does not have the type attribute counts by keys alone.
+items say their type, the store counts what says it under keys that begin as the type's and contain what its templates do,
+though other parts are no values (`RIDE#tomorrow` for a time); `may_count_unread` tells which lists that can be, and their
+schema says so. And an index that does not have the type attribute counts by keys alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from keygraph.dynamo.store import Count, Query, Store
+from keygraph.graph import Graph
 from keygraph.lists.listing import NeighbourList
+from keygraph.model.paths import AccessPath
 
 
 def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
@@ -33,6 +36,18 @@ def count_requests(neighbours: NeighbourList) -> Sequence[Count | Query]:
         return [Count(partition, index, range_, neighbours.filter_of_count) for partition, range_ in parts]
     filter_, projection = neighbours.filter_with_type, neighbours.form.projection(frozenset())
     return [Query(partition, index, range_, filter_, projection=projection) for partition, range_ in parts]
+
+
+def may_count_unread(graph: Graph, path: AccessPath) -> bool:
+    """Whether items of the list's type can be counted that are not in the list, since a part of their key is no value."""
+    if graph.type_condition(path) is None:
+        return False
+    partition, *sort = (key.name for key in path.keys.attributes)
+    return not all(
+        (path.rest if key.name in sort else template).is_told_by_beginning
+        for key, template in path.record.table_keys.parts
+        if key.name != partition
+    )
 
 
 async def count(store: Store, neighbours: NeighbourList, most_pages: int) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 
-from keygraph.dynamo.conditions import And, BeginsWith, Condition, Eq, Path, holds, paths_of
+from keygraph.dynamo.conditions import And, BeginsWith, Condition, Contains, Eq, Path, holds, paths_of
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, KeyValue, Position
 from keygraph.graph import Graph
@@ -340,10 +340,13 @@ class ListForm:
 
     @cached_property
     def begins(self) -> Condition | None:
-        """That the table's keys begin as those of the type, as far as they are no keys of an index which is read."""
+        """That the table's keys have the literal text of those of the type, as far as they are no keys of an index which is
+        read."""
         read = {key.name for key in self.path.keys.attributes}
         parts = [(key.name, template) for key, template in self.path.record.table_keys.parts]
-        return _joined(*(_begins(name, template) for name, template in parts if name not in read))
+        return _joined(
+            *(each for name, template in parts if name not in read for each in _literal(name, template))
+        )
 
     def of(self, owner: tuple[str, ...] | None = None, at: Now | None = None) -> NeighbourList:
         """The list of an owner (its identity), at a time: without items that have expired then. None: with them.
@@ -448,12 +451,13 @@ def _split_condition(
     )
 
 
-def _begins(name: str, template: Template) -> Condition | None:
-    """The condition that a key begins with the literal text of its template, or is it; None where it has none."""
-    [head, *others] = template.tokens
-    if not isinstance(head, str):
-        return None
-    return BeginsWith((name,), head) if others else Eq((name,), head)
+def _literal(name: str, template: Template) -> list[Condition]:
+    """The conditions that a key begins with the literal text of its template, or is it, and contains the rest of it."""
+    path, [head, *others] = (name,), template.tokens
+    begins = head if isinstance(head, str) else ""
+    found: list[Condition] = [BeginsWith(path, begins) if others else Eq(path, begins)] if begins else []
+    inside = dict.fromkeys(each for each in others if isinstance(each, str))
+    return [*found, *(Contains(path, each) for each in inside if each not in begins)]
 
 
 def _joined(*conditions: Condition | None) -> Condition | None:

@@ -79,3 +79,26 @@ async def test_counts_in_an_index_of_what_says_the_type(make_store: MakeStore) -
     answer = await made.ask("{ ships { totalCount nodes { shipId } } }")
     assert answer == {"ships": {"totalCount": 2, "nodes": [{"shipId": "1"}, {"shipId": "2"}]}}
     assert made.operations == {"Query": 1, "Count": 1}
+
+
+@node("LINE#{start}#TO#{end}", "LINE", people("LINES", "{opened}", lists="lines"))
+class Line:
+    start: str
+    end: str
+    opened: date
+
+
+async def test_a_count_by_type_says_what_it_cannot_see(make_store: MakeStore) -> None:
+    """The number would differ from what the pages show, and nobody could tell why."""
+    table = Table("Lines", partition_key="PK", sort_key="SK", indexes=[people])
+    made = world(Graph(table, Line, Ship, type_attribute="kind").check(), await make_store(table))
+    for partition in ("LINE#a#TO#b", "LINE#a#AT#b", "LINE##TO#b"):
+        keys = {"PK": partition, "SK": "LINE", "GSI1PK": "LINES", "GSI1SK": "2024-01-01"}
+        await made.put({**keys, "kind": "Line"})
+    answer = await made.ask("{ lines { totalCount nodes { end } } }")
+    assert answer == {"lines": {"totalCount": 2, "nodes": [{"end": "b"}]}}
+    asked = '{ __type(name: "%sConnection") { fields { name description } } }'
+    for name, is_told in (("Line", True), ("Ship", False)):
+        fields = (await made.ask(asked % name))["__type"]["fields"]
+        [described] = [field["description"] for field in fields if field["name"] == "totalCount"]
+        assert ("Items that no page shows" in described) is is_told

@@ -15,6 +15,7 @@ from strawberry.types.field import StrawberryField
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
 from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_optional, union_parts
+from keygraph.lists.counting import may_count_unread
 from keygraph.model.declaration import WriteName
 from keygraph.model.docstrings import docstring, member_docstrings
 from keygraph.model.fields import Field
@@ -78,6 +79,8 @@ from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
 _RESULTS = "In the order of the inputs; null for one that failed on its own."
 _TOGETHER = "Carries out these actions in one transaction: all, or none."
+_COUNTED = "The number of edges; null with a warning if counting costs too much."
+_UNREAD = " Items that no page shows, since a part of their key has no valid value, are counted too."
 _ABSENT_PART = "Without it, or with null, the key without this part."
 
 
@@ -329,7 +332,7 @@ class _Types:
                         "totalCount",
                         nullable(int),
                         TotalCount(),
-                        description="The number of edges; null with a warning if counting costs too much.",
+                        description=_COUNTED + (_UNREAD if may_count_unread(self._graph, path) else ""),
                     ),
                 ],
             )
