@@ -15,6 +15,7 @@ from keygraph.engines.open import open_store
 from keygraph.graph import Graph
 from keygraph.tables.bulk import BATCH_ITEMS, write_batches
 from keygraph_resolvers.answer.completion import Completion, write_data
+from keygraph_resolvers.plan.document_limits import NO_LIMITS
 from keygraph_resolvers.plan.documents import Documents
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.cursors import Cursors
@@ -66,7 +67,7 @@ class Planned:
 def planned(schema: GraphSchema, document: str, variables: Mapping[str, Any] | None = None) -> Planned:
     """The plan of the only query of a document. Raises ValueError where it has none, or is not valid."""
     core = core_schema(schema)
-    documents = Documents(core, schema.graph, 1)
+    documents = Documents(core, schema.graph, NO_LIMITS, 0)
     read = documents.read(document)
     operation = read.operation(None)
     if operation is None or read.errors:

@@ -29,8 +29,9 @@ A nested query whose plan is known, here on the embedded engine, passes these mo
 12. `keygraph_resolvers.answer.completion`: writes the answer, with its errors and nulls.
 """
 
+from keygraph_resolvers.plan.document_limits import NO_LIMITS, DocumentLimits
 from keygraph_resolvers.schema.names import check
 from keygraph_resolvers.schema.types import GraphSchema, build_schema
 from keygraph_resolvers.service import Observed, Service
 
-__all__ = ["GraphSchema", "Observed", "Service", "build_schema", "check"]
+__all__ = ["NO_LIMITS", "DocumentLimits", "GraphSchema", "Observed", "Service", "build_schema", "check"]

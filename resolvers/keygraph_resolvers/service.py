@@ -28,7 +28,8 @@ from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
 from keygraph_resolvers.plan.bound import Bound
-from keygraph_resolvers.plan.cost import cost_report, depth_error, exceeded_error, refused_error
+from keygraph_resolvers.plan.cost import cost_report, exceeded_error, refused_error
+from keygraph_resolvers.plan.document_limits import USUAL_LIMITS, DocumentLimit, DocumentLimits, caused
 from keygraph_resolvers.plan.documents import Document, Documents
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
@@ -38,8 +39,6 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
-
-DOCUMENTS_KEPT = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -62,8 +61,9 @@ class Service:
     `read_budget` how many items one page may look at under a filter, `count_pages` how many pages of 1 MB one
     `totalCount` may read, `concurrency` how many lists one operation reads at the same time, `answer_bytes` how large its answer may be, `max_running`
     how many operations run at the same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many
-    read units an operation may cost, `depth_limit` how many fields of it may stand one inside the other; None for any
-    number. `introspection` is whether operations may ask for `__schema` and `__type`.
+    read units an operation may cost; None for any number. `document_limits` is how large a document may be, `kept_bytes` how
+    much memory documents and their plans may take until they are asked again. `introspection` is whether operations may ask
+    for `__schema` and `__type`.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class Service:
         max_running: int = 256,
         max_waiting: int = 1_000,
         cost_limit: float | None = None,
-        depth_limit: int | None = None,
+        document_limits: DocumentLimits = USUAL_LIMITS,
+        kept_bytes: int = 32_000_000,
         introspection: bool = True,
     ) -> None:
         self.schema = schema
@@ -90,10 +91,16 @@ class Service:
         self._limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency, answer_bytes)
         self._core = core_schema(schema)
         self.admission = Admission(max_running, max_waiting)
-        self._documents = Documents(self._core, schema.graph, DOCUMENTS_KEPT, introspection=introspection)
+        self._documents = Documents(
+            self._core, schema.graph, document_limits, kept_bytes, introspection=introspection
+        )
         self._cost_limit = cost_limit
-        self._depth_limit = depth_limit
         self._no_attributes = Attributes.of(schema.graph, {})
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much memory is kept for documents that come again, roughly."""
+        return self._documents.kept_bytes
 
     async def execute(
         self,
@@ -130,7 +137,7 @@ class Service:
         run.idempotency_key = idempotency_key
         bound = Bound(plan, run)
         seen.plan, seen.bound, seen.meter = plan, bound, run.meter
-        error = self._limit_error(plan, bound)
+        error = self._limit_error(bound)
         answer: dict[str, Any] = {"errors": [error]}
         if error is None:
             answer = await self._admitted(plan, run, read, variables)
@@ -165,13 +172,11 @@ class Service:
         if plan.is_mutation and not plan.roots:
             raise _no_plan(operation)
         explanation = explain_plan(plan, run, taken)
-        error = self._limit_error(plan, explanation.bound)
+        error = self._limit_error(explanation.bound)
         return explanation if error is None else replace(explanation, refusal=error["message"])
 
-    def _limit_error(self, plan: Plan, bound: Bound) -> dict[str, Any] | None:
+    def _limit_error(self, bound: Bound) -> dict[str, Any] | None:
         """Why an operation is refused before anything is read."""
-        if self._depth_limit is not None and plan.depth > self._depth_limit:
-            return depth_error(plan.depth, self._depth_limit)
         if self._cost_limit is not None and bound.total.read_units > self._cost_limit:
             return refused_error(bound, self._cost_limit)
         return None
@@ -189,8 +194,8 @@ class Service:
             raise _Refused([public_error(error) for error in values])
         try:
             plan = self._documents.plan(read, operation, values.coerced)
-        except GraphQLError as error:
-            raise _Refused([public_error(error, code="DOCUMENT_LIMIT")]) from None
+        except DocumentLimit as error:
+            raise _Refused([public_error(caused(error))]) from None
         run = self._run_of(values, plan.attributes, plan.looked_for, viewer)
         run.is_consistent = plan.is_consistent
         return plan, run

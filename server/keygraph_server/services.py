@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from keygraph.dynamo.store import Store
-from keygraph_resolvers import GraphSchema, Service
+from keygraph_resolvers import DocumentLimits, GraphSchema, Service
 from keygraph_server.settings import Settings
 
 
@@ -23,6 +25,20 @@ def configured_service(settings: Settings, schema: GraphSchema, store: Store) ->
         max_running=settings.max_running,
         max_waiting=settings.max_waiting,
         cost_limit=settings.cost_limit or None,
-        depth_limit=settings.depth_limit or None,
+        document_limits=document_limits(settings),
+        kept_bytes=settings.document_cache_bytes,
         introspection=settings.introspection,
+    )
+
+
+def document_limits(settings: Settings) -> DocumentLimits:
+    """How large a document may be."""
+    return DocumentLimits(
+        characters=settings.max_document_characters,
+        tokens=settings.max_tokens,
+        depth=settings.depth_limit or sys.maxsize,
+        aliases=settings.max_aliases,
+        aliases_in_all=settings.max_aliases_in_all,
+        root_fields=settings.max_root_fields,
+        fields=settings.max_fields,
     )

@@ -36,7 +36,7 @@ from keygraph.engines.open import open_store
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.tables.interchange import Interchange
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from keygraph_resolvers.answer import completion
 from keygraph_resolvers.schema.types import GraphSchema
 from tests.documents.samples import files_of
@@ -224,7 +224,7 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
         await store.send(DeleteTable())
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple(items)))
-        planned = Service(schema, Refusing(store, refused), secret=SECRET)
+        planned = Service(schema, Refusing(store, refused), secret=SECRET, document_limits=NO_LIMITS)
         naive = Naive(schema, items, SECRET, refused)
         yield Served(name, schema, planned, naive, words_of(schema, items))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from keygraph_resolvers import DocumentLimits
 from tests.conftest import on_exact_engines
 from tests.resolvers.worlds import World, book_item, loan_item, member_item
 
@@ -92,20 +93,25 @@ async def test_other_operations_go_on(books: World) -> None:
     ("document", "depth"),
     [
         ("{ __typename }", 1),
-        ("{ __schema { types { fields { type { ofType { name } } } } } }", 1),
-        ('{ member(memberId: "ann") { name } }', 2),
-        (LOANS % 1, 4),
+        ("{ __schema { types { fields { type { ofType { ofType { name } } } } } } }", 4),
+        ('{ member(memberId: "ann") { name } }', 1),
+        (LOANS % 1, 2),
+        ('{ member(memberId: "ann") { loans { edges { note node { title } } pageInfo { endCursor } } } }', 2),
         ('{ member(memberId: "ann") { ...A ... on Member { loans { edges { node { title } } } } } } '
-         "fragment A on Member { name }", 5),
+         "fragment A on Member { loans { nodes { loans { totalCount } } } }", 3),
+        ('mutation { createBook(input: { bookId: "b", title: "B" }) { book { loans { edges { note } } } } }', 2),
     ],
 )  # fmt: skip
 async def test_depth(books: World, document: str, depth: int) -> None:
     """A client would be refused for fewer levels than the limit says, or nobody for any number."""
-    assert "errors" not in await books.served(depth_limit=depth).service.execute(document)
-    if depth > 1:
-        [error] = (await books.served(depth_limit=depth - 1).service.execute(document))["errors"]
-        assert error == {
-            "message": f"This operation has {depth} fields one inside the other, and the limit is {depth - 1}: "
-            "ask for it in several operations.",
-            "extensions": {"code": "DEPTH_LIMIT", "depth": depth, "limit": depth - 1},
-        }
+
+    def limited(most: int) -> World:
+        return books.served(document_limits=DocumentLimits(depth=most))
+
+    assert "errors" not in await limited(depth).service.execute(document)
+    [error] = (await limited(depth - 1).service.execute(document))["errors"]
+    assert error == {
+        "message": f"This operation has {depth} root fields, lists and ends one inside the other, "
+        f"and the limit is {depth - 1}: ask for it in several operations.",
+        "extensions": {"code": "DEPTH_LIMIT", "depth": depth, "limit": depth - 1},
+    }

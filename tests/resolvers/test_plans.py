@@ -13,7 +13,7 @@ from keygraph.dynamo.store import Answer, Count, Query, Request, Store, UnreadSt
 from keygraph.dynamo.table import Table
 from keygraph.errors import BadUserInput
 from keygraph.lists.describe import described_requests
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from keygraph_resolvers.schema.global_ids import global_id
 from keygraph_resolvers.steps.explained import Explained, steps_json, steps_text
 from tests.conftest import MakeStore
@@ -40,7 +40,7 @@ def test_thirty_operations_are_printed() -> None:
 
 def explained(graph: Any, document: str, **variables: Any) -> Any:
     """The explanation of an operation."""
-    service = Service(build_schema(graph), UnreadStore(graph.table), secret=SECRET)
+    service = Service(build_schema(graph), UnreadStore(graph.table), secret=SECRET, document_limits=NO_LIMITS)
 
     async def explain() -> Any:
         return service.explain(document, variables)

@@ -65,7 +65,7 @@ class World:
         """How many of DynamoDB's operations the requests were; those that only count are `Count`."""
         return dict(operations(self.tracer.requests, self.graph.table))
 
-    def served(self, **limits: int) -> World:
+    def served(self, **limits: Any) -> World:
         """The same world with other limits."""
         return world(self.graph, self.tracer, **limits)
 
@@ -76,7 +76,7 @@ def operations(requests: Sequence[Request[Any]], table: Table) -> Counter[str]:
     return Counter("Count" if wire.body.get("Select") == "COUNT" else wire.operation for wire in wires)
 
 
-def world(graph: Graph, store: Store, *, secret: bytes = SECRET, **limits: int) -> World:
+def world(graph: Graph, store: Store, *, secret: bytes = SECRET, **limits: Any) -> World:
     """A service over a store."""
     tracer = store if isinstance(store, TracingStore) else TracingStore(store)
     return World(graph, tracer, Service(schema_of(graph), tracer, secret=secret, **limits))

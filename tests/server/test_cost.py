@@ -126,8 +126,9 @@ async def test_the_settings_limit_cost_and_depth(settings: Settings) -> None:
 
     assert await codes(cost_limit=12.0) == ["COST_LIMIT"]
     assert await codes(cost_limit=13.0) == []
-    assert await codes(depth_limit=2) == ["DEPTH_LIMIT"]
-    assert await codes(depth_limit=3) == []
+    document = "{ users(first: 100) { nodes { orders(first: 1) { nodes { total } } } } }"
+    assert await codes(depth_limit=1) == ["DEPTH_LIMIT"]
+    assert await codes(depth_limit=2) == []
     assert await codes(cost_limit=0.0, depth_limit=0) == []
 
 

@@ -59,22 +59,36 @@ def test_places_without_a_page_size_are_named(store: str) -> None:
     assert "Limited by the server" not in run("explain", ORDERS).stdout
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("KEYGRAPH_COST_LIMIT", "This operation may cost 1 read units, and the limit is 0.5."),
-        ("KEYGRAPH_DEPTH_LIMIT", "This operation has 4 fields one inside the other, and the limit is 1"),
-    ],
-)
-def test_what_the_server_would_refuse(monkeypatch: pytest.MonkeyPatch, setting: str, said: str) -> None:
+def test_what_the_server_would_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan would look fine that no server runs."""
-    monkeypatch.setenv(setting, "0.5" if "COST" in setting else "1")
+    said = "This operation may cost 1 read units, and the limit is 0.5."
+    monkeypatch.setenv("KEYGRAPH_COST_LIMIT", "0.5")
     told = " ".join(run("explain", ORDERS).stdout.split())
     assert f"The server refuses it. {said}" in told
     assert json.loads(run("explain", ORDERS, "--json").stdout)["refused"].startswith(said)
-    monkeypatch.delenv(setting)
+    monkeypatch.delenv("KEYGRAPH_COST_LIMIT")
     assert "refuses" not in run("explain", ORDERS).stdout
     assert json.loads(run("explain", ORDERS, "--json").stdout)["refused"] is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            "KEYGRAPH_DEPTH_LIMIT",
+            "has 2 root fields, lists and ends one inside the other, and the limit is 1:",
+        ),
+        ("KEYGRAPH_MAX_TOKENS", "has more tokens than it may have, and the limit is 1:"),
+    ],
+)
+def test_a_document_that_the_server_refuses_has_no_plan(
+    monkeypatch: pytest.MonkeyPatch, setting: str, said: str
+) -> None:
+    """A plan would be made of a document that no server looks into."""
+    monkeypatch.setenv(setting, "1")
+    result = run("explain", ORDERS)
+    assert result.exit_code == 1
+    assert said in " ".join(result.stderr.split())
 
 
 def test_what_it_did_cost_stands_beside(store: str) -> None:

@@ -2,8 +2,8 @@
 
 A plan is made of a validated document once for each combination of the variables that `@skip` and `@include` ask.
 Fields that the specification merges are one field of it; a selection that several places share, through fragments, is
-one object with one set of steps, so that compiling takes time in proportion to the document. Where fragments are
-spread in ever other combinations it would not: the number of fields has a limit.
+one object with one set of steps. How many fields there are with all fragments spread was limited before
+(`keygraph_resolvers.plan.document_limits`); a field of an interface is one for each type, so the plan has a limit too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from graphql import (
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
-    GraphQLError,
     GraphQLObjectType,
     GraphQLSchema,
     InlineFragmentNode,
@@ -32,6 +31,7 @@ from graphql import (
 from keygraph.graph import Graph
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import End, RecordType
+from keygraph_resolvers.plan.document_limits import DocumentLimit
 from keygraph_resolvers.plan.plan import Plan, is_consistent
 from keygraph_resolvers.read.objects import Object, check_key, end_reader
 from keygraph_resolvers.schema import field_kinds
@@ -57,7 +57,7 @@ from keygraph_resolvers.steps.selection import SelectedField, Selection
 from keygraph_resolvers.steps.step import Step
 from keygraph_resolvers.steps.write import WriteStep
 
-MOST_FIELDS = 5_000
+MOST_FIELDS = 3_000
 """How many fields a plan may have, each counted in every selection that it is in."""
 
 
@@ -70,7 +70,7 @@ def compile_plan(
 ) -> Plan:
     """The plan of a query of a validated document, where the variables of its directives have these values.
 
-    Raises GraphQLError where it has too many fields.
+    Raises DocumentLimit where it has too many fields.
     """
     selections = _Selections(schema, graph, fragments, booleans)
     root_type = cast(GraphQLObjectType, schema.get_root_type(operation.operation))
@@ -117,10 +117,10 @@ class _Selections:
         if found is None:
             self._fields += len(grouped)
             if self._fields > MOST_FIELDS:
-                raise GraphQLError(
-                    f"This operation selects more than {MOST_FIELDS:,} fields when its fragments are spread: "
-                    "ask for it in several operations."
+                told = (
+                    f"This operation selects more than {MOST_FIELDS:,} fields of the types that it may find"
                 )
+                raise DocumentLimit(f"{told}: ask for it in several operations.")
             fields = tuple(self._field(type_, name, tuple(nodes)) for name, nodes in grouped.items())
             found = self._by_nodes[key] = Selection(type_, self._record_of(type_), fields)
             self.made.append(found)

@@ -181,17 +181,6 @@ def _limit_error(
     return public_error(GraphQLError(told, extensions=numbers), code=CostExceeded.code)
 
 
-def depth_error(depth: int, limit: int) -> dict[str, Any]:
-    """Of an operation with too many fields one inside the other."""
-    message = (
-        f"This operation has {depth:,} fields one inside the other, and the limit is {limit:,}: "
-        "ask for it in several operations."
-    )
-    return public_error(
-        GraphQLError(message, extensions={"depth": depth, "limit": limit}), code="DEPTH_LIMIT"
-    )
-
-
 def _number(value: float) -> str:
     if value >= MOST:
         return f"more than {MOST:,}"

@@ -1,38 +1,44 @@
-"""Documents: parsed, validated and planned once, and kept for the next time that the same text comes."""
+"""Documents: parsed, validated and planned once, and kept for the next time that the same text comes.
+
+They are kept by a hash of their text, as many as fit into a number of bytes. A document that is refused is not kept: to
+refuse it again takes no more than the limits allow.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from hashlib import sha256
+from typing import Any, Generic, TypeVar
 
 from graphql import (
     DocumentNode,
     FragmentDefinitionNode,
     GraphQLError,
-    NoSchemaIntrospectionCustomRule,
     OperationDefinitionNode,
     VariableNode,
     Visitor,
-    parse,
-    specified_rules,
     visit,
 )
-from strawberry.schema.schema import validate_document
 
 from keygraph.graph import Graph
 from keygraph_resolvers.plan.compile import compile_plan
+from keygraph_resolvers.plan.document_limits import DocumentLimits, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.plan.validation import validation_errors
 
-LONGEST_KEPT = 64 * 1024
-"""Documents of more characters are not kept: a few of them would fill the memory that the others need."""
-CHARACTERS_KEPT = 1_000_000
-"""How long all that are kept may be together: parsed, a character takes about a hundred bytes."""
+_ENTRY_BYTES = 25_000
+"""What a document takes, or a plan, besides what follows. These are what tracemalloc said of the examples' operations."""
+_TOKEN_BYTES = 600
+"""What a token of a document takes once it is parsed."""
+_FIELD_BYTES = 2_500
+"""What a field of a plan takes, with what runs of the plan leave on it."""
 
 
-_RULES = tuple(specified_rules)
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(eq=False)
@@ -42,7 +48,8 @@ class Document:
     ast: DocumentNode
     """Without definitions where it cannot be parsed."""
     errors: list[GraphQLError]
-    plans: dict[tuple[str | None, tuple[bool, ...]], Plan] = field(default_factory=dict)
+    digest: bytes = b""
+    """The hash of its text."""
 
     @cached_property
     def operations(self) -> list[OperationDefinitionNode]:
@@ -75,62 +82,95 @@ class Document:
         return next((each for each in self.operations if each.name and each.name.value == name), None)
 
 
-_MOST_PLANS = 32
-"""How many plans one document keeps: each combination of the variables of its directives is one."""
+class SizedCache(Generic[KeyT, ValueT]):
+    """Keeps what was asked for last, within a number of bytes, which it counts. What is larger than a quarter of the cache
+    is not kept: it would drive all else out."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self.bytes = 0
+        """How much it holds."""
+        self._kept: OrderedDict[KeyT, tuple[ValueT, int]] = OrderedDict()
+        """What was asked for last stands last."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: KeyT) -> ValueT | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        self._kept.move_to_end(key)
+        return found[0]
+
+    def keep(self, key: KeyT, value: ValueT, size: int) -> None:
+        """Keeps a value of so many bytes, and forgets as much of the others as is needed."""
+        if size > self._most // 4:
+            return
+        _, before = self._kept.pop(key, (None, 0))
+        self._kept[key] = value, size
+        self.bytes += size - before
+        while self.bytes > self._most:
+            _, (_, forgotten) = self._kept.popitem(last=False)
+            self.bytes -= forgotten
 
 
 class Documents:
     """The documents of a schema that were asked last, and their plans."""
 
-    def __init__(self, schema: Any, graph: Graph, kept: int, *, introspection: bool = True) -> None:
-        """`schema` is graphql-core's; `kept` is how many documents are kept.
+    def __init__(
+        self,
+        schema: Any,
+        graph: Graph,
+        limits: DocumentLimits,
+        kept_bytes: int,
+        *,
+        introspection: bool = True,
+    ) -> None:
+        """`schema` is graphql-core's; `kept_bytes` is how much documents and plans may take together.
 
-        `introspection` is whether they may ask for `__schema` and `__type`.
+        `introspection` is whether documents may ask for `__schema` and `__type`.
         """
         self._schema = schema
         self._graph = graph
-        self._rules = _RULES if introspection else (*_RULES, NoSchemaIntrospectionCustomRule)
-        self._most = kept
-        self._kept: OrderedDict[str, Document] = OrderedDict()
-        """The one that was asked last stands last."""
-        self._characters = 0
+        self._limited = LimitedDocuments(schema, limits)
+        self._introspection = introspection
+        self._kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
+        """Documents by the hashes of their texts; plans by those, their operation's name and what decides directives."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much is kept, roughly."""
+        return self._kept.bytes
 
     def read(self, text: str) -> Document:
-        """The document of a text. Its errors are those of parsing, or of validation."""
-        found = self._kept.get(text)
-        if found is not None:
-            self._kept.move_to_end(text)
-            return found
-        found = self._read(text)
-        if len(text) <= LONGEST_KEPT:
-            self._keep(text, found)
+        """The document of a text. Its errors are those of parsing, of its limits, or of validation."""
+        digest = sha256(text.encode(errors="surrogatepass")).digest()
+        found: Document | None = self._kept.get(digest)
+        if found is None:
+            found = self._read(text, digest)
+            if not found.errors:
+                tokens = found.ast.token_count or 0
+                self._kept.keep(digest, found, _ENTRY_BYTES + len(text) + _TOKEN_BYTES * tokens)
         return found
 
-    def _keep(self, text: str, document: Document) -> None:
-        self._kept[text] = document
-        self._characters += len(text)
-        while len(self._kept) > self._most or self._characters > CHARACTERS_KEPT:
-            oldest, _ = self._kept.popitem(last=False)
-            self._characters -= len(oldest)
-
-    def _read(self, text: str) -> Document:
+    def _read(self, text: str, digest: bytes) -> Document:
         try:
-            ast = parse(text)
+            ast = self._limited.parsed(text)
         except GraphQLError as error:
             return Document(DocumentNode(definitions=()), [error])
-        return Document(ast, validate_document(self._schema, ast, self._rules))
+        errors = validation_errors(self._schema, ast, introspection=self._introspection)
+        return Document(ast, errors, digest)
 
     def plan(
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
     ) -> Plan:
         """The plan of a query, with what the variables say to its directives."""
         booleans = {name: bool(variables.get(name)) for name in document.deciding}
-        key = (operation.name.value if operation.name else None, tuple(booleans.values()))
-        found = document.plans.get(key)
+        key = (document.digest, operation.name.value if operation.name else None, tuple(booleans.values()))
+        found: Plan | None = self._kept.get(key)
         if found is None:
-            if len(document.plans) >= _MOST_PLANS:
-                document.plans.pop(next(iter(document.plans)))
-            found = document.plans[key] = compile_plan(
-                self._schema, self._graph, operation, document.fragments, booleans
-            )
+            found = compile_plan(self._schema, self._graph, operation, document.fragments, booleans)
+            fields = sum(len(selection.fields) for selection in found.selections)
+            self._kept.keep(key, found, _ENTRY_BYTES + _FIELD_BYTES * fields)
         return found

@@ -89,14 +89,6 @@ class Plan:
         """The keys of the root's fields that graphql-core's own execution answers."""
         return tuple(each.key for each in self.foreign)
 
-    @cached_property
-    def depth(self) -> int:
-        """How many fields stand one inside the other; of the root's foreign fields only the first is counted."""
-        depths: dict[Selection, int] = {}
-        for selection in self.selections:
-            depths[selection] = 1 + max((depths[inner] for inner in selection.inner), default=0)
-        return depths[self.root]
-
     # --- What it needs of items ---------------------------------------------------------------------------
 
     @cached_property

@@ -6,6 +6,7 @@
   runs whole operations on it.
 - `GraphQLCoreConverter.DEFINITION_BACKREF` finds the Strawberry field of a graphql-core field, and with it what the
   field means.
+- `MaybeNullValidationRule` and `OneOfInputValidationRule` are what `Schema.execute` validates beside GraphQL's own rules.
 - `convert_arguments` gives Python values for the arguments of a field. Strawberry does so only when it calls a resolver.
 """
 
@@ -15,11 +16,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import strawberry
-from graphql import GraphQLField, GraphQLSchema
+from graphql import GraphQLField, GraphQLSchema, specified_rules
 from strawberry.schema.schema_converter import GraphQLCoreConverter
+from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
+from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 from strawberry.types.arguments import StrawberryArgument, convert_arguments
 from strawberry.types.base import StrawberryObjectDefinition
 from strawberry.types.field import StrawberryField
+
+VALIDATION_RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
+"""The rules that a document has to keep."""
 
 
 def set_definition(cls: type, definition: StrawberryObjectDefinition) -> None:

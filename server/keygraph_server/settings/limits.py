@@ -36,9 +36,46 @@ class LimitSettings(BaseModel):
         "limit. 60,000 read units are 480 MB of eventually consistent reads.",
     )
     depth_limit: int = Field(
-        default=50,
+        default=10,
         ge=0,
-        description="How deeply the fields of an operation may be nested; 0 means no limit.",
+        description="How many root fields, lists and ends of an operation may stand one inside the other; 0 means no "
+        "limit. What is selected of a list, such as its `edges` and `nodes`, is no level of its own.",
+    )
+    max_document_characters: int = Field(
+        default=100_000,
+        ge=1,
+        description="How many characters a document may have.",
+    )
+    max_tokens: int = Field(
+        default=1_000,
+        ge=1,
+        description="How many tokens a document may have: names, values and punctuation; and how many comments.",
+    )
+    max_aliases: int = Field(
+        default=15,
+        ge=0,
+        description="How many aliases one selection of an operation may have, its fragments included.",
+    )
+    max_aliases_in_all: int = Field(
+        default=100,
+        ge=0,
+        description="How many aliases an operation may have in all, with its fragments spread.",
+    )
+    max_root_fields: int = Field(
+        default=20,
+        ge=1,
+        description="How many root fields an operation may have.",
+    )
+    max_fields: int = Field(
+        default=2_000,
+        ge=1,
+        description="How many fields the operations of a document may have in all, with their fragments spread.",
+    )
+    document_cache_bytes: int = Field(
+        default=32_000_000,
+        ge=0,
+        description="How much memory parsed documents and their plans may take in each process, in bytes, until the "
+        "same documents come again.",
     )
     max_running: int = Field(
         default=256,

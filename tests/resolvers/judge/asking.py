@@ -17,7 +17,7 @@ from graphql import GraphQLInputObjectType, get_named_type, is_non_null_type
 
 from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
 from keygraph.engines.open import open_store
-from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers import NO_LIMITS, Service, build_schema
 from tests.resolvers.judge.asked import ByKey, EndAt, Leaf, ListAt, Said, Selected, Writer
 from tests.resolvers.judge.items import GONE, Identity, Row, made_rows
 from tests.resolvers.judge.making import made_model
@@ -375,7 +375,7 @@ async def court(seed: int, folder: Path) -> AsyncIterator[Court]:
         await store.send(DeleteTable())
         await store.send(CreateTable())
         await store.send(BatchWrite(puts=tuple(row.item for row in rows)))
-        service = Service(schema, store, secret=SECRET)
+        service = Service(schema, store, secret=SECRET, document_limits=NO_LIMITS)
         yield Court(Judge(model, rows), schema._schema, service, Random(f"{seed} operations"))
     del sys.modules[module.__name__]
 

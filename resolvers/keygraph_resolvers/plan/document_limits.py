@@ -1,0 +1,289 @@
+"""The limits of a document, held before it is validated or planned.
+
+One walk over the parsed document measures each of its operations with its fragments spread. A fragment is measured
+once, so the walk takes time in proportion to the document, whatever the document expands to; numbers end at `MOST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLError,
+    GraphQLNamedType,
+    GraphQLSchema,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    SelectionSetNode,
+    get_introspection_query,
+    get_named_type,
+    is_composite_type,
+    is_input_object_type,
+    is_object_type,
+    parse,
+)
+
+from keygraph.errors import KeygraphError
+from keygraph_resolvers.schema.definitions import kind_of
+from keygraph_resolvers.schema.field_kinds import (
+    Attribute,
+    Edges,
+    FarNode,
+    Nodes,
+    PageInfo,
+    ResultList,
+    Stored,
+    WrittenRecord,
+)
+from keygraph_resolvers.schema.strawberry_internals import strawberry_field
+from keygraph_resolvers.steps.step import MOST
+
+_SAME_LEVEL = (Attribute, Edges, FarNode, Nodes, PageInfo, ResultList, Stored, WrittenRecord)
+"""Fields that lead no further in the graph than what they stand in."""
+_INTROSPECTIONS = 1.5
+"""How many times what GraphiQL asks of introspection an operation may ask of it."""
+
+
+class DocumentLimit(KeygraphError):
+    """A document with too much of something."""
+
+    code = "DOCUMENT_LIMIT"
+
+
+class DepthLimit(KeygraphError):
+    """A document that is nested too deeply."""
+
+    code = "DEPTH_LIMIT"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLimits:
+    """How large a document may be.
+
+    `characters` and `tokens` are those of the text; comments are limited as tokens are. All others are of one operation
+    with its fragments spread: `depth` is how many root fields, lists and ends stand one inside the other, `aliases`
+    how many aliases one selection has and `aliases_in_all` how many there are, `root_fields` how many fields the root
+    has, `fields` how many there are in all.
+    """
+
+    characters: int = 100_000
+    tokens: int = 1_000
+    depth: int = 10
+    aliases: int = 15
+    aliases_in_all: int = 100
+    root_fields: int = 20
+    fields: int = 2_000
+
+
+USUAL_LIMITS = DocumentLimits()
+NO_LIMITS = DocumentLimits(MOST, MOST, MOST, MOST, MOST, MOST, MOST)
+
+
+class LimitedDocuments:
+    """Parses documents of a schema, within limits."""
+
+    def __init__(self, schema: GraphQLSchema, limits: DocumentLimits) -> None:
+        self._schema = schema
+        self._limits = limits
+        self._introspected = _introspected(schema)
+        usual = parse(
+            get_introspection_query(
+                specified_by_url=True,
+                directive_is_repeatable=True,
+                schema_description=True,
+                input_value_deprecation=True,
+                one_of=True,
+            )
+        )
+        [(_, size)] = _Walk(schema, usual, self._introspected).operations()
+        self._most_introspected = _INTROSPECTIONS * size.introspected
+
+    def parsed(self, text: str) -> DocumentNode:
+        """The document. Raises GraphQLError where it cannot be parsed, or is larger than the limits allow."""
+        limits = self._limits
+        if len(text) > limits.characters:
+            raise _beyond(DocumentLimit, f"This document has {len(text):,} characters", limits.characters)
+        try:
+            document = parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens)
+        except GraphQLError as error:
+            if "Document contains more than" in error.message:
+                what = "comments" if "comments" in error.message else "tokens"
+                told = f"This document has more {what} than it may have"
+                raise _beyond(DocumentLimit, told, limits.tokens) from None
+            if "nested too deeply" in error.message:
+                raise _nested() from None
+            raise
+        try:
+            self._hold(document)
+        except RecursionError:
+            raise _nested() from None
+        return document
+
+    def _hold(self, document: DocumentNode) -> None:
+        """Raises GraphQLError for the first limit that an operation of the document exceeds."""
+        limits = self._limits
+        fields = 0
+        for root_fields, size in _Walk(self._schema, document, self._introspected).operations():
+            # Every operation of the document is validated.
+            fields = min(MOST, fields + size.fields)
+            for what, found, most in (
+                ("root fields", root_fields, limits.root_fields),
+                ("aliases in one selection", size.most_aliased, limits.aliases),
+                ("aliases", size.aliases, limits.aliases_in_all),
+                ("fields, with its fragments spread", fields, limits.fields),
+            ):
+                if found > most:
+                    raise _beyond(DocumentLimit, f"This operation has {_number(found)} {what}", most)
+            if size.depth > limits.depth:
+                told = f"This operation has {_number(size.depth)} root fields, lists and ends one inside the other"
+                raise _beyond(DepthLimit, told, limits.depth, depth=size.depth)
+            if size.introspected > self._most_introspected:
+                told = f"asks more than {_INTROSPECTIONS} times what GraphiQL asks of introspection"
+                raise caused(DocumentLimit(f"This operation {told}: ask for it in several operations."))
+
+
+def _introspected(schema: GraphQLSchema) -> dict[str, float]:
+    """How many elements each list of introspection has on average, over all types."""
+    types = [*schema.type_map.values()]
+    fields = [field for each in types if is_object_type(each) for field in each.fields.values()]
+    inputs = sum(len(each.fields) for each in types if is_input_object_type(each))
+    largest = max(len(each.fields) for each in types if is_object_type(each))
+    return {
+        "__type": largest * len(types) / len(fields),  # the one that is named may be the largest
+        "types": len(types),
+        "fields": len(fields) / len(types),
+        "args": sum(len(each.args) for each in fields) / len(fields),
+        "inputFields": inputs / len(types),
+        "ofType": 0.5,  # of most types there is none
+    }
+
+
+def _nested() -> GraphQLError:
+    return caused(
+        DepthLimit("This document is nested too deeply to be read: ask for it in several operations.")
+    )
+
+
+def _beyond(kind: type[KeygraphError], told: str, limit: int, **numbers: int) -> GraphQLError:
+    message = f"{told}, and the limit is {limit:,}: ask for it in several operations."
+    return caused(kind(message), limit=limit, **numbers)
+
+
+def caused(error: KeygraphError, **numbers: int) -> GraphQLError:
+    return GraphQLError(str(error), original_error=error, extensions=numbers)
+
+
+def _number(value: int) -> str:
+    return f"more than {MOST:,}" if value >= MOST else f"{value:,}"
+
+
+@dataclass(slots=True)
+class _Size:
+    """How large a selection is, with its fragments spread."""
+
+    fields: int = 0
+    own_fields: int = 0
+    """Those that stand in the selection itself."""
+    own_aliases: int = 0
+    most_aliased: int = 0
+    """The aliases of the selection that has most."""
+    aliases: int = 0
+    depth: int = 0
+    introspected: float = 0.0
+    """How many values introspection gives, roughly."""
+
+    def spread(self, other: _Size) -> None:
+        """Adds what a fragment selects in its place."""
+        self.own_fields = min(MOST, self.own_fields + other.own_fields)
+        self.own_aliases = min(MOST, self.own_aliases + other.own_aliases)
+        self._add(other, 0, 1.0)
+
+    def add_field(self, below: _Size, *, is_aliased: bool, deeper: int, times: float) -> None:
+        """Adds a field, with what is selected below it."""
+        self.own_fields += 1
+        self.own_aliases += is_aliased
+        self.fields += 1
+        self.aliases += is_aliased
+        self.introspected = min(MOST, self.introspected + times)
+        self._add(below, deeper, times)
+
+    def _add(self, other: _Size, deeper: int, times: float) -> None:
+        self.fields = min(MOST, self.fields + other.fields)
+        self.aliases = min(MOST, self.aliases + other.aliases)
+        self.most_aliased = max(self.most_aliased, self.own_aliases, other.most_aliased)
+        self.depth = max(self.depth, other.depth + deeper)
+        self.introspected = min(MOST, self.introspected + other.introspected * (times or 1.0))
+
+
+_NOTHING = _Size()
+
+
+class _Walk:
+    """Measures the operations of a document that may not be valid: what it names need not be there."""
+
+    def __init__(
+        self, schema: GraphQLSchema, document: DocumentNode, introspected: Mapping[str, float]
+    ) -> None:
+        """`introspected` is how many elements the lists of introspection have on average."""
+        self._schema = schema
+        self._document = document
+        definitions = document.definitions
+        self._fragments = {
+            each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)
+        }
+        self._sizes: dict[str, _Size] = {}
+        self._introspected = introspected
+        self._roots = [each for each in (schema.query_type, schema.mutation_type) if each is not None]
+
+    def operations(self) -> Iterator[tuple[int, _Size]]:
+        """How many fields the root of each operation has, and its size."""
+        for each in self._document.definitions:
+            if isinstance(each, OperationDefinitionNode):
+                size = self._size(self._schema.get_root_type(each.operation), each.selection_set)
+                yield size.own_fields, size
+
+    def _size(self, type_: GraphQLNamedType | None, selected: SelectionSetNode) -> _Size:
+        size = _Size()
+        for selection in selected.selections:
+            match selection:
+                case FieldNode():
+                    self._add_field(size, type_, selection)
+                case FragmentSpreadNode(name=name):
+                    size.spread(self._of_fragment(name.value))
+                case InlineFragmentNode():
+                    size.spread(self._size(self._condition(selection) or type_, selection.selection_set))
+        return size
+
+    def _of_fragment(self, name: str) -> _Size:
+        found = self._sizes.get(name)
+        if found is None:
+            # One that spreads itself is refused by validation.
+            self._sizes[name] = _NOTHING
+            fragment = self._fragments.get(name)
+            if fragment is None:
+                return _NOTHING
+            found = self._sizes[name] = self._size(self._condition(fragment), fragment.selection_set)
+        return found
+
+    def _condition(self, node: Any) -> GraphQLNamedType | None:
+        condition = node.type_condition
+        return None if condition is None else self._schema.get_type(condition.name.value)
+
+    def _add_field(self, size: _Size, type_: GraphQLNamedType | None, node: FieldNode) -> None:
+        name = node.name.value
+        definition = self._schema.get_field(type_, name) if is_composite_type(type_) else None
+        kind = None if definition is None else kind_of(strawberry_field(definition))
+        of = None if definition is None else get_named_type(definition.type)
+        is_introspection = any(each is not None and each.name.startswith("__") for each in (type_, of))
+        times = self._introspected.get(name, 1.0) if is_introspection else 0.0
+        selected = node.selection_set
+        below = _NOTHING if selected is None else self._size(of, selected)
+        leads_on = selected is not None and name != "ofType" and not isinstance(kind, _SAME_LEVEL)
+        deeper = int(leads_on or type_ in self._roots)
+        size.add_field(below, is_aliased=node.alias is not None, deeper=deeper, times=times)

@@ -1,0 +1,51 @@
+"""Validation of a document, with a budget of its own."""
+
+from __future__ import annotations
+
+from graphql import (
+    DocumentNode,
+    GraphQLError,
+    GraphQLSchema,
+    NoSchemaIntrospectionCustomRule,
+    OverlappingFieldsCanBeMergedRule,
+    validate,
+)
+from graphql.validation import ValidationContext
+
+from keygraph_resolvers.plan.document_limits import DocumentLimit, caused
+from keygraph_resolvers.schema.strawberry_internals import VALIDATION_RULES
+
+MOST_ERRORS = 10
+"""How many errors are told. Each takes up to a millisecond, since it looks for names that may have been meant."""
+COMPARISONS = 10_000
+"""How much work comparing fields of one name may take, as graphql-core counts it. Each pair of two is compared."""
+
+
+class _ComparingWithinBudget(OverlappingFieldsCanBeMergedRule):
+    """Refuses documents of which too many fields would have to be compared."""
+
+    def __init__(self, context: ValidationContext) -> None:
+        super().__init__(context)
+        self.rule_context.remaining_complexity_budget = COMPARISONS
+
+
+_RULES = tuple(
+    _ComparingWithinBudget if rule is OverlappingFieldsCanBeMergedRule else rule for rule in VALIDATION_RULES
+)
+
+
+def validation_errors(
+    schema: GraphQLSchema, document: DocumentNode, *, introspection: bool
+) -> list[GraphQLError]:
+    """What is wrong with a document, or the first things; empty for nothing.
+
+    `introspection` is whether it may ask for `__schema` and `__type`.
+    """
+    rules = _RULES if introspection else (*_RULES, NoSchemaIntrospectionCustomRule)
+    errors = validate(schema, document, rules, max_errors=MOST_ERRORS)
+    if errors and errors[-1].message == "Validation aborted.":
+        told = (
+            "This document selects too many fields of one name: select each once, or give them other aliases."
+        )
+        return [*errors[:-1], caused(DocumentLimit(told))]
+    return errors

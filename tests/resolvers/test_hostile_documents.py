@@ -1,0 +1,207 @@
+"""Documents that somebody sends to stop the server: refused at once, by limits, before they are validated or planned."""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+from typing import Any
+
+import pytest
+from graphql import get_introspection_query
+
+from keygraph.dynamo.store import UnreadStore
+from keygraph_examples.commerce import graph
+from keygraph_resolvers import NO_LIMITS, DocumentLimits, Service, build_schema
+from tests.resolvers.bombs import bomb, subsets
+from tests.resolvers.worlds import library
+
+SECRET = b"the secret of the hostile documents"
+SCHEMA = build_schema(graph)
+MOST_SECONDS = 0.05
+MOST_BYTES = 10_000_000
+
+
+def service(**limits: int) -> Service:
+    """The service of a server that nobody has configured, but for these limits."""
+    return Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, document_limits=DocumentLimits(**limits))
+
+
+def user(selected: str) -> str:
+    return f'{{ user(userId: "1") {{ {selected} }} }}'
+
+
+def many(text: str, count: int) -> str:
+    """The text so many times, with its number in the place of `#`."""
+    return " ".join(text.replace("#", str(number)) for number in range(count))
+
+
+def chain(count: int) -> str:
+    """Fragments each of which spreads the next one, and at last selects what there is not."""
+    links = [f"fragment F{number} on User {{ ...F{number + 1} name }}" for number in range(count)]
+    return f"{' '.join(links)} fragment F{count} on User {{ nam }}"
+
+
+HOSTILE = {
+    "fragments in other combinations": (subsets(14), "DOCUMENT_LIMIT"),
+    "fragments twice on each level": (bomb(30), "DOCUMENT_LIMIT"),
+    "fragments twice on a few levels": (bomb(10), "DOCUMENT_LIMIT"),
+    "a fragment in fifteen places": (
+        "{ " + many('a#: user(userId: "1") { ...F }', 15) + " } "
+        "fragment F on User { " + many("orders { nodes { total } }", 70) + " }",
+        "DOCUMENT_LIMIT",
+    ),
+    "lists in lists": (
+        "{ users { nodes { " + "orders { nodes { customer { " * 7 + "name" + " } } }" * 7 + " } } }",
+        "DEPTH_LIMIT",
+    ),
+    "349 KB of aliases": (f"{{ {many('a#: __typename', 20_000)} }}", "DOCUMENT_LIMIT"),
+    "35 KB of aliases": (f"{{ {many('a#: __typename', 2_000)} }}", "DOCUMENT_LIMIT"),
+    "300 aliases": (f"{{ {many('a#: __typename', 300)} }}", "DOCUMENT_LIMIT"),
+    "2,000 conflicting fields": (user(many("x: name x: email", 1_000)), "DOCUMENT_LIMIT"),
+    "320 conflicting fields": (user(many("x: name x: email", 160)), "DOCUMENT_LIMIT"),
+    "990 equal fields": (user(many("name", 990)), "DOCUMENT_LIMIT"),
+    "equal fields in fragments": (
+        user(many("...F#", 90)) + many("fragment F# on User { name email }", 90),
+        "DOCUMENT_LIMIT",
+    ),
+    "900 unknown fields": (user(many("nam#", 900)), "GRAPHQL_VALIDATION_FAILED"),
+    "unknown types": (many("fragment F# on Produkt# { name }", 140), "GRAPHQL_VALIDATION_FAILED"),
+    "unknown arguments": (f"{{ user({many('userI#: 1', 300)}) {{ name }} }}", "GRAPHQL_VALIDATION_FAILED"),
+    "unknown variables": (user(many("name @include(if: $v#)", 110)), "GRAPHQL_VALIDATION_FAILED"),
+    "a long name": (f"{{ {'a' * 99_000} }}", "GRAPHQL_VALIDATION_FAILED"),
+    "a list of wrong values": (
+        f"{{ users(first: [{many('1', 900)}]) {{ nodes {{ name }} }} }}",
+        "GRAPHQL_VALIDATION_FAILED",
+    ),
+    "fragments that spread themselves": (
+        user("...F0") + many("fragment F# on User { ...F0 ...F# name }", 80),
+        "GRAPHQL_VALIDATION_FAILED",
+    ),
+    "deep selections": ("{ a " * 20_000, "DEPTH_LIMIT"),
+    "deep lists": (f"{{ a(b: {'[' * 900}", "DEPTH_LIMIT"),
+    "deep fragments": (user("...F0") + chain(95), "DOCUMENT_LIMIT"),
+    "much white space": (" " * 900_000 + "{ a }", "DOCUMENT_LIMIT"),
+    "many comments": ("#\n" * 40_000 + "{ a }", "DOCUMENT_LIMIT"),
+    "a long text": (f'{{ a(b: "{"x" * 90_000}") }}', "GRAPHQL_VALIDATION_FAILED"),
+    "a text without an end": (f'{{ a(b: "{"x" * 90_000}', "GRAPHQL_PARSE_FAILED"),
+    "introspection, several times": (
+        f"{{ __schema {{ {many('a#: types { fields { name args { name type { name } } } }', 15)} }} }}",
+        "DOCUMENT_LIMIT",
+    ),
+    "introspection, types of fields of types": (
+        "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }",
+        "GRAPHQL_VALIDATION_FAILED",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_it_is_refused_at_once(name: str) -> None:
+    """One client would stop the server for all others, or fill its memory."""
+    document, code = HOSTILE[name]
+    asked = service() if "combinations" not in name and "twice" not in name else of_library()
+    await asked.execute("{ __typename }")
+    gc.collect()
+    tracemalloc.start()
+    answer = await asked.execute(document)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert {error["extensions"]["code"] for error in answer["errors"]} >= {code}
+    assert most < MOST_BYTES
+    assert asked.kept_bytes < 100_000
+    assert await seconds(asked, document) < MOST_SECONDS
+
+
+def of_library(**limits: int) -> Service:
+    table = library.table
+    made = DocumentLimits(**limits)
+    return Service(build_schema(library), UnreadStore(table), secret=SECRET, document_limits=made)
+
+
+async def seconds(asked: Service, document: str) -> float:
+    """The processor time that a document takes once it is known: the least of some, since others use the machine."""
+    least = 1.0
+    for _ in range(10):
+        began = time.process_time()
+        await asked.execute(document)
+        least = min(least, time.process_time() - began)
+        if least < MOST_SECONDS:
+            break
+    return least
+
+
+async def codes(asked: Service, document: str, **variables: Any) -> list[str]:
+    answer = await asked.execute(document, variables)
+    return [error["extensions"]["code"] for error in answer.get("errors", ())]
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "within", "beyond", "message"),
+    [
+        ("characters", 14, "{ __typename }", "{ __typename  }", "This document has 15 characters"),
+        ("tokens", 5, "{ a: __typename }", "{ a: __typename b: __typename }", "This document has more tokens"),
+        ("tokens", 3, "#\n#\n#\n{ __typename }", "#\n#\n#\n#\n{ __typename }", "This document has more comments"),
+        ("root_fields", 2, "{ a: __typename ...F } fragment F on Query { b: __typename }",
+         "{ a: __typename ...F } fragment F on Query { b: __typename c: __typename }", "This operation has 3 root fields"),
+        ("aliases", 1, "{ a: __typename ... { __schema { b: __typename } } }",
+         "{ a: __typename ... { b: __schema { __typename } } }", "This operation has 2 aliases in one selection"),
+        ("aliases_in_all", 2, "{ a: __typename __schema { b: __typename } }",
+         "{ a: __schema { ...F } b: __schema { ...F } } fragment F on __Schema { c: __typename }",
+         "This operation has 4 aliases"),
+        ("fields", 4, "{ a: __schema { ...F } b: __schema { ...F } } fragment F on __Schema { __typename }",
+         "{ a: __schema { ...F } b: __schema { ...F x: __typename } } fragment F on __Schema { __typename }",
+         "This operation has 5 fields, with its fragments spread"),
+    ],
+)  # fmt: skip
+async def test_a_limit_is_held_at_its_edge(
+    limit: str, most: int, within: str, beyond: str, message: str
+) -> None:
+    """A client would be refused what the limit allows, or could go beyond it."""
+    asked = service(**{limit: most})
+    assert await codes(asked, within) == []
+    [error] = (await asked.execute(beyond))["errors"]
+    assert error["message"].startswith(message)
+    assert error["message"].endswith(f", and the limit is {most}: ask for it in several operations.")
+    assert (error["extensions"]["code"], error["extensions"]["limit"]) == ("DOCUMENT_LIMIT", most)
+
+
+async def test_the_limits_without_settings() -> None:
+    """A server that nobody has configured would have none, or others than the documents say."""
+    assert DocumentLimits() == DocumentLimits(
+        characters=100_000,
+        tokens=1_000,
+        depth=10,
+        aliases=15,
+        aliases_in_all=100,
+        root_fields=20,
+        fields=2_000,
+    )
+
+
+async def test_what_tools_ask_of_introspection_is_answered() -> None:
+    """GraphiQL would show no documentation, and no code would be generated."""
+    full = get_introspection_query(
+        specified_by_url=True,
+        directive_is_repeatable=True,
+        schema_description=True,
+        input_value_deprecation=True,
+        one_of=True,
+    )
+    for name, made in (("commerce", service()), ("library", of_library())):
+        answer = await made.execute(full)
+        assert "errors" not in answer, name
+        assert answer["data"]["__schema"]["queryType"]["name"] == "Query"
+
+
+async def test_introspection_is_limited_as_anything_else() -> None:
+    """Two times what GraphiQL asks would be answered as often as somebody likes, in one operation."""
+    full = get_introspection_query()
+    once = full.replace("__schema {", "a: __schema {")
+    body = once[once.index("a: __schema") : once.index("fragment")].rstrip().removesuffix("}").rstrip()
+    twice = full.replace("__schema {", f"{body} b: __schema {{", 1)
+    assert await codes(service(), once) == []
+    assert await codes(service(), twice) == ["DOCUMENT_LIMIT"]
+    assert await codes(
+        Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, document_limits=NO_LIMITS), twice
+    ) == ["DOCUMENT_LIMIT"]
