@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from starlette.applications import Starlette
@@ -79,7 +79,7 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
             Middleware(IdentifyRequests),
             Middleware(MaskUnexpectedErrors),
         ],
-        lifespan=lifespan_of(model, settings, telemetry, when_started),
+        lifespan=lifespan_of(model, settings, documents, telemetry, when_started),
     )
 
 
@@ -111,7 +111,11 @@ def app_from_environment() -> Starlette:
 
 
 def lifespan_of(
-    model: Model, settings: Settings, telemetry: Telemetry, when_started: Callable[[], None] | None
+    model: Model,
+    settings: Settings,
+    documents: KnownDocuments,
+    telemetry: Telemetry,
+    when_started: Callable[[], None] | None,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     """Open the store and the service when the process starts, and close them when it ends."""
 
@@ -121,7 +125,11 @@ def lifespan_of(
             app.state.store = store
             app.state.readiness = readiness = Readiness(store)
             app.state.service = service = configured_service(settings, model.schema, store)
-            async with telemetry.running(service, store):
+
+            def caches() -> Mapping[str, float]:
+                return {"persisted": documents.automatic_bytes}
+
+            async with telemetry.running(service, store, caches):
                 if when_started is not None:
                     when_started()
                 try:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
 from pathlib import Path
@@ -36,6 +37,15 @@ _CLIENT_SECONDS = 10.0
 """How long a client may take to send its request."""
 
 
+SILENT = Family(
+    "keygraph_worker_silent_seconds",
+    "gauge",
+    "How long ago a server process has told its counts. It does so every second.",
+    (),
+    [],
+)
+
+
 class Workers(Collector):
     """The metrics of all server processes, told apart by the label `worker`."""
 
@@ -44,16 +54,12 @@ class Workers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Read the latest snapshots."""
-        silent = GaugeMetricFamily(
-            "keygraph_worker_silent_seconds",
-            "How long ago a server process has told its counts. It does so every second.",
-            labels=["worker"],
-        )
+        silent = _metric(SILENT)
         found: dict[str, Metric] = {}
         now = time.time()
         for snapshot in read_snapshots(self._folder):
             worker = snapshot["worker"]
-            silent.add_metric([worker], max(0.0, now - snapshot["time"]))
+            _add(silent, replace(SILENT, samples=[((), max(0.0, now - snapshot["time"]))]), worker)
             for family in (Family(**each) for each in snapshot["families"]):
                 metric = found.get(family.name)
                 if metric is None:

@@ -15,7 +15,7 @@ from keygraph_resolvers.admission import Admission
 from keygraph_server.logs import direct_logger
 from keygraph_server.settings import Settings
 from keygraph_server.telemetry.log_lines import LogLines
-from keygraph_server.telemetry.metrics import Metrics
+from keygraph_server.telemetry.metrics import Gauge, Metrics
 from keygraph_server.telemetry.operations import Reporter, Watching
 from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
 from keygraph_server.telemetry.tracing import configured_tracing
@@ -42,21 +42,24 @@ class Telemetry:
         self.watcher = Watching(reporters, self._tracing) if is_watched else None
 
     @asynccontextmanager
-    async def running(self, service: Service, store: Store) -> AsyncIterator[None]:
-        """Tell the counts of the process while it runs, if `keygraph serve` has said where. Send the last traces."""
+    async def running(self, service: Service, store: Store, caches: Gauge) -> AsyncIterator[None]:
+        """Tell the counts of the process while it runs, if `keygraph serve` has said where. Send the last traces.
+
+        `caches` gives the bytes that each cache holds.
+        """
         try:
-            async with self._telling(service, store):
+            async with self._telling(service, store, caches):
                 yield
         finally:
             if self._tracing is not None:
                 await self._tracing.close()
 
     @asynccontextmanager
-    async def _telling(self, service: Service, store: Store) -> AsyncIterator[None]:
+    async def _telling(self, service: Service, store: Store, caches: Gauge) -> AsyncIterator[None]:
         if self._folder is None or self.watcher is None:
             yield
             return
-        watch_process(self._metrics, self.watcher, service.admission)
+        watch_process(self._metrics, self.watcher, service.admission, caches)
         traffic = traffic_of(store)
         if traffic is not None:
             watch_traffic(self._metrics, traffic)
@@ -64,8 +67,9 @@ class Telemetry:
             yield
 
 
-def watch_process(metrics: Metrics, watcher: Watching, admission: Admission) -> None:
+def watch_process(metrics: Metrics, watcher: Watching, admission: Admission, caches: Gauge) -> None:
     """Tell the numbers of this process."""
+    metrics.watch("keygraph_cache_bytes", "gauge", "The bytes that caches hold.", caches, label="cache")
     metrics.watch(
         "keygraph_operations_in_flight",
         "gauge",

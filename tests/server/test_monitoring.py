@@ -1,0 +1,124 @@
+"""The dashboard and the alerts: each query names metrics that the server has, with labels that they have."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from keygraph_server.settings import Settings
+from tests.server.test_metrics import all_families
+
+FOLDER = Path(__file__).parents[2] / "docker/monitoring"
+COMPOSE = yaml.safe_load((FOLDER.parent / "compose.yaml").read_text("utf-8"))["services"]
+
+WORDS = {
+    *("by", "ignoring", "on", "sum", "max", "rate", "topk", "histogram_quantile", "or", "and", "unless"),
+    *("__rate_interval", "le", "inf"),
+}
+"""What stands in queries and is neither a metric nor a label."""
+ADDED = {"worker", "instance", "job"}
+"""The labels that every sample has: the port adds one, Prometheus the others."""
+
+
+def alert_rules() -> list[dict[str, Any]]:
+    [group] = yaml.safe_load((FOLDER / "alerts.yaml").read_text("utf-8"))["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def dashboard() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text("utf-8"))
+    return content
+
+
+def queries() -> Iterator[Any]:
+    for rule in alert_rules():
+        yield pytest.param(rule["expr"], id=rule["alert"])
+    for panel in dashboard()["panels"]:
+        for target in panel["targets"]:
+            yield pytest.param(target["expr"], id=f"{panel['title']} {target['refId']}")
+
+
+def labels_by_sample() -> dict[str, set[str]]:
+    """The labels of each series, by its name in queries."""
+    found = {"up": set(ADDED)}
+    for family in all_families():
+        labels = {*family.labels, *ADDED}
+        if family.kind == "histogram":
+            found[f"{family.name}_bucket"] = labels | {"le"}
+            found[f"{family.name}_sum"] = found[f"{family.name}_count"] = labels
+        else:
+            found[family.name] = labels
+    return found
+
+
+@pytest.mark.parametrize("query", list(queries()))
+def test_a_query_names_what_is_there(query: str) -> None:
+    """A panel would stay empty, or an alert never fire."""
+    known = labels_by_sample()
+    plain = re.sub(r'"[^"]*"', "", query)
+    words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"\b[0-9][\w.]*", "", plain)))
+    metrics = {word for word in words if word.startswith("keygraph_") or word == "up"}
+    assert metrics <= known.keys()
+    assert metrics
+    labels = words - metrics - WORDS
+    assert all(labels <= known[metric] for metric in metrics), labels
+
+
+@pytest.mark.parametrize("family", all_families(), ids=lambda family: family.name)
+def test_a_metric_is_on_the_dashboard(family: Any) -> None:
+    """What the server counts would be seen by nobody who does not know of it."""
+    shown = " ".join(target["expr"] for panel in dashboard()["panels"] for target in panel["targets"])
+    assert re.search(rf"\b{family.name}", shown)
+
+
+@pytest.mark.parametrize("rule", alert_rules(), ids=lambda rule: rule["alert"])
+def test_an_alert_says_what_to_do(rule: dict[str, Any]) -> None:
+    """Somebody who is woken would have to find out what it means."""
+    assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+    assert rule["labels"]["severity"] in {"page", "ticket"}
+    assert set(rule["annotations"]) == {"summary", "description"}
+
+
+def test_legends_use_labels_that_their_queries_keep() -> None:
+    """All lines of a panel would have one name."""
+    for panel in dashboard()["panels"]:
+        for target in panel["targets"]:
+            for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]):
+                grouped = re.search(rf"by \([^)]*\b{label}\b[^)]*\)", target["expr"])
+                assert grouped or "sum" not in target["expr"], target
+
+
+class TestCompose:
+    def test_what_it_mounts_is_there(self) -> None:
+        """Docker would make empty folders in the place of the files."""
+        for name in ("prometheus", "grafana"):
+            assert COMPOSE[name]["profiles"] == ["monitoring"]
+            sources = [volume.split(":")[0] for volume in COMPOSE[name]["volumes"]]
+            assert [source for source in sources if not (FOLDER.parent / source).is_file()] == []
+
+    def test_prometheus_asks_the_port_that_the_server_serves(self) -> None:
+        """There would be no metrics, or the server's port would be open to the network."""
+        environment = COMPOSE["server"]["environment"]
+        assert environment["AWS_ACCESS_KEY_ID"] == COMPOSE["table"]["environment"]["AWS_ACCESS_KEY_ID"]
+        given = {
+            name.removeprefix("KEYGRAPH_").lower(): value
+            for name, value in environment.items()
+            if name.startswith("KEYGRAPH_METRICS")
+        }
+        settings = Settings(**given)
+        [job] = yaml.safe_load((FOLDER / "prometheus.yaml").read_text("utf-8"))["scrape_configs"]
+        [config] = job["static_configs"]
+        assert job["job_name"] == "keygraph"
+        assert config["targets"] == [f"server:{settings.metrics_port}"]
+        assert settings.metrics_host == "0.0.0.0"
+        assert not any(str(settings.metrics_port) in port for port in COMPOSE["server"]["ports"])
+        source = yaml.safe_load((FOLDER / "datasource.yaml").read_text("utf-8"))["datasources"][0]
+        assert urlsplit(source["url"]).hostname in COMPOSE
