@@ -258,3 +258,22 @@ async def test_a_finder_takes_all_its_key_fields(shops: World) -> None:
 async def test_a_stored_time_with_an_offset_is_found(shops: World, asked: str, wanted: list[str]) -> None:
     """Whoever asks for the time that was just read would find nothing."""
     assert await found(shops, f"visits({asked})", "who") == wanted
+
+
+@node("MEETING#{at}", by_state("{at}", "MEETING", lists="meetings"))
+class Meeting:
+    at: datetime
+
+
+async def test_a_partition_is_not_asked_for_with_an_offset(make_store: MakeStore) -> None:
+    """Whoever asks for the time that was just read would find nothing, and would not be told."""
+    table = Table("Meetings", partition_key="PK", sort_key="SK", indexes=[by_state])
+    made = world(Graph(table, Meeting).check(), await make_store(table))
+    at = "2024-01-01T08:00:00Z"
+    await made.put({"PK": f"MEETING#{at}", "SK": f"MEETING#{at}", "StatePK": at, "StateSK": "MEETING"})
+    for asked in ("meeting(at: $at) { at }", "meetings(at: $at) { nodes { at } }"):
+        document = f"query ($at: DateTime!) {{ {asked} }}"
+        assert str(await made.ask(document, at=at)).count(at) == 1
+        told = f"at: a time that keys are found by has no offset: write {at}"
+        errors = await made.errors(document, at="2024-01-01T10:00:00+02:00")
+        assert errors == [("BAD_USER_INPUT", told)]

@@ -189,11 +189,22 @@ def _value_range(slot: Slot, said: Mapping[str, Any]) -> ValueRange | None:
 
 def required_texts(graph: Graph, path: AccessPath, given: Mapping[str, Any]) -> dict[str, str | None]:
     """The texts of the partition's arguments, by argument name."""
-    values = ((argument, given.get(camel(argument.name))) for argument in path.required)
-    return {
-        argument.name: None if value is None else _key_text(graph, path, argument.slot, value)
-        for argument, value in values
-    }
+    texts: dict[str, str | None] = {}
+    for argument in path.required:
+        name, slot = camel(argument.name), argument.slot
+        value = in_utc(name, slot, given.get(name))
+        texts[argument.name] = None if value is None else _key_text(graph, path, slot, value)
+    return texts
+
+
+def in_utc(name: str, slot: Slot, value: Any) -> Any:
+    """The value of an argument that is a whole key, or a part of one, in one text only. Raises BadUserInput for a time
+    with an offset: the table may have it so, or in UTC."""
+    if _other_text(slot, value) is not None:
+        raise BadUserInput(
+            f"{name}: a time that keys are found by has no offset: write {slot.text.render(value)}"
+        )
+    return value
 
 
 def _key_text(graph: Graph, path: AccessPath, slot: Slot, value: Any, operator: str = "eq") -> str:

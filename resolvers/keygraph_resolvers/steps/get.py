@@ -21,7 +21,7 @@ from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.read.scheduler import Lookup
 from keygraph_resolvers.schema.field_kinds import FieldKind, NodeById, NodeByKey, NodesByIds
 from keygraph_resolvers.schema.global_ids import read_global_id, read_global_ids
-from keygraph_resolvers.schema.inputs import key_value
+from keygraph_resolvers.schema.inputs import in_utc, key_value
 from keygraph_resolvers.steps.explained import KEY_OF, NOTHING, Explained, View, Where
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.list_cost import keys_cost
@@ -398,7 +398,9 @@ def _named_nodes(run: Run, kind: FieldKind | None, given: Mapping[str, Any]) -> 
     match kind:
         case NodeByKey(record):
             values = {
-                record.leaf_name(slot.path): key_value(graph, record, slot, given.get(name))
+                record.leaf_name(slot.path): key_value(
+                    graph, record, slot, in_utc(name, slot, given.get(name))
+                )
                 for name, slot in zip(_argument_names(record), record.identity, strict=True)
             }
             return [(record, graph.identity(record, values))]
