@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from uvicorn.config import STARTUP_FAILURE
 
+from keygraph_server.auth import configured_viewers
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.documents.known import Accepted, KnownDocuments
 from keygraph_server.documents.manifest import read_documents
@@ -21,7 +22,7 @@ from keygraph_server.errors import CommandError, expected_message
 from keygraph_server.http.browsers import BrowserHeaders
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.exposure import Exposure
-from keygraph_server.http.graphql_http import GraphQLEndpoint
+from keygraph_server.http.graphql_http import GraphQLEndpoint, ViewerOf
 from keygraph_server.http.masking import MaskUnexpectedErrors
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
@@ -40,10 +41,16 @@ from keygraph_server.telemetry.process import Telemetry
 _log = logging.getLogger(__name__)
 
 
-def create_app(settings: Settings, when_started: Callable[[], None] | None = None) -> Starlette:
+def create_app(
+    settings: Settings,
+    when_started: Callable[[], None] | None = None,
+    *,
+    viewer: ViewerOf | None = None,
+) -> Starlette:
     """The application that serves the model from the store, both named by the settings.
 
     While it runs, its `state` has the `store` and the GraphQL `service`. `when_started` is called when they are open.
+    `viewer` finds out who asks, instead of KEYGRAPH_AUTH: it takes the request and gives the claims, or awaits them.
     Raises CommandError or ModelError if the settings cannot be served.
     """
     model = load_model(settings.model)
@@ -62,6 +69,7 @@ def create_app(settings: Settings, when_started: Callable[[], None] | None = Non
         telemetry.watcher,
         documents,
         settings.answer_limit,
+        viewer or configured_viewers(settings),
     )
     routes: list[BaseRoute] = [
         Route("/graphql", endpoint, methods=["GET", "POST"]),

@@ -15,6 +15,7 @@ from keygraph.engines.dynamodb.transport import TransportName
 from keygraph_server.documents.known import Accepted
 from keygraph_server.errors import SettingsError
 from keygraph_server.settings import (
+    Auth,
     Environment,
     LogFormat,
     LogLevel,
@@ -76,6 +77,15 @@ GIVEN = {
     "max_body_bytes": 2000,
     "answer_limit": 3000,
     "compress_above": 1000,
+    "auth": "header",
+    "jwt_jwks_url": "https://issuer.example.com/keys.json",
+    "jwt_key": "k" * 32,
+    "jwt_algorithms": "RS256, ES256",
+    "jwt_issuer": "https://issuer.example.com",
+    "jwt_audience": "shop",
+    "jwt_leeway": 5.0,
+    "jwt_roles": "realm_access.roles",
+    "auth_headers": "X-Id: sub",
     "log_level": "warning",
     "log_format": "json",
     "log_operations": False,
@@ -126,14 +136,17 @@ class TestReading:
             monkeypatch.setenv(environment_name(name), str(value))
         settings = read_settings()
         assert settings.secret is not None
+        assert settings.jwt_key is not None
+        assert settings.jwt_key.get_secret_value() == GIVEN["jwt_key"]
         assert settings.secret.get_secret_value() == GIVEN["secret"]
-        assert settings.model_dump(exclude={"secret"}) == {
-            **{name: value for name, value in GIVEN.items() if name != "secret"},
+        assert settings.model_dump(exclude={"secret", "jwt_key"}) == {
+            **{name: value for name, value in GIVEN.items() if name not in ("secret", "jwt_key")},
             "transport": TransportName.AIOBOTO3,
             "log_level": LogLevel.WARNING,
             "log_format": LogFormat.JSON,
             "env": Environment.PRODUCTION,
             "documents": Accepted.TRUSTED_AND_AUTOMATIC,
+            "auth": Auth.HEADER,
         }
 
     def test_an_option_goes_before_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:

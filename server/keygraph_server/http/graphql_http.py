@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
 import orjson
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from keygraph_resolvers import Observed
@@ -64,6 +66,12 @@ _RETRY_AFTER = (b"retry-after", b"1")
 """In seconds: a server that has too much to do now may have time then."""
 
 
+Viewer: TypeAlias = Mapping[str, Any]
+"""What is known of whoever asks."""
+ViewerOf: TypeAlias = Callable[[HTTPConnection], Viewer | Awaitable[Viewer]]
+"""Finds the viewer of a request. Raises UnauthenticatedError if the request proves to be nobody."""
+
+
 class Executes(Protocol):
     """Executes a GraphQL request."""
 
@@ -77,6 +85,7 @@ class Executes(Protocol):
         idempotency_key: str | None,
         observed: Observed | None,
         only_queries: bool,
+        viewer: Viewer | None,
     ) -> dict[str, Any]:
         """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
 
@@ -101,9 +110,17 @@ class GraphQLRequest:
 class RequestRefusedError(Exception):
     """A request that is not a valid GraphQL request, with the HTTP status and the reason."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, code: str = "BAD_USER_INPUT") -> None:
         self.status = status
+        self.code = code
         super().__init__(message)
+
+
+class UnauthenticatedError(RequestRefusedError):
+    """A request whose token is not valid. The message goes to the client."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(401, message, "UNAUTHENTICATED")
 
 
 @dataclass(slots=True, eq=False)
@@ -154,6 +171,7 @@ class GraphQLEndpoint:
         watcher: Watcher | None = None,
         documents: KnownDocuments = _ALL_DOCUMENTS,
         answer_limit: int = 0,
+        viewer_of: ViewerOf | None = None,
     ) -> None:
         """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is.
 
@@ -161,6 +179,7 @@ class GraphQLEndpoint:
 
         Pages of `origins` may use GET, whose answers have `cache_control`. `exposure` is what clients may see,
         `documents` which documents they may send or name.
+        Without `viewer_of` everybody is anonymous.
         """
         self._max_body_bytes = max_body_bytes
         self._compress_above = compress_above
@@ -170,6 +189,7 @@ class GraphQLEndpoint:
         self._watcher = watcher
         self._documents = documents
         self._answer_limit = answer_limit
+        self._viewer_of = viewer_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(header_fields(scope), is_get=scope["method"] != "POST")
@@ -193,6 +213,9 @@ class GraphQLEndpoint:
         media_type = JSON
         try:
             media_type = negotiated(headers.get(b"accept", b""))
+            viewer = None if self._viewer_of is None else self._viewer_of(HTTPConnection(scope))
+            if isawaitable(viewer):
+                viewer = await viewer
             if exchange.is_get:
                 asked = self._asked_by_get(scope, headers)
             else:
@@ -216,12 +239,15 @@ class GraphQLEndpoint:
                     idempotency_key=idempotency_key(headers),
                     observed=exchange.observed,
                     only_queries=exchange.is_get,
+                    viewer=viewer,
                 ),
             )
-        except (RequestRefusedError, NotAQuery) as refused:
-            error = {"message": str(refused), "extensions": {"code": "BAD_USER_INPUT"}}
-            status = 405 if isinstance(refused, NotAQuery) else refused.status
-            await self._answer(exchange, send, {"errors": [error]}, media_type, status)
+        except (RequestRefusedError, NotAQuery) as error:
+            refused = (
+                error if isinstance(error, RequestRefusedError) else RequestRefusedError(405, str(error))
+            )
+            told = {"message": str(refused), "extensions": {"code": refused.code}}
+            await self._answer(exchange, send, {"errors": [told]}, media_type, refused.status)
             return
         except DocumentRefusedError as refused:
             answer = {"errors": [{"message": str(refused), "extensions": {"code": refused.code}}]}
@@ -253,7 +279,8 @@ class GraphQLEndpoint:
             with_request_id(response["errors"])
             body = written(response)
         exchange.answer, exchange.status, asked = response, status, exchange.headers
-        is_kept = exchange.is_get and "errors" not in response
+        # What one viewer may see is not for the next one.
+        is_kept = exchange.is_get and "errors" not in response and self._viewer_of is None
         headers = [
             (b"content-type", _CONTENT_TYPES[media_type]),
             _VARY_OF_GET if exchange.is_get else _VARY,
@@ -261,6 +288,8 @@ class GraphQLEndpoint:
         ]
         if status == 405:
             headers.append((b"allow", b"POST"))
+        if status == 401:
+            headers.append((b"www-authenticate", b'Bearer error="invalid_token"'))
         if 0 < self._compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):
             body = await compressed(body)
             headers.append((b"content-encoding", b"gzip"))

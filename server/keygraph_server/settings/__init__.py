@@ -3,6 +3,7 @@
 A module for each subject has its settings; `settings` reads them all.
 """
 
+from keygraph_server.settings.access import Auth
 from keygraph_server.settings.exposure import Environment
 from keygraph_server.settings.logging import LogFormat, LoggingSettings, LogLevel
 from keygraph_server.settings.serving import DATA_FOLDER, SECRET_CHARACTERS
@@ -12,6 +13,7 @@ __all__ = [
     "DATA_FOLDER",
     "PREFIX",
     "SECRET_CHARACTERS",
+    "Auth",
     "Environment",
     "LogFormat",
     "LogLevel",

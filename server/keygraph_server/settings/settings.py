@@ -8,6 +8,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from keygraph_server.errors import SettingsError
+from keygraph_server.settings.access import AccessSettings
 from keygraph_server.settings.answers import AnswerSettings
 from keygraph_server.settings.browsers import BrowserSettings
 from keygraph_server.settings.connections import ConnectionSettings
@@ -25,6 +26,7 @@ PREFIX = "KEYGRAPH_"
 class Settings(
     MetricsSettings,
     LoggingSettings,
+    AccessSettings,
     AnswerSettings,
     RequestSettings,
     LimitSettings,
