@@ -34,7 +34,7 @@ from keygraph_server.process import begin_serving
 from keygraph_server.queries import document_to_try
 from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
-from keygraph_server.settings import Environment, Settings, read_settings
+from keygraph_server.settings import Auth, Environment, Settings, read_settings
 from keygraph_server.stores import open_configured_store
 from keygraph_server.telemetry.process import Telemetry
 
@@ -79,7 +79,9 @@ def create_app(
     if settings.schema_file:
         routes.append(Route("/schema.graphql", schema_endpoint(model), middleware=compressed))
     if settings.playground:
-        routes += playground_routes(table, document_to_try(model), middleware=compressed)
+        routes += playground_routes(
+            table, document_to_try(model), middleware=compressed, asks_for_token=settings.auth is Auth.JWT
+        )
     return Starlette(
         routes=routes,
         middleware=[

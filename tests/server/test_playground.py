@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from html.parser import HTMLParser
@@ -80,10 +81,10 @@ class PageReader(HTMLParser):
             if (tag == "script" and "src" in attrs) or attrs.get("rel") == "stylesheet"
         ]
 
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, str | bool]:
         """What the page tells its script."""
         text = next(text for tag, text in self.texts if tag == "script" and text.strip())
-        settings: dict[str, str] = json.loads(text)
+        settings: dict[str, str | bool] = json.loads(text)
         return settings
 
 
@@ -204,6 +205,7 @@ class TestPage:
             ("playground/page/playground.css", None),
             *((f"{CDN}/{asset.address}", asset.integrity) for asset in manifest[2:]),
             ("playground/page/cost.js", None),
+            ("playground/page/token.js", None),
             ("playground/page/playground.js", None),
         ]
         assert all(
@@ -229,7 +231,7 @@ class TestPage:
         response = await client.get("/")
         assert "https:" not in response.headers["content-security-policy"]
         loaded = PageReader(response.text).loaded()
-        assert len(loaded) == 9
+        assert len(loaded) == 10
         assert {address: (await client.get(f"/{address}")).status_code for address, _ in loaded} == {
             address: 200 for address, _ in loaded
         }
@@ -248,7 +250,7 @@ class TestPage:
         plain = PageReader(render_page("Shop", QUERIES, read_manifest(), LOCAL))
         page = PageReader(render_page(text, text, read_manifest(), LOCAL))
         assert page.elements == plain.elements
-        assert page.settings() == {"title": text, "queries": text}
+        assert page.settings() == {"title": text, "queries": text, "asksForToken": False}
         assert "".join(data for tag, data in page.texts if tag == "title").strip() == text
 
     async def test_no_script_or_style_stands_in_the_page(self, tmp_path: Path) -> None:
@@ -402,4 +404,40 @@ class TestInChromium:
         with open_page(address, first_script=blocked) as page:
             page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
             assert editor_text(page) == QUERIES
+            assert page.complaints == []
+
+    def test_a_token_goes_with_each_request(self) -> None:
+        """Whoever tries rules would have to write a header by hand; or one that is gone would still be sent."""
+        sent: list[str | None] = []
+        schema = strawberry.Schema(Query)
+
+        async def answer(request: Request) -> Response:
+            asked = await request.json()
+            if asked.get("operationName") != "IntrospectionQuery":
+                sent.append(request.headers.get("authorization"))
+            result = await schema.execute(asked["query"], operation_name=asked.get("operationName"))
+            return JSONResponse({"data": result.data})
+
+        type_in = (
+            "(() => { const field = document.querySelector('.token input');"
+            " Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(field, %s);"
+            " field.dispatchEvent(new Event('input', { bubbles: true })); })()"
+        )
+        routes = [
+            Route("/graphql", answer, methods=["POST"]),
+            *playground_routes("Shop", QUERIES, asks_for_token=True),
+        ]
+        with _served(Starlette(routes=routes)) as address, open_page(address) as page:
+            page.wait_for("document.querySelector('.graphiql-query-editor .CodeMirror')")
+            for typed in ("'Bearer a.b.c'", "''"):
+                page.evaluate(type_in % typed)
+                count = len(sent)
+                page.evaluate("document.querySelector('.graphiql-execute-button').click()")
+                page.wait_for("document.querySelector('.graphiql-execute-button[aria-label^=Execute]')")
+                page.wait_for(
+                    "document.querySelector('.result-window').innerText.includes('Alice of USER001')"
+                )
+                while len(sent) == count:
+                    time.sleep(0.01)
+            assert sent == ["Bearer a.b.c", None]
             assert page.complaints == []

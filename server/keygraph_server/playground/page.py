@@ -23,7 +23,12 @@ LOCAL = "playground/npm"
 
 
 def playground_routes(
-    title: str, default_queries: str, assets: Path | None = None, middleware: Sequence[Middleware] = ()
+    title: str,
+    default_queries: str,
+    assets: Path | None = None,
+    middleware: Sequence[Middleware] = (),
+    *,
+    asks_for_token: bool = False,
 ) -> list[BaseRoute]:
     """Routes for GraphiQL on `/` and its files under `/playground`.
 
@@ -33,11 +38,14 @@ def playground_routes(
         assets: the folder of installed browser files, by default the one that `make install` fills. If a pinned file is
             missing there, the page loads all of them from a CDN.
         middleware: the middleware of the page and its files.
+        asks_for_token: whether the page has a field for a token.
     """
     folder = ASSETS_FOLDER if assets is None else assets
     manifest = read_manifest()
     is_local = holds_all_assets(folder, manifest)
-    content = render_page(title, default_queries, manifest, LOCAL if is_local else CDN)
+    content = render_page(
+        title, default_queries, manifest, LOCAL if is_local else CDN, asks_for_token=asks_for_token
+    )
     headers = {"content-security-policy": _content_security_policy(is_local)}
 
     async def show_page(request: Request) -> Response:
@@ -57,12 +65,16 @@ def _folder(name: str, files: Path, middleware: Sequence[Middleware]) -> Mount:
     return Mount(f"/playground/{name}", app, name=f"playground-{name}", middleware=middleware)
 
 
-def render_page(title: str, default_queries: str, manifest: Sequence[Asset], base: str) -> str:
+def render_page(
+    title: str, default_queries: str, manifest: Sequence[Asset], base: str, *, asks_for_token: bool = False
+) -> str:
     """The HTML of the page, which loads the pinned files from the address `base`."""
     return Template((_HERE / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
         stylesheets="\n".join(_element(asset, base) for asset in manifest if asset.is_stylesheet),
-        settings=_json_for_script({"title": title, "queries": default_queries}),
+        settings=_json_for_script(
+            {"title": title, "queries": default_queries, "asksForToken": asks_for_token}
+        ),
         scripts="\n".join(_element(asset, base) for asset in manifest if not asset.is_stylesheet),
     )
 
@@ -76,7 +88,7 @@ def _element(asset: Asset, base: str) -> str:
     return f'<script src="{address}" {checked}></script>'
 
 
-def _json_for_script(value: dict[str, str]) -> str:
+def _json_for_script(value: dict[str, str | bool]) -> str:
     # Inside a script element only `<` can end it or begin a comment (HTML, 4.12.1.3).
     return json.dumps(value).replace("<", "\\u003c")
 

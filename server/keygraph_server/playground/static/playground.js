@@ -23,15 +23,16 @@
     }
   };
 
+  const fetcher = GraphiQL.createFetcher({ url: new URL('graphql', document.baseURI).href });
   const page = React.createElement(
     GraphiQL,
     {
-      fetcher: KeygraphCost.withCost(GraphiQL.createFetcher({ url: new URL('graphql', document.baseURI).href })),
+      fetcher: KeygraphCost.withCost(settings.asksForToken ? KeygraphToken.withToken(fetcher) : fetcher),
       defaultQuery: settings.queries,
       plugins: [GraphiQLPluginExplorer.explorerPlugin()],
       storage: openStorage(),
     },
-    React.createElement(GraphiQL.Logo, null, settings.title),
+    React.createElement(GraphiQL.Logo, null, settings.title, settings.asksForToken && React.createElement(KeygraphToken.Field)),
     React.createElement(GraphiQL.Footer, null, React.createElement(KeygraphCost.Panel)),
   );
   ReactDOM.createRoot(root).render(page);
