@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +44,14 @@ def explain(
         str | None,
         typer.Option(metavar="NAME", help="The operation to explain, if the document has several."),
     ] = None,
+    viewer: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="JSON",
+            help="Who asks: the claims of the viewer as a JSON object, or @FILE. Without it, the anonymous viewer.",
+        ),
+    ] = None,
     run: Annotated[
         bool, typer.Option("--run", help="Also run the operation, and show its actual cost.")
     ] = False,
@@ -58,32 +67,38 @@ def explain(
     Variables without a value are shown by name.
     """
     settings = read_settings(model=model, store=store)
-    text, given = _text_of(query), _variables(variables)
-    found = load_model(settings.model)
-    report = asyncio.run(_report(found, settings, text, given, operation, run=run))
+    asked = _Asked(
+        _text_of(query),
+        _object(variables, "--variables", '{"first": 10}') or {},
+        operation,
+        _object(viewer, "--as", '{"sub": "12345"}'),
+    )
+    report = asyncio.run(_report(load_model(settings.model), settings, asked, run=run))
     if as_json:
         typer.echo(orjson.dumps(_as_json(report), option=orjson.OPT_INDENT_2).decode())
     else:
         _draw(*report)
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked, and by whom."""
+
+    text: str
+    variables: Mapping[str, Any]
+    operation: str | None
+    viewer: Mapping[str, Any] | None
+
+
 _Report = tuple["Explanation", "Mapping[str, Any] | None"]
 """The explanation, and the answer if the operation was run."""
 
 
-async def _report(
-    model: Model,
-    settings: Settings,
-    text: str,
-    variables: Mapping[str, Any],
-    operation: str | None,
-    *,
-    run: bool,
-) -> _Report:
+async def _report(model: Model, settings: Settings, asked: _Asked, *, run: bool) -> _Report:
+    given = asked.text, asked.variables, asked.operation
     # An operation that cannot be explained is refused before the store is opened.
-    explanation = _service(settings, model, UnreadStore(model.graph.table)).explain(
-        text, variables, operation
-    )
+    unread = _service(settings, model, UnreadStore(model.graph.table))
+    explanation = unread.explain(*given, viewer=asked.viewer)
     if not run:
         return explanation, None
     if explanation.stand_ins:
@@ -92,7 +107,8 @@ async def _report(
     await check_table(settings, model.graph.table)
     settings = with_secret(settings)
     async with open_configured_store(settings, model.graph.table) as store:
-        answer = await _service(settings, model, store).execute(text, variables, operation, with_cost=True)
+        service = _service(settings, model, store)
+        answer = await service.execute(*given, with_cost=True, viewer=asked.viewer)
     return explanation, answer
 
 
@@ -119,17 +135,16 @@ def _text_of(given: str) -> str:
         raise CommandError(f"{given[1:]} cannot be read: {reason}", "Name a text file") from None
 
 
-def _variables(given: str | None) -> dict[str, Any]:
+def _object(given: str | None, option: str, example: str) -> dict[str, Any] | None:
+    """The JSON object that an option gives; None if it does not."""
     if given is None:
-        return {}
+        return None
     try:
         value = json.loads(_text_of(given))
     except ValueError as error:
-        raise CommandError(
-            f"--variables is not JSON: {error}", """Write it as '{"first": 10}', or @FILE"""
-        ) from None
+        raise CommandError(f"{option} is not JSON: {error}", f"Write it as '{example}', or @FILE") from None
     if not isinstance(value, dict):
-        raise CommandError("--variables is not a JSON object", """Write it as '{"first": 10}'""")
+        raise CommandError(f"{option} is not a JSON object", f"Write it as '{example}'")
     return value
 
 

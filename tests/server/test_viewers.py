@@ -1,0 +1,175 @@
+"""Who asks, from the header of a request to the rules of the model: over HTTP, and on the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from starlette.requests import HTTPConnection
+
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import CreateTable
+from keygraph.engines.open import open_store
+from keygraph.tables.bulk import write_batches
+from keygraph_server.app import create_app
+from keygraph_server.http.graphql_http import UnauthenticatedError
+from keygraph_server.models import load_model
+from keygraph_server.settings import Settings, read_settings
+from tests.server.command_line import run
+from tests.server.test_app import running
+
+SECRET = "a shared secret that is long enough for it"
+
+MODEL = """
+from __future__ import annotations
+
+from keygraph import ID, Graph, Table, node, read, stored, viewer
+
+
+@node("NOTE#{note_id}", access=[read(where={"owner": viewer("sub")}), read(role="support")])
+class Note:
+    note_id: ID
+    owner: str
+    text: str
+    price: int | None = stored("price", access=[read(role="support")])
+
+
+graph = Graph(Table("Notes", partition_key="PK", sort_key="SK"), Note)
+"""
+QUERY = '{ a: note(noteId: "1") { text } b: note(noteId: "2") { text } }'
+
+
+def note(number: str, owner: str) -> Item:
+    key = f"NOTE#{number}"
+    return {"PK": key, "SK": key, "note_id": number, "owner": owner, "text": f"Note {number}", "price": Decimal(5)}
+
+
+def settings_of(folder: Path, **given: Any) -> Settings:
+    (folder / "notes.py").write_text(MODEL)
+    return read_settings(model="notes", store="sqlite:notes.sqlite", secret="x" * 32, **given)
+
+
+def bearer(secret: str = SECRET, **claims: Any) -> dict[str, str]:
+    token = jwt.encode({"exp": time.time() + 60, **claims}, secret, "HS256")
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def make_table(settings: Settings, *items: Item) -> None:
+    async with open_store(settings.store_address, load_model("notes").graph.table) as store:
+        await store.send(CreateTable())
+        await write_batches(store, [(items, None)], lambda mark: None)
+
+
+async def shown(client: httpx.AsyncClient, headers: dict[str, str]) -> list[str]:
+    """The notes that somebody sees."""
+    response = await client.post("/graphql", json={"query": QUERY}, headers=headers)
+    assert response.status_code == 200
+    data: dict[str, Any] = response.json()["data"]
+    return [name for name, found in data.items() if found]
+
+
+class TestServer:
+    async def test_each_sees_what_is_theirs(self, folder: Path) -> None:
+        """A valid token would show nothing, or what is somebody else's."""
+        settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
+        await make_table(settings, note("1", "ann"), note("2", "bob"))
+        async with running(create_app(settings)) as client:
+            assert await shown(client, bearer(sub="ann")) == ["a"]
+            assert await shown(client, bearer(sub="bob")) == ["b"]
+            assert await shown(client, bearer(roles=["support"])) == ["a", "b"]
+            assert await shown(client, {}) == []
+            assert await shown(client, {"X-User": "ann"}) == []
+            assert await shown(client, bearer(sub="ann")) == ["a"]
+
+    async def test_a_token_that_is_not_valid(self, folder: Path) -> None:
+        """A client whose token has expired would see an empty page, and not sign in again."""
+        settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
+        await make_table(settings, note("1", "ann"))
+        async with running(create_app(settings)) as client:
+            for headers in (bearer("another secret that is long enough too", sub="ann"), bearer(exp=1)):
+                response = await client.post("/graphql", json={"query": QUERY}, headers=headers)
+                assert response.status_code == 401
+                assert response.headers["www-authenticate"] == 'Bearer error="invalid_token"'
+                [error] = response.json()["errors"]
+                assert error["extensions"]["code"] == "UNAUTHENTICATED"
+                assert "data" not in response.json()
+
+    async def test_no_cache_keeps_what_one_viewer_saw(self, folder: Path) -> None:
+        """A proxy would show the next one what the first may see."""
+        settings = settings_of(folder, auth="jwt", jwt_key=SECRET, cache_control="public, max-age=60")
+        await make_table(settings, note("1", "ann"))
+        headers = {**bearer(sub="ann"), "Apollo-Require-Preflight": "true"}
+        async with running(create_app(settings)) as client:
+            response = await client.get("/graphql", params={"query": QUERY}, headers=headers)
+            assert response.json()["data"]["a"] == {"text": "Note 1"}
+            assert response.headers["cache-control"] == "no-store"
+
+    async def test_by_headers_of_a_gateway(self, folder: Path) -> None:
+        """Whoever has signed in at the gateway would be nobody."""
+        settings = settings_of(folder, auth="header")
+        await make_table(settings, note("1", "ann"), note("2", "bob"))
+        async with running(create_app(settings)) as client:
+            assert await shown(client, {"X-User": "ann"}) == ["a"]
+            assert await shown(client, {"X-Roles": "seller, support"}) == ["a", "b"]
+            assert await shown(client, bearer(sub="ann")) == []
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    async def test_by_a_function_of_ones_own(self, folder: Path, is_async: bool) -> None:
+        """Sessions and other tokens would have no way in."""
+
+        def viewer_of(request: HTTPConnection) -> dict[str, Any]:
+            if "session" not in request.cookies:
+                return {}
+            if request.cookies["session"] != "s1":
+                raise UnauthenticatedError("the session has ended")
+            return {"sub": "ann"}
+
+        async def awaited(request: HTTPConnection) -> dict[str, Any]:
+            return viewer_of(request)
+
+        settings = settings_of(folder)
+        await make_table(settings, note("1", "ann"))
+        async with running(create_app(settings, viewer=awaited if is_async else viewer_of)) as client:
+            assert await shown(client, {"Cookie": "session=s1"}) == ["a"]
+            assert await shown(client, {}) == []
+            response = await client.post("/graphql", json={"query": QUERY}, headers={"Cookie": "session=s2"})
+            assert response.status_code == 401
+            assert response.json()["errors"][0]["message"] == "the session has ended"
+
+    async def test_a_field_that_somebody_may_not_read(self, folder: Path) -> None:
+        """A client could not tell a price that is hidden from one that is missing."""
+        settings = settings_of(folder, auth="jwt", jwt_key=SECRET)
+        await make_table(settings, note("1", "ann"))
+        document = {"query": '{ note(noteId: "1") { text price } }'}
+        async with running(create_app(settings)) as client:
+            answer = (await client.post("/graphql", json=document, headers=bearer(sub="ann"))).json()
+            assert answer["data"] == {"note": {"text": "Note 1", "price": None}}
+            [error] = answer["errors"]
+            assert (error["path"], error["extensions"]["code"]) == (["note", "price"], "FORBIDDEN")
+            headers = bearer(roles="support")
+            assert (await client.post("/graphql", json=document, headers=headers)).json() == {
+                "data": {"note": {"text": "Note 1", "price": Decimal(5)}}
+            }
+
+
+async def _two_notes(settings: Settings) -> None:
+    await make_table(settings, note("1", "ann"), note("2", "bob"))
+
+
+class TestExplain:
+    def test_as_somebody(self, folder: Path) -> None:
+        """Nobody could look at what a rule costs, or why somebody does not see something."""
+        asyncio.run(_two_notes(settings_of(folder)))
+        options = ["--model", "notes", "--store", "sqlite:notes.sqlite", "--run", "--json"]
+        found = json.loads(run("explain", QUERY, "--as", '{"roles": ["support"]}', *options).stdout)
+        assert found["actual"]["items"] == 2
+        refused = run("explain", QUERY, "--as", "ann", *options)
+        assert refused.exit_code == 1
+        assert refused.stderr.startswith("keygraph: --as is not JSON")
