@@ -48,7 +48,14 @@ QUERY = '{ a: note(noteId: "1") { text } b: note(noteId: "2") { text } }'
 
 def note(number: str, owner: str) -> Item:
     key = f"NOTE#{number}"
-    return {"PK": key, "SK": key, "note_id": number, "owner": owner, "text": f"Note {number}", "price": Decimal(5)}
+    return {
+        "PK": key,
+        "SK": key,
+        "note_id": number,
+        "owner": owner,
+        "text": f"Note {number}",
+        "price": Decimal(5),
+    }
 
 
 def settings_of(folder: Path, **given: Any) -> Settings:
