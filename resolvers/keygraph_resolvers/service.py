@@ -88,7 +88,7 @@ class Service:
         self.schema = schema
         self.store = store
         self._cursors = Cursors(secret)
-        self._limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency, answer_bytes)
+        self.limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency, answer_bytes)
         self._core = core_schema(schema)
         self.admission = Admission(max_running, max_waiting)
         self._documents = Documents(
@@ -211,7 +211,7 @@ class Service:
             self.schema.graph,
             self.store,
             self._cursors,
-            self._limits,
+            self.limits,
             self.schema.schema_converter,
             values,
             attributes,

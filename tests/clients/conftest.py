@@ -1,4 +1,4 @@
-"""Clients from npm, and a server for them."""
+"""Clients from npm, and servers for them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,35 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from keygraph_server.models import load_model
+from keygraph_server.schema_text import printed
 from tests.end_to_end.processes import Process
 
 HERE = Path(__file__).parent
 INSTALLED = HERE / "node_modules/.installed"
-SECONDS = 240
+SECONDS = 300
 """How long npm may take. Everything after it takes seconds."""
 
-Node = Callable[..., str]
 Serve = Callable[..., Process]
+
+
+def run(folder: Path, *words: str | Path, seconds: int = 100) -> str:
+    """What a command prints."""
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="session")
@@ -35,59 +50,42 @@ def packages() -> Path:
         if not INSTALLED.is_file() or INSTALLED.read_bytes() != lockfile.read_bytes():
             _install()
             shutil.copyfile(lockfile, INSTALLED)
-    return HERE / "node_modules"
+    return INSTALLED.parent
 
 
 def _install() -> None:
     words = ("npm", "ci", "--ignore-scripts", "--silent", "--no-audit", "--no-fund", "--fetch-retries=1")
     try:
-        done = subprocess.run(
-            words,
-            cwd=HERE,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        run(HERE, *words, seconds=SECONDS)
     except subprocess.TimeoutExpired:
         pytest.skip(f"npm did not finish within {SECONDS} seconds")
-    if done.returncode:
-        pytest.skip(f"npm failed: {(done.stderr.strip() or str(done.returncode)).splitlines()[0]}")
+    except AssertionError as error:
+        pytest.skip(f"npm failed: {(str(error).splitlines() or ['it says nothing'])[0]}")
 
 
-@pytest.fixture(scope="session")
-def node(packages: Path) -> Node:
-    """Runs a script of this folder with arguments, and returns what it prints."""
+@pytest.fixture
+def application(packages: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Copies an application of this folder, with its packages and the server's schema."""
 
-    def run(script: str, *arguments: str, folder: Path = HERE) -> str:
-        done = subprocess.run(
-            ["node", str(HERE / script), *arguments],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
+    def copied(name: str) -> Path:
+        folder = tmp_path / name
+        shutil.copytree(HERE / name, folder)
+        (folder / "node_modules").symlink_to(packages)
+        (folder / "schema.graphql").write_text(
+            printed(load_model("keygraph_examples.commerce").schema), "utf-8"
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return folder
 
-    return run
+    return copied
 
 
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Starts servers of the commerce example with settings; they end with the module."""
-    with serving(tmp_path_factory.mktemp("served")) as start:
-        yield start
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[Serve]:
     started: list[Process] = []
 
     def start(**settings: str) -> Process:
+        folder = tmp_path_factory.mktemp("served")
         started.append(Process(folder, "serve", "--port", "0", **settings))
         return started[-1]
 

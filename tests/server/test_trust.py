@@ -82,6 +82,23 @@ class TestCommand:
         assert sha256(TITLE)[:12] in result.stdout
 
     @pytest.mark.parametrize(
+        ("text", "items"),
+        [
+            ("query A($n: Int!) { books(last: $n) { nodes { isbn } } }", 100),
+            ("query A($id: ID!) { node(id: $id) { ... on Book { title } } }", 1),
+            ("query A($ids: [ID!]!) { nodes(ids: $ids) { ... on Book { title } } }", 100),
+        ],
+    )
+    def test_the_bound_is_for_the_variables_that_ask_for_most(
+        self, documents: Path, folder: Path, text: str, items: int
+    ) -> None:
+        """An operation that costs much would look cheap, because of the values that stood in for its variables."""
+        (documents / "z.graphql").write_text(text)
+        assert trust(documents).exit_code == 0
+        operation = json.loads((folder / "trusted-documents.json").read_text())["operations"][0]
+        assert (operation["name"], operation["bound"]["items"]) == ("A", items)
+
+    @pytest.mark.parametrize(
         ("text", "said"),
         [
             ("query A { bok { title } }", "Cannot query field 'bok' on type 'Query'"),
@@ -126,6 +143,7 @@ class TestCommand:
         "content",
         [
             {"0a1b": TITLE},
+            {"sha256:0a1b": TITLE},
             {
                 "format": "apollo-persisted-query-manifest",
                 "version": 1,

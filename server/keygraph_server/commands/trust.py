@@ -46,7 +46,7 @@ def trust(
     settings = read_settings(model=model, store=store)
     found_model = load_model(settings.model)
     service = configured_service(settings, found_model.schema, UnreadStore(found_model.graph.table))
-    trusted, problems = checked_documents(found_documents(source), service, settings.max_page_size)
+    trusted, problems = checked_documents(found_documents(source), service)
     for problem in problems:
         typer.echo(f"keygraph: {problem}", err=True)
     if problems:

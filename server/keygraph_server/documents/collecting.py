@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graphql import (
     DocumentNode,
@@ -22,6 +23,7 @@ from graphql import (
 from keygraph import BadUserInput
 from keygraph_resolvers import Service
 from keygraph_resolvers.plan.cost import shown_figures
+from keygraph_resolvers.schema.global_ids import global_id
 from keygraph_resolvers.steps.explained import Explained
 from keygraph_server.documents.manifest import TrustedDocument, document_id, read_documents
 from keygraph_server.errors import CommandError
@@ -102,20 +104,20 @@ def _needed(
 
 
 def checked_documents(
-    found: Sequence[FoundDocument], service: Service, max_page_size: int
+    found: Sequence[FoundDocument], service: Service
 ) -> tuple[list[TrustedDocument], list[str]]:
     """The documents with their bounds, by name, and what is wrong with the others."""
     trusted: list[TrustedDocument] = []
     problems: list[str] = []
     for each in found:
         try:
-            trusted.append(_checked(each, service, max_page_size))
+            trusted.append(_checked(each, service))
         except (BadUserInput, GraphQLError) as error:
             problems.append(f"{each.source}: {_one_line(error)}")
     return sorted(trusted, key=lambda document: document.name), problems
 
 
-def _checked(found: FoundDocument, service: Service, max_page_size: int) -> TrustedDocument:
+def _checked(found: FoundDocument, service: Service) -> TrustedDocument:
     operation = _only_operation(parse(found.body))
     name = operation.name.value if operation.name else ""
     explanation = service.explain(found.body, {}, name or None)
@@ -124,14 +126,34 @@ def _checked(found: FoundDocument, service: Service, max_page_size: int) -> Trus
     for problem in (explanation.refusal, *problems):
         if problem is not None:
             raise BadUserInput(f"{name}: {problem}")
-    # The bound is for the largest pages that the variables can ask for.
-    pages = {
-        variable.variable.name.value: max_page_size
-        for variable in operation.variable_definitions or ()
-        if print_ast(variable.type).rstrip("!") == "Int"
-    }
-    bound = service.explain(found.body, pages, name or None).bound.total
+    bounds = [
+        service.explain(found.body, given, name or None).bound.total for given in _largest(service, operation)
+    ]
+    bound = max(bounds, key=lambda figures: (figures.read_units, figures.requests))
     return TrustedDocument(found.id, name, operation.operation.value, found.body, shown_figures(bound))
+
+
+def _largest(service: Service, operation: OperationDefinitionNode) -> list[dict[str, Any]]:
+    """The values of variables that ask for most: the largest pages, and as many ids as a list may have.
+
+    Ids are those of each type in turn, because it depends on the type what is read.
+    """
+    types = {
+        variable.variable.name.value: print_ast(variable.type).replace("!", "")
+        for variable in operation.variable_definitions or ()
+    }
+    pages = {name: service.limits.max_page_size for name, type_ in types.items() if type_ == "Int"}
+    if not {"ID", "[ID]"} & set(types.values()):
+        return [pages]
+    nodes = [record for record in service.schema.graph.types.values() if record.is_node]
+    found = []
+    for record in nodes:
+        ids = [
+            global_id(record, (str(n),) * len(record.identity)) for n in range(1, service.limits.max_ids + 1)
+        ]
+        one = {name: ids[0] for name, type_ in types.items() if type_ == "ID"}
+        found.append({**pages, **one, **{name: ids for name, type_ in types.items() if type_ == "[ID]"}})
+    return found
 
 
 def _problems(steps: Sequence[Explained]) -> Iterator[str | None]:

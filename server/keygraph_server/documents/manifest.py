@@ -16,6 +16,8 @@ import orjson
 
 from keygraph_server.errors import CommandError
 
+PREFIX = "sha256:"
+"""How the specification begins an id. It is left out here, as most clients do."""
 _FORMAT = "apollo-persisted-query-manifest"
 _FIX = "Create it with `keygraph trust DIR`"
 
@@ -67,4 +69,4 @@ def read_documents(file: Path) -> dict[str, str]:
         raise CommandError(problem, _FIX) from None
     if not all(isinstance(each, str) for pair in entries.items() for each in pair):
         raise CommandError(problem, _FIX)
-    return dict(entries)
+    return {key.removeprefix(PREFIX): body for key, body in entries.items()}

@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 from keygraph_resolvers import Observed
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_server.documents.known import Accepted, DocumentRefusedError, KnownDocuments
+from keygraph_server.documents.manifest import PREFIX
 from keygraph_server.http.compression import compressed, takes_gzip
 from keygraph_server.http.disconnect import unless_gone
 from keygraph_server.http.exposure import Exposure
@@ -396,7 +397,7 @@ def _document_id(content: dict[str, Any]) -> str | None:
     """The id of the document. Relay's own name for it is `doc_id`."""
     name = "documentId" if "documentId" in content else "doc_id"
     found = _optional(content, name, str, "a string")
-    return None if found is None else found.removeprefix("sha256:")
+    return None if found is None else found.removeprefix(PREFIX)
 
 
 def _automatic_hash(persisted: Any) -> str:
