@@ -507,10 +507,15 @@ class TestDisconnects:
         assert service.asked == []
         assert caplog.records == []
 
-    async def test_a_server_that_stops_ends_its_operations(
+    async def test_a_server_that_stops_ends_its_operations_and_says_so(
         self, app: Starlette, service: FakeService
     ) -> None:
-        """A stopped server would leave work behind that holds the store open."""
+        """A stopped server would leave work behind that holds the store open, and its clients with a plain 500."""
+        sent: list[dict[str, Any]] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
         body = json.dumps({"query": "{ slow }"}).encode()
         messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -519,12 +524,13 @@ class TestDisconnects:
                 return messages.pop()
             return await asyncio.Future()
 
-        request = asyncio.create_task(app(scope(), receive, ignore))
+        request = asyncio.create_task(app(scope(), receive, send))
         await service.started.wait()
         request.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await request
+        await request
         assert service.cancelled.is_set()
+        assert sent[0]["status"] == 503
+        assert json.loads(sent[1]["body"])["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
 
 
 def scope() -> dict[str, Any]:

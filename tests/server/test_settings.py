@@ -45,6 +45,8 @@ GIVEN = {
     "host": "0.0.0.0",
     "port": 9000,
     "workers": 3,
+    "worker_timeout": 20,
+    "stop_timeout": 25,
     "keep_alive": 620,
     "secret": "s3cret" * 6,
     "max_connections": 500,

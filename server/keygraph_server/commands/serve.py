@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import ChangeReload, Multiprocess
+from uvicorn.supervisors import ChangeReload
 
 from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
@@ -29,21 +29,16 @@ from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.process import most_open_files
+from keygraph_server.processes.server import Server
+from keygraph_server.processes.workers import Workers
 from keygraph_server.queries import document_to_try, queries_to_try
 from keygraph_server.settings import LogLevel, Settings, read_settings
 from keygraph_server.stores import create_command, live_table, look_at_items
 
 _log = logging.getLogger(__name__)
 
-_GRACE_SECONDS = 8
-"""How long running requests may continue after the server is told to stop. Docker kills after 10 seconds."""
-
 _FILES_OF_ITS_OWN = 400
 """Open files that are no connections of clients: connections to DynamoDB, of `KEYGRAPH_CONCURRENCY`, and others."""
-
-_SIGN_OF_LIFE_SECONDS = 15
-"""How long a worker may be silent before it is replaced. Workers that start together share the cores, and uvicorn's
-default of 5 seconds kills them while they start. A worker that fails to start is noticed after this time."""
 
 
 def serve(
@@ -188,30 +183,20 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
         log_config=None,
         access_log=settings.log_level is LogLevel.DEBUG,
         server_header=False,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_worker_healthcheck=_SIGN_OF_LIFE_SECONDS,
+        timeout_graceful_shutdown=settings.stop_timeout,
+        timeout_worker_healthcheck=settings.worker_timeout,
     )
     if reload:
-        ChangeReload(config, target=uvicorn.Server(config).run, sockets=[listening]).run()
+        ChangeReload(config, target=Server(config).run, sockets=[listening]).run()
     elif settings.workers > 1:
-        supervisor = _Workers(config, sockets=[listening])
+        supervisor = Workers(config, sockets=[listening])
         supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
             # The worker has logged the reason.
             raise typer.Exit(1)
     else:
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
-
-
-class _Workers(Multiprocess):
-    """Server processes that share one socket."""
-
-    def terminate_all(self) -> None:
-        """Tell all workers to finish. New connections are refused at once, so that clients can go elsewhere."""
-        super().terminate_all()
-        for listening in self.sockets:
-            listening.close()
+            Server(config).run(sockets=[listening])
 
 
 @contextmanager

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import orjson
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,7 +14,7 @@ from keygraph_server.http.request_ids import with_request_id
 
 
 class MaskUnexpectedErrors:
-    """ASGI middleware that answers 500 with a GraphQL error if an endpoint fails."""
+    """ASGI middleware that answers with a GraphQL error if an endpoint fails (500), or is cut off by a stop (503)."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -29,6 +32,10 @@ class MaskUnexpectedErrors:
 
         try:
             await self.app(scope, receive, sending)
+        except asyncio.CancelledError:
+            # The server stops and has waited long enough. Who is left can ask another one.
+            if not is_started:
+                await _unavailable()(scope, receive, send)
         except Exception as error:
             # A partly sent answer cannot be taken back, so the connection is closed.
             if is_started:
@@ -38,3 +45,11 @@ class MaskUnexpectedErrors:
             await Response(orjson.dumps({"errors": errors}), 500, media_type="application/json")(
                 scope, receive, send
             )
+
+
+def _unavailable() -> Response:
+    message = "the server stops; send the request again"
+    errors: list[dict[str, Any]] = [{"message": message, "extensions": {"code": "UNAVAILABLE"}}]
+    with_request_id(errors)
+    headers = {"retry-after": "1", "connection": "close"}
+    return Response(orjson.dumps({"errors": errors}), 503, headers, media_type="application/json")

@@ -42,6 +42,18 @@ class ServingSettings(BaseModel):
         description="The number of server processes. Use one for each free core. Each process has its own memory, "
         "connections to DynamoDB and limit of concurrent requests.",
     )
+    worker_timeout: int = Field(
+        default=15,
+        ge=1,
+        description="How long a worker may be frozen before it is replaced, in seconds.",
+    )
+    stop_timeout: int = Field(
+        default=8,
+        ge=1,
+        description="How long running requests may continue after the server is told to stop, in seconds. Those that "
+        "are left are answered with 503 and the code `UNAVAILABLE`. It must be shorter than what Docker (10 "
+        "seconds) or Kubernetes (30) waits before it kills.",
+    )
     keep_alive: int = Field(
         default=75,
         ge=1,

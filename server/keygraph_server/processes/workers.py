@@ -1,0 +1,139 @@
+"""Several server processes that share one socket: started, watched over, replaced and stopped.
+
+It depends on these internals of uvicorn: `Process` answers a ping in a thread of the worker (`pong`), and `Multiprocess`
+calls `init_processes`, `keep_subprocess_alive` twice a second, and `terminate_all` and `join_all` at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
+
+from keygraph_server.processes.server import Server
+
+_log = logging.getLogger(__name__)
+
+_LAST_SECONDS = 1.0
+"""For what a worker does after its requests: it closes the store."""
+_START_SECONDS = 60.0
+"""How long a worker may take until it gives its first sign of life. Those that start together share the cores."""
+
+
+class Worker(Process):
+    """A server process, as the process that started it sees it."""
+
+    pinged_at: float | None = None
+    """When it was asked for a sign of life that it has not given yet."""
+    is_new = True
+    """Whether it has given no sign of life yet."""
+
+    @property
+    def server(self) -> Server:
+        """The server, in the worker itself."""
+        if self._server is None:
+            self._server = Server(self.config)
+        return self._server  # type: ignore[return-value]  # made here alone
+
+    def pong(self) -> None:
+        """Give a sign of life when the event loop has run. A thread alone says nothing about it."""
+        self.child_conn.recv()
+        self.server.wait_for_loop()
+        self.child_conn.send(self.server.started)
+
+    def seconds_silent(self) -> float:
+        """How long it has owed a sign of life. Asks for the next one when it has given one, and never waits."""
+        now = time.monotonic()
+        try:
+            if self.pinged_at is not None and self.parent_conn.poll():
+                self.parent_conn.recv()
+                self.pinged_at, self.is_new = None, False
+            if self.pinged_at is None:
+                self.parent_conn.send(b"ping")
+                self.pinged_at = now
+        except (OSError, EOFError):
+            # It ends, which `exitcode` will say.
+            return 0.0
+        return now - self.pinged_at
+
+    @property
+    def end(self) -> str:
+        """How it has ended."""
+        code = self.exitcode
+        if code is not None and code < 0:
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+
+class Workers(Multiprocess):
+    """Server processes that share one socket. One that dies or freezes is logged and replaced."""
+
+    processes: list[Worker]  # type: ignore[assignment]  # made here alone
+
+    def init_processes(self) -> None:
+        """Start all workers."""
+        self.processes += [self._started() for _ in range(self.processes_num)]
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that have died or do not give a sign of life."""
+        for place, worker in enumerate(self.processes):
+            if worker.process.is_alive():
+                silent = worker.seconds_silent()
+                allowed = self.config.timeout_worker_healthcheck
+                if silent <= (max(allowed, _START_SECONDS) if worker.is_new else allowed):
+                    continue
+                _log.error("Worker %d has been frozen for %.0f seconds: it is replaced", worker.pid, silent)
+                worker.kill()
+                worker.join()
+            elif worker.exitcode == STARTUP_FAILURE:
+                # The next would fail in the same way.
+                _log.error("Worker %d cannot start: the server stops", worker.pid)
+                self.should_exit.set()
+                return
+            else:
+                _log.error("Worker %d %s: it is replaced", worker.pid, worker.end)
+            self.processes[place] = self._started()
+
+    def restart_all(self) -> None:
+        """Replace each worker by a new one, as soon as that serves (SIGHUP)."""
+        for place, old in enumerate(self.processes):
+            new = self._started()
+            if not new.wait_until_ready(_START_SECONDS, self.should_exit):
+                _log.error("Worker %d was not ready in time: the old ones stay", new.pid)
+                new.kill()
+                new.join()
+                return
+            self.processes[place] = new
+            old.terminate()
+            old.join()
+
+    def handle_ttin(self) -> None:
+        """One worker more (SIGTTIN)."""
+        self.processes_num += 1
+        self.processes.append(self._started())
+
+    def terminate_all(self) -> None:
+        """Tell all workers to finish."""
+        super().terminate_all()
+        # They have the socket too. The last of them closes it, and then new connections are refused.
+        for listening in self.sockets:
+            listening.close()
+
+    def join_all(self) -> None:
+        """Wait until all workers have ended, and kill those that do not."""
+        ended = time.monotonic() + (self.config.timeout_graceful_shutdown or 0) + _LAST_SECONDS
+        for worker in self.processes:
+            worker.process.join(max(0.0, ended - time.monotonic()))
+            if worker.process.is_alive():
+                _log.error("Worker %d does not stop: it is killed", worker.pid)
+                worker.process.kill()
+                worker.process.join()
+
+    def _started(self) -> Worker:
+        worker = Worker(self.config, self.sockets)
+        worker.start()
+        return worker
