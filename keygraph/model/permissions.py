@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from keygraph.access.claims import Claims, roles_of
 from keygraph.access.grants import Decision
@@ -20,6 +22,8 @@ from keygraph.keys.types import FieldType, encode
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
 
+_OF_A_TOKEN = frozenset({"exp", "iat", "nbf", "jti", "auth_time"})
+"""The claims that another token of the same viewer has otherwise."""
 Texts = Mapping[str, str | None]
 
 
@@ -89,6 +93,12 @@ class Permissions:
         self._roles = roles_of(self._claims)
         self._decisions: dict[tuple[RecordType, Action, str | None], Decision] = {}
         self._told: dict[tuple[RecordType | AccessPath, Condition], list[ToldAttribute] | None] = {}
+
+    @cached_property
+    def name(self) -> str:
+        """Who the viewer is: their claims but for those that say how long they hold."""
+        claims = {name: each for name, each in self._claims.items() if name not in _OF_A_TOKEN}
+        return hashlib.sha256(json.dumps(claims, sort_keys=True, default=repr).encode()).hexdigest()
 
     def decision(self, record: RecordType, action: Action = "read", name: str | None = None) -> Decision:
         """Whether the viewer may do something with a record, or with a field of one that they see."""

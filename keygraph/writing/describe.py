@@ -20,6 +20,7 @@ from keygraph.errors import InputPath, KeygraphError, Refusal
 from keygraph.graph import Graph
 from keygraph.lists.describe import DescribedRequest, described_requests, expression_text, value_text
 from keygraph.lists.placeholders import shown_key
+from keygraph.model.permissions import Permissions
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.names import with_article
@@ -81,10 +82,16 @@ class DescribedWrite:
 
 
 def describe_write(
-    graph: Graph, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None = None
+    graph: Graph,
+    requests: Sequence[WriteRequest],
+    idempotency_key: IdempotencyKey | None = None,
+    permissions: Permissions | None = None,
 ) -> DescribedWrite:
-    """What a write sends. Raises WriteRefused for one that is refused without reading anything."""
-    return _Describing(graph, requests, idempotency_key).write()
+    """What a write sends. Raises WriteRefused for one that is refused without reading anything.
+
+    `permissions` are those of whoever writes; None allows everything.
+    """
+    return _Describing(graph, requests, idempotency_key, permissions).write()
 
 
 class _UnreadSteps(StepMaker):
@@ -143,15 +150,21 @@ class _UnreadSteps(StepMaker):
 
 class _Describing:
     def __init__(
-        self, graph: Graph, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None
+        self,
+        graph: Graph,
+        requests: Sequence[WriteRequest],
+        idempotency_key: IdempotencyKey | None,
+        permissions: Permissions | None,
     ) -> None:
         self._graph = graph
         self._requests = requests
         self._key_of_note = idempotency_key
-        self._maker = graph.made(_UnreadSteps)
+        self._maker = graph.made(_UnreadSteps).of(permissions)
 
     def write(self) -> DescribedWrite:
-        requests = self._requests
+        requests, refusals = self._requests, Refusals()
+        self._maker.refuse(requests, refusals)
+        refusals.stop()
         keys = dict.fromkeys(key for request in requests for key in self._maker.needed(request))
         read = None
         if keys and self._key_of_note is not None:

@@ -36,6 +36,7 @@ from keygraph.writing.edges import NamingRecord, Range, look, ranges
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, has_mark, is_marked, new_token, removal, set_mark, token_of
 from keygraph.writing.requests import Delete, Done, Move, OnEdges, WriteRequest
+from keygraph.writing.rules import Guard
 from keygraph.writing.sending import TransactionSender
 from keygraph.writing.step import TransactionStep, merged
 from keygraph.writing.steps import Stored
@@ -94,8 +95,10 @@ class Removal:
         """Carries out the steps of all requests; what became of them, None where another try may succeed."""
         refusals = Refusals()
         for request in self.nodes:
-            key, _ = self._sender.steps.place(request, stored, refusals)
-            if not await self._mark(request, key):
+            key, old = self._sender.steps.place(request, stored, refusals)
+            guard = self._sender.steps.guard(request, old, refusals)
+            refusals.stop()
+            if not await self._mark(request, key, guard):
                 return None
         self._written = {
             self._key_of(step): step.action for step in steps if not isinstance(step.action, CheckItem)
@@ -115,11 +118,11 @@ class Removal:
 
     # --- Marks --------------------------------------------------------------------------------------------
 
-    async def _mark(self, request: Delete | Move, key: Key) -> bool:
+    async def _mark(self, request: Delete | Move, key: Key, guard: Guard) -> bool:
         """Marks the node; False where another try may succeed. Raises WriteRefused where it is not there."""
         token, condition = new_token(), UNMARKED
         for _ in range(2):
-            there = await self._set_mark(request, key, token, condition)
+            there = await self._set_mark(request, key, guard, token, condition)
             if there is None:
                 self._tokens[key] = token
                 return True
@@ -131,16 +134,17 @@ class Removal:
         return False
 
     async def _set_mark(
-        self, request: Delete | Move, key: Key, token: str, condition: Condition
+        self, request: Delete | Move, key: Key, guard: Guard, token: str, condition: Condition
     ) -> Item | None:
         """Sets a mark if the condition holds; the node as it is where it does not."""
-        whole = And((*self._sender.steps.conditions(request), condition))
+        whole = And((*self._sender.steps.conditions(request, guard), condition))
         try:
             await self._sender.send(Write(UpdateItem(key, (set_mark(token),), whole)))
         except ConditionFailed as failed:
-            refusal = self._sender.steps.refused(request)(failed.item)
+            refusal = self._sender.steps.refused(request, guard)(failed.item)
             if refusal is not None:
                 raise WriteRefused([refusal]) from failed
+            self._sender.read_whole()
             return failed.item
         except TransactionCanceled:
             return {}  # a transaction of somebody else is at it
@@ -184,8 +188,23 @@ class Removal:
                 for named in found
                 if self._is_left(named) and not self._graph.is_expired(named.item, now)
             ]
-        if left:
+        if left and self._are_seen(left):
             refusals.found.append(self._refusal(request, left, wanted))
+        elif left:
+            what = "deleted" if isinstance(request, Delete) else "moved"
+            told = f"This {request.record.name} cannot be {what}: something names it."
+            refusals.add(request.where, told, code="CONFLICT")
+
+    def _are_seen(self, named: Iterable[NamingRecord]) -> bool:
+        """Whether the viewer sees all of these records."""
+        access = self._sender.steps.access
+        if access is None:
+            return True
+        records = ((each.reference.record, each.item) for each in named)
+        return all(
+            access.permissions.of_item(record, record.read_identity(item) or (), item)
+            for record, item in records
+        )
 
     def _refusal(
         self, request: Delete | Move, left: Iterable[NamingRecord], rest: Iterable[Range]

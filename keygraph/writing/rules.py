@@ -1,23 +1,33 @@
-"""The rules of a model on what is written: refused at once where the input decides, else by a condition of the transaction.
+"""The rules of a model on writes: on what is written, and on who may write it.
 
-A rule is about the record as it is after the write. Of a change it becomes a condition on the item as it is before, so that
-whatever others write meanwhile, the rule is kept. Rules of fields that a change does not touch are not looked at.
+What the input or a key decides is refused at once; what is left becomes a condition of the transaction. A rule on what is
+written is about the record as it is after the write. Who may change a record is decided by the record as it is before, and
+as it is after. Of a change both become conditions on the item as it is before, so that whatever others write meanwhile,
+the rules are kept. What the viewer does not see is told as if it were not there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from keygraph.dynamo.actions import AttributeChange
-from keygraph.dynamo.conditions import Condition, holds
+from keygraph.access.grants import Decision
+from keygraph.access.language import Action
+from keygraph.dynamo.actions import AttributeChange, Remove, SetTo
+from keygraph.dynamo.conditions import And, Condition, Ne, Not, Or, at_path, holds, paths_of
 from keygraph.dynamo.expressions import simplified
 from keygraph.dynamo.foreseen import before
 from keygraph.dynamo.items import Item
 from keygraph.errors import InputPath, Refusal
+from keygraph.model.permissions import Permissions
+from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.model.write_rules import WriteRule
 from keygraph.writing.items import ItemMaker, Refusals
+from keygraph.writing.presence import is_unchanged
+from keygraph.writing.requests import Change, Create, Delete, Put, Upsert, WriteRequest
+
+# --- What is written ---------------------------------------------------------------------------------
 
 
 class Foreseen(NamedTuple):
@@ -80,3 +90,213 @@ def broken_rule(foreseen: Sequence[Foreseen]) -> Callable[[Item | None], Refusal
 def _refusal(maker: ItemMaker, rule: WriteRule, where: InputPath, code: str) -> Refusal:
     path = (*where, maker.shown(rule.names[0])) if len(rule.names) == 1 else where
     return Refusal(code, (rule.message,), path)
+
+
+# --- Who may write ------------------------------------------------------------------------------------
+
+
+class Guard(NamedTuple):
+    """What has to hold of the record that a write changes."""
+
+    conditions: Sequence[Condition]
+    refusal: Callable[[Item], Refusal | None]
+    """What is told of an item with which they do not hold; None where it may be tried again."""
+
+
+UNGUARDED = Guard((), lambda item: None)
+
+
+class _Asked(NamedTuple):
+    decision: Decision
+    refusal: Refusal
+    is_after: bool = False
+    """Whether it is about the record as it will be."""
+
+
+class WriteAccess:
+    """What one viewer may write."""
+
+    def __init__(self, permissions: Permissions) -> None:
+        self.permissions = permissions
+
+    def refuse(self, maker: ItemMaker, request: WriteRequest, refusals: Refusals) -> None:
+        """Refuses what no record of the type allows, or not the one with that key, whether or not it is there."""
+        record, decision = request.record, self.permissions.decision
+        if isinstance(request, Create | Put | Upsert):
+            actions: tuple[Action, ...] = ("create",) if isinstance(request, Create) else ("create", "update")
+            if all(decision(record, action) is False for action in actions):
+                refusals.found.append(_forbidden(record, actions[0], request.where))
+            for name in request.values:
+                if all(decision(record, action, name) is False for action in actions):
+                    refusals.found.append(_forbidden_field(maker, name, request.where))
+            return
+        for each in self._asked(maker, request, hidden=_missing(request)):
+            if each.decision is False and each.refusal not in refusals.found:
+                refusals.found.append(each.refusal)
+                return
+
+    def check_new(
+        self,
+        maker: ItemMaker,
+        identity: Texts,
+        item: Item,
+        action: Action,
+        names: Iterable[str],
+        where: InputPath,
+        refusals: Refusals,
+    ) -> None:
+        """Refuses a record, all of which is written, that the viewer may not write so."""
+        record, is_allowed = maker.record, self.permissions.of_item
+        if not is_allowed(record, identity, item, action):
+            refusals.found.append(_forbidden(record, action, where))
+            return
+        for name in names:
+            if not is_allowed(record, identity, item, action, name):
+                refusals.found.append(_forbidden_field(maker, name, where))
+
+    def may_put(self, request: Put) -> bool:
+        """Whether it may be put whatever is there, and whatever it is."""
+        record, decision = request.record, self.permissions.decision
+        names = (None, *request.values)
+        return decision(record) is True and all(
+            decision(record, action, name) is True for action in ("create", "update") for name in names
+        )
+
+    def must_read(self, maker: ItemMaker, request: WriteRequest) -> bool:
+        """Whether the record must be read before it is written: the store does not see what an index's key alone says."""
+        if isinstance(request, Put):
+            return not self.may_put(request)
+        if isinstance(request, Create | Upsert):
+            return False
+        return any(
+            not isinstance(each.decision, bool) and not _is_safe(each.decision, request.record)
+            for each in self._asked(maker, request, hidden=_missing(request))
+        )
+
+    def guard(
+        self,
+        maker: ItemMaker,
+        request: WriteRequest,
+        old: Item | None,
+        refusals: Refusals,
+        *,
+        identity: Texts | None = None,
+        changes: Sequence[AttributeChange] = (),
+    ) -> Guard:
+        """What a write asks of what is there, which is `old` where that was read. Refuses what cannot be allowed.
+
+        `identity` is that of a record which an upsert or a put finds; who does not see it may not write it.
+        """
+        record, found = request.record, list[Foreseen]()
+        hidden = _missing(request) if identity is None else _forbidden(record, "update", request.where)
+        asked = [
+            each
+            for each in self._asked(maker, request, hidden=hidden, identity=identity)
+            if each.decision is not True
+        ]
+        told: list[AttributeChange] = []
+        whole: Item = {}
+        if old is not None and asked:
+            whole = record.completed(old)
+            told = [*_told_in_keys(record, asked, whole)]
+        for decision, refusal, is_after in asked:
+            left = decision
+            try:
+                if not isinstance(left, bool):
+                    left = simplified(before(left, [*(changes if is_after else ()), *told]))
+            except ValueError:
+                left = False  # nobody can say what it will be
+            if left is False or (old is not None and not isinstance(left, bool) and not holds(left, whole)):
+                if refusal not in refusals.found:
+                    refusals.found.append(refusal)
+                break
+            if not isinstance(left, bool):
+                found.append(Foreseen(left, refusal))
+        conditions = [each.condition for each in found]
+        if old is not None and told:
+            keys = {key.name for keys in record.keys.values() if keys.index for key in keys.attributes}
+            paths = {(name,) for name in keys} | {each.path for each in told}
+            conditions += [is_unchanged(path, old) for path in sorted(paths)]
+
+        def refusal_of(item: Item) -> Refusal | None:
+            broken = [each for each in found if not holds(each.condition, item)]
+            if not broken:
+                return None
+            there = record.completed(item)
+            return next((each.refusal for each in broken if not holds(each.condition, there)), None)
+
+        return Guard(conditions, refusal_of)
+
+    def _asked(
+        self, maker: ItemMaker, request: WriteRequest, *, hidden: Refusal, identity: Texts | None = None
+    ) -> Iterator[_Asked]:
+        """What has to hold of a record that is there, in the order in which it is told."""
+        record, where = request.record, request.where
+        own = getattr(request, "identity", identity) or ()
+        action: Action = "delete" if isinstance(request, Delete) else "update"
+        yield _Asked(self.permissions.of_key(record, own), hidden)
+        decision, refusal = self.permissions.of_key(record, own, action), _forbidden(record, action, where)
+        yield _Asked(decision, refusal)
+        is_change = isinstance(request, Change)
+        if is_change:
+            yield _Asked(decision, refusal, is_after=True)
+        for name in () if isinstance(request, Delete) else _names(request):
+            decision = self.permissions.of_key(record, own, action, name)
+            refusal = _forbidden_field(maker, name, where)
+            yield _Asked(decision, refusal)
+            if is_change:
+                yield _Asked(decision, refusal, is_after=True)
+
+    def seen(self, record: RecordType, identity: Texts) -> Decision:
+        """What has to hold of a node so that the viewer may name it: they see it."""
+        return self.permissions.of_key(record, identity)
+
+
+def _names(request: WriteRequest) -> list[str]:
+    """The fields and ends that a client gives."""
+    if isinstance(request, Delete):
+        return []
+    added = [*request.added, *request.taken] if isinstance(request, Change) else []
+    return [*dict.fromkeys((*request.values, *added))]
+
+
+def _missing(request: WriteRequest) -> Refusal:
+    return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
+
+
+def _forbidden(record: RecordType, action: Action, where: InputPath) -> Refusal:
+    return Refusal("FORBIDDEN", (f"You may not {action} this {record.name}.",), where)
+
+
+def _forbidden_field(maker: ItemMaker, name: str, where: InputPath) -> Refusal:
+    shown = maker.shown(name)
+    return Refusal(
+        "FORBIDDEN", (shown, f" of {maker.record.name}: you may not write this field."), (*where, shown)
+    )
+
+
+def _told_in_keys(record: RecordType, asked: Iterable[_Asked], whole: Item) -> Iterator[AttributeChange]:
+    """The attributes that decide, and that keys of indexes may say alone, as they are."""
+    missing = object()
+    paths = {
+        path
+        for each in asked
+        if not isinstance(each.decision, bool)
+        for path in paths_of(each.decision)
+        if path[0] in record.attributes_in_keys
+    }
+    for path in sorted(paths):
+        value = at_path(whole, path, missing)
+        yield Remove(path) if value is missing else SetTo(path, value)  # type: ignore[arg-type]  # a value of the item
+
+
+def _is_safe(condition: Condition, record: RecordType, *, is_positive: bool = True) -> bool:
+    """Whether the condition does not hold, as the store sees it, of an item that a key alone says not to meet it."""
+    match condition:
+        case And(conditions) | Or(conditions):
+            return all(_is_safe(each, record, is_positive=is_positive) for each in conditions)
+        case Not(inner):
+            return _is_safe(inner, record, is_positive=not is_positive)
+    if condition.path[0] not in record.attributes_in_keys:
+        return True
+    return is_positive and not isinstance(condition, Ne)

@@ -107,6 +107,10 @@ class TransactionSender:
         known = [done_before(self.graph, self._key, stored.get(note)) for note in self._note if self._key]
         return stored, known[0] if known else None
 
+    def read_whole(self) -> None:
+        """The next try reads what is changed: a rule of who may write may be about what a key of an index alone says."""
+        self._is_whole = self._is_whole or self.steps.access is not None
+
     async def stored(self, requests: Sequence[WriteRequest], known: Stored) -> Stored:
         """What must be known for requests of which some is known."""
         while keys := self.needed(requests, known):
@@ -171,6 +175,7 @@ class TransactionSender:
         found = [refusal for step, reason in told if (refusal := step.refusal(reason.item)) is not None]
         if found:
             raise WriteRefused(found) from canceled
+        self.read_whole()
         for step, reason in failed:
             # A mark that nobody respects any more is taken away.
             if reason.item is not None and is_marked(reason.item):

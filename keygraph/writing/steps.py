@@ -6,12 +6,14 @@ What has to be known of stored items first is read once for all requests (`neede
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
-from typing import Any, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
+from keygraph.access.language import Action
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import (
     AddMembers,
@@ -21,7 +23,7 @@ from keygraph.dynamo.actions import (
     SetTo,
     changed,
 )
-from keygraph.dynamo.conditions import And, Condition, Path, at_path
+from keygraph.dynamo.conditions import And, Condition, Or, Path, at_path
 from keygraph.dynamo.items import Item, Value
 from keygraph.dynamo.table import Key
 from keygraph.errors import InputPath, Refusal
@@ -29,6 +31,7 @@ from keygraph.graph import Graph
 from keygraph.model.declaration import Kept
 from keygraph.model.expiry import now
 from keygraph.model.fields import Field
+from keygraph.model.permissions import Permissions
 from keygraph.model.record_keys import Keys, Texts
 from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
@@ -38,7 +41,16 @@ from keygraph.writing.marks import MARK
 from keygraph.writing.partners import Partner, Partners
 from keygraph.writing.presence import NamedEnd, Presence, all_of, has_version, is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
-from keygraph.writing.rules import Foreseen, broken_rule, check_rules, foreseen_rules, told_in_keys
+from keygraph.writing.rules import (
+    UNGUARDED,
+    Foreseen,
+    Guard,
+    WriteAccess,
+    broken_rule,
+    check_rules,
+    foreseen_rules,
+    told_in_keys,
+)
 from keygraph.writing.step import TransactionStep, again, lost_or_again, merged, missing_or_again
 
 Stored: TypeAlias = Mapping[Key, Item | None]
@@ -59,6 +71,22 @@ class StepMaker:
         self._ends_of = cache(self._find_ends)
         self._spread_ends_of = cache(self._find_spread_ends)
         self._key_of = graph.table.key_of
+        self.access: WriteAccess | None = None
+        """What the viewer may write; None where the graph has no rules."""
+
+    def of(self, permissions: Permissions | None) -> Self:
+        """The same for a viewer, with what was made so far."""
+        if permissions is None:
+            return self
+        made = copy(self)
+        made.access = WriteAccess(permissions)
+        return made
+
+    def refuse(self, requests: Iterable[WriteRequest], refusals: Refusals) -> None:
+        """Refuses what the viewer may not write, as far as that is known before anything is read."""
+        if self.access is not None:
+            for request in requests:
+                self.access.refuse(self.maker(request.record), request, refusals)
 
     def maker(self, record: RecordType) -> ItemMaker:
         """What makes the items of a type."""
@@ -78,8 +106,11 @@ class StepMaker:
         """
         keys, record = self.keys_of_ends(request), request.record
         item: Item | None = None
+        if self.access is not None:
+            is_whole = is_whole or self.access.must_read(self.maker(record), request)
         if isinstance(request, Create | Put | Upsert):
             is_read = self._is_looked_for(record) or isinstance(request, Upsert) or self.is_replaced(request)
+            is_read = is_read or (is_whole and isinstance(request, Put))
             identity = None
             if is_read:
                 item, identity = self.new(request)
@@ -177,6 +208,8 @@ class StepMaker:
             there = self._found(record, identity, stored, where, refusals)
         exists = partial(_exists, record, where)
         conditions = [self._presence.is_free(record)] if isinstance(request, Create) else []
+        if self.access is not None:
+            conditions += self._held_new(self.access, request, identity, item, there, refusals)
         if there is not None and conditions:
             refusals.found.append(exists(there))
         elif there is not None:
@@ -269,6 +302,11 @@ class StepMaker:
         conditions: list[Condition] = [self._presence.is_there(record)]
         others: list[TransactionStep] = []
         rules = self._foreseen(request, changes, old, conditions, refusals)
+        guard = UNGUARDED
+        if self.access is not None:
+            own = request.identity if is_upsert else None
+            guard = self.access.guard(maker, request, old, refusals, identity=own, changes=changes)
+            conditions += guard.conditions
         if old is not None and (following or partner):
             attributes = changed(maker.without_own_keys(old), changes)
             new, _ = maker.with_keys(attributes, where, refusals)
@@ -290,7 +328,7 @@ class StepMaker:
             else actions.CheckItem(key, condition)
         )
         # Where an upsert finds nothing, somebody has deleted it in the meantime.
-        told, broken = again if is_upsert else self.refused(request), broken_rule(rules)
+        told, broken = again if is_upsert else self.refused(request, guard), broken_rule(rules)
         refusal = (lambda item: told(item) or (broken(item) if item else None)) if rules else told
         steps = [TransactionStep(update, refusal), *others]
         return [*steps, *self._checks(request, stored, refusals)], done
@@ -407,7 +445,8 @@ class StepMaker:
     def _deleted(self, request: Delete, stored: Stored, refusals: Refusals) -> _Made:
         record, done = request.record, Done(request.record, request.identity, None)
         key, old = self.place(request, stored, refusals)
-        conditions = self.conditions(request)
+        guard = self.guard(request, old, refusals)
+        conditions = self.conditions(request, guard)
         others: list[TransactionStep] = []
         partner = self._partners.of(record)
         if old is not None and partner is not None:
@@ -417,7 +456,7 @@ class StepMaker:
             if other and self._key_of(other) != key:
                 others = [TransactionStep(actions.DeleteItem(self._key_of(other)), again)]
         delete = actions.DeleteItem(key, And(tuple(conditions)))
-        return [TransactionStep(delete, self.refused(request)), *others], done
+        return [TransactionStep(delete, self.refused(request, guard)), *others], done
 
     def detaching(self, references: Sequence[EndReference], item: Item) -> Change | Delete:
         """What keeps a record from naming a node that is deleted: its ends go, or else the record itself."""
@@ -433,7 +472,13 @@ class StepMaker:
         """The steps of that, as long as the record names the node."""
         request = self.detaching(references, item)
         carry_out: Callable[..., _Made] = self._changed if isinstance(request, Change) else self._deleted
-        made, _ = carry_out(request, stored, refusals)
+        mine = Refusals()
+        made, _ = carry_out(request, stored, mine)
+        if mine.found and self.access is not None:
+            # What it is need not be seen.
+            refusals.add(request.where, "You may not delete everything that names this.", code="FORBIDDEN")
+            return []
+        refusals.found += mine.found
         if not made:
             return []
         paths = self.maker(request.record).paths(reference.end.name for reference in references)
@@ -453,13 +498,16 @@ class StepMaker:
         if refusals.found:
             return [], Done(record, identity, None)
         check_rules(maker, made, request.to, refusals)
+        if self.access is not None:
+            given = request.values
+            self.access.check_new(maker, identity or (), made, "update", given, request.to, refusals)
         in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
         new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
         declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}
         names = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
         same = [is_unchanged((name,), old) for name in sorted(names)]
         steps = [
-            *self._moving(request, key, new, identity, same, refusals),
+            *self._moving(request, key, new, identity, same, refusals, old),
             *self._partner_changed(change, old, new, stored, refusals),
         ]
         return [*steps, *self._checks(change, stored, refusals)], Done(record, identity, new)
@@ -481,6 +529,7 @@ class StepMaker:
         identity: Texts,
         same: Sequence[Condition],
         refusals: Refusals,
+        old: Item | None = None,
     ) -> list[TransactionStep]:
         """What puts the item under its new key, and deletes the one that is as it was read."""
         record = request.record
@@ -488,11 +537,12 @@ class StepMaker:
             refusals.add(request.to, f"The key of this {record.name} would stay the same.")
         exists, free = partial(_exists, record, request.to), self._presence.is_free(record)
         absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
-        delete = actions.DeleteItem(key, And((*self.conditions(request), *same)))
+        guard = self.guard(request, old, refusals)
+        delete = actions.DeleteItem(key, And((*self.conditions(request, guard), *same)))
         return [
             TransactionStep(actions.PutItem(new, free), exists),
             *(TransactionStep(actions.CheckItem(other, free), exists) for other in absent),
-            TransactionStep(delete, self.refused(request)),
+            TransactionStep(delete, self.refused(request, guard)),
         ]
 
     # --- What is there ------------------------------------------------------------------------------------
@@ -523,21 +573,56 @@ class StepMaker:
             refusals.add(where, problem, code="CONFLICT")
         return found[0] if found else None
 
-    def conditions(self, request: Change | Delete | Move) -> list[Condition]:
-        """The conditions that the record is there as the request wants it."""
-        return [self._presence.is_there(request.record), *has_version(request.record, request.version)]
+    def conditions(self, request: Change | Delete | Move, guard: Guard | None = None) -> list[Condition]:
+        """The conditions that the record is there as the request wants it, and that the viewer may write it."""
+        guard = self.guard(request) if guard is None else guard
+        version = has_version(request.record, request.version)
+        return [self._presence.is_there(request.record), *version, *guard.conditions]
+
+    def guard(
+        self, request: Change | Delete | Move, old: Item | None = None, refusals: Refusals | None = None
+    ) -> Guard:
+        """What the rules of who may write ask of what is there."""
+        if self.access is None:
+            return UNGUARDED
+        return self.access.guard(self.maker(request.record), request, old, refusals or Refusals())
+
+    def _held_new(
+        self,
+        access: WriteAccess,
+        request: Create | Put,
+        identity: Texts | None,
+        item: Item,
+        there: Item | None,
+        refusals: Refusals,
+    ) -> Sequence[Condition]:
+        """Refuses what the viewer may not write so; the conditions that nobody comes in between."""
+        maker, own = self.maker(request.record), identity or ()
+        action: Action = "create" if there is None or isinstance(request, Create) else "update"
+        access.check_new(maker, own, item, action, request.values, request.where, refusals)
+        if isinstance(request, Create) or access.may_put(request):
+            return ()
+        if there is None:
+            return (self._presence.is_free(request.record),)
+        return access.guard(maker, request, there, refusals, identity=own).conditions
 
     def _missing(self, request: Change | Delete | Move) -> Refusal:
         return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
 
-    def refused(self, request: Change | Delete | Move) -> Callable[[Item | None], Refusal | None]:
+    def refused(
+        self, request: Change | Delete | Move, guard: Guard | None = None
+    ) -> Callable[[Item | None], Refusal | None]:
         """What is told where the record is not as it must be."""
         version, wanted = request.record.version, request.version
+        guard = self.guard(request) if guard is None else guard
 
         def refusal(item: Item | None) -> Refusal | None:
             is_gone = item is None or self._graph.recognise(item) is not request.record
             if item is None or is_gone or self._graph.is_expired(item, now()):
                 return self._missing(request)
+            broken = guard.refusal(item)
+            if broken is not None:
+                return broken
             if version is not None and wanted is not None:
                 current = request.record.reader(version)(item)
                 if current != wanted:
@@ -556,6 +641,9 @@ class StepMaker:
         steps = []
         for end, keys, condition in self._named_nodes(request, self._ends_of(request.record)):
             missing = partial(end.missing, request.where)
+            if condition is None:
+                refusals.found.append(missing())
+                continue
             if len(keys) > 1:
                 keys = [key for key in keys if stored.get(key) is not None]
                 if not keys:
@@ -567,8 +655,9 @@ class StepMaker:
 
     def _named_nodes(
         self, request: WriteRequest, ends: Iterable[NamedEnd]
-    ) -> Iterator[tuple[NamedEnd, list[Key], Condition]]:
-        """Those of the ends that a request names: where the node there can be, and the condition that it is there."""
+    ) -> Iterator[tuple[NamedEnd, list[Key], Condition | None]]:
+        """Those of the ends that a request names: where the node there can be, and the condition that it is there; None
+        where its key tells that the viewer does not see it."""
         given = {} if isinstance(request, Delete) else request.values
         for named in ends:
             identity = given.get(named.end.name)
@@ -576,7 +665,22 @@ class StepMaker:
                 continue
             members, own = named.nodes(identity)
             if members:
-                yield named, self._graph.table_keys(members[0], own), self._presence.is_open(members)
+                yield named, self._graph.table_keys(members[0], own), self._is_open(members, own)
+
+    def _is_open(self, members: tuple[RecordType, ...], identity: Texts) -> Condition | None:
+        """The condition that a node is there which the viewer sees; None where they see none with that key."""
+        is_open = self._presence.is_open
+        if self.access is None:
+            return is_open(members)
+        seen = {each: self.access.seen(each, identity) for each in members}
+        if all(decision is True for decision in seen.values()):
+            return is_open(members)
+        parts: list[Condition] = []
+        for each, decision in seen.items():
+            if decision is not False:
+                own = is_open((each,))
+                parts.append(own if isinstance(decision, bool) else And((own, decision)))
+        return None if not parts else parts[0] if len(parts) == 1 else Or(tuple(parts))
 
     def _find_ends(self, record: RecordType) -> list[NamedEnd]:
         shown = self.maker(record).shown

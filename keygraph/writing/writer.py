@@ -11,6 +11,7 @@ from keygraph.dynamo.store import Query, Store
 from keygraph.dynamo.table import Key
 from keygraph.errors import KeygraphError, StoreError
 from keygraph.graph import Graph
+from keygraph.model.permissions import Permissions
 from keygraph.writing.idempotency import IdempotencyKey
 from keygraph.writing.items import Refusals
 from keygraph.writing.removal import Removal
@@ -22,10 +23,11 @@ from keygraph.writing.steps import StepMaker
 class Writer:
     """Writes to one graph in one store."""
 
-    def __init__(self, graph: Graph, store: Store) -> None:
+    def __init__(self, graph: Graph, store: Store, permissions: Permissions | None = None) -> None:
+        """`permissions` are those of whoever writes; None allows everything."""
         self._graph = graph
         self._store = store
-        self._steps = graph.made(StepMaker)
+        self._steps = graph.made(StepMaker).of(permissions)
 
     async def write(
         self, requests: Sequence[WriteRequest], idempotency_key: IdempotencyKey | None = None
@@ -35,6 +37,9 @@ class Writer:
         Under an idempotency key that is known, nothing is written, and the answer is what was done the first time. A node
         whose edges are more than one transaction holds loses them first.
         """
+        refusals = Refusals()
+        self._steps.refuse(requests, refusals)
+        refusals.stop()
         sender = self._sender(requests, idempotency_key)
         removal = Removal(sender)
         try:

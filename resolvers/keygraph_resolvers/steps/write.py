@@ -113,7 +113,7 @@ class WriteStep(Step):
                 raise each
             token = READ.set(read)
             try:
-                answer = await Writer(run.graph, run.meter).write(each.all_requests, each.key)
+                answer = await Writer(run.graph, run.meter, run.access).write(each.all_requests, each.key)
             finally:
                 READ.reset(token)
             number = 0
@@ -176,13 +176,17 @@ class WriteStep(Step):
         """What is asked for in one transaction; its number is that among those of the mutation."""
         requests = write_requests(run.graph, inputs)
         key: IdempotencyKey | None = None
+        asker: tuple[str, ...] = ()
+        if run.access is not None:
+            # What one viewer has called a write is nothing to another.
+            asker = (run.access.name,)
         own = inputs[0].values.get(IDEMPOTENCY_KEY)
         if own is not None:
-            key = idempotency_key(inputs, (own,), (*inputs[0].where, IDEMPOTENCY_KEY))
+            key = idempotency_key(inputs, (own, *asker), (*inputs[0].where, IDEMPOTENCY_KEY))
         elif told.idempotency_key is not None:
-            key = idempotency_key(inputs, (told.idempotency_key, *number), (IDEMPOTENCY_KEY,))
+            key = idempotency_key(inputs, (told.idempotency_key, *number, *asker), (IDEMPOTENCY_KEY,))
         elif run.idempotency_key is not None:
-            key = idempotency_key(inputs, (run.idempotency_key, self._position, *number), ())
+            key = idempotency_key(inputs, (run.idempotency_key, self._position, *number, *asker), ())
         return _Asked(inputs, requests, key)
 
     def is_noted(self, run: Run) -> bool:
@@ -211,7 +215,7 @@ class WriteStep(Step):
             asked = [each for each in self._asked(run) if isinstance(each, _Asked)]
         except Exception:
             asked = []  # nothing is written; the answer says why
-        writer, cost = Writer(run.graph, run.meter), StepCost()
+        writer, cost = Writer(run.graph, run.meter, run.access), StepCost()
         for each in asked:
             cost.add(_cost_of(writer, each))
         cost.round_trips *= -(-len(asked) // _AT_ONCE)
@@ -235,7 +239,7 @@ class WriteStep(Step):
                 if not view.may_go_on():
                     break
                 names = tuple(dict.fromkeys(given.record.name for given in asked.inputs))
-                described = describe_write(graph, asked.all_requests, asked.key)
+                described = describe_write(graph, asked.all_requests, asked.key, view.run.access)
                 at = here
                 if described.read is not None:
                     yield Explained("read first", at, names, requests=(described.read,))

@@ -1,0 +1,328 @@
+"""Who may change what: the rule is in the transaction, and a refused write changes nothing."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from keygraph import (
+    ID,
+    Graph,
+    Index,
+    Many,
+    Table,
+    create,
+    delete,
+    edge,
+    node,
+    read,
+    record,
+    stored,
+    update,
+    version,
+    viewer,
+    write,
+)
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Answer, Request, Scan, Transaction
+from keygraph_resolvers import Service
+from tests.conftest import MakeStore
+from tests.resolvers.worlds import World, world
+from tests.schemas import schema_of
+from tests.tracing import TracingStore
+
+by_customer = Index("by-customer", "customerKey", "orderKey")
+TABLE = Table("Shop", partition_key="PK", sort_key="SK", indexes=[by_customer])
+
+
+class Status(Enum):
+    PENDING = "pending"
+    PAID = "paid"
+
+
+@node("USER#{user_id}", access=[read(where={"hidden": False}), read(role="support"), write(role="support")])
+class User:
+    user_id: ID
+    hidden: bool = False
+
+    orders: Many[Order]
+
+
+@node(
+    "ORDER#{order_id}",
+    by_customer("{customer}", "{order_id}"),
+    access=[
+        read(where={"customer": viewer("sub")}),
+        read(role=["support", "clerk"]),
+        create(where={"customer": viewer("sub"), "status": Status.PENDING}),
+        update(role="clerk", where={"status": {"ne": Status.PAID}}),
+        update(where={"customer": viewer("sub")}, fields=["note"]),
+        write(role="support"),
+        delete(where={"customer": viewer("sub"), "status": Status.PENDING}),
+    ],
+)
+class Order:
+    order_id: ID
+    customer: User
+    status: Status
+    note: str | None = None
+    discount: int = stored(default=0, access=[read(), write(role="support")])
+    revision: int = version()
+
+    lines: Many[Line]
+
+
+@record(
+    "{order}",
+    "LINE#{number}",
+    access=[
+        read(),
+        create(where={"count": {"lte": 9}}),
+        create(role="support"),
+        delete(role="support"),
+        update(role="support"),
+    ],
+)
+class Line:
+    order: Order
+    number: int
+    count: int
+
+
+@edge(
+    "{one}",
+    "LIKES#{other.user_id}",
+    access=[read(), write(where={"one": viewer("sub")}), read(role="x")],
+)
+class Likes:
+    one: User
+    other: User
+    stars: int = 0
+
+
+graph = Graph(TABLE, User, Order, Line, Likes, attribute_case="camel", type_attribute="type").check()
+A, B = {"sub": "a"}, {"sub": "b"}
+CLERK, HELP = {"roles": ["clerk"]}, {"roles": ["support"]}
+
+
+class Shop:
+    """A shop with an order of each customer."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def answer(self, document: str, claims: Any = None, **options: Any) -> Any:
+        self.world.forget()
+        return await self.world.service.execute(f"mutation {{ {document} }}", viewer=claims, **options)
+
+    async def done(self, document: str, claims: Any = None, **options: Any) -> Any:
+        found = await self.answer(document, claims, **options)
+        assert "errors" not in found, found["errors"]
+        return found["data"]
+
+    async def refused(self, document: str, claims: Any = None) -> list[Any]:
+        """The codes and messages of a refused write, which has changed nothing."""
+        before = await self.items()
+        found = await self.answer(document, claims)
+        assert await self.items() == before
+        return [(error["extensions"]["code"], error["message"]) for error in found["errors"]]
+
+    @property
+    def requests(self) -> int:
+        return len(self.world.tracer.requests)
+
+    async def items(self) -> list[Item]:
+        found = await self.world.tracer.store.send(Scan())
+        return sorted(found.items, key=lambda item: (item["PK"], item["SK"]))
+
+
+@pytest.fixture
+async def shop(make_store: MakeStore) -> Shop:
+    made = Shop(world(graph, await make_store(graph.table)))
+    for name in "abh":
+        await made.done(
+            f'createUser(input: {{userId: "{name}", hidden: {str(name == "h").lower()}}}) {{ user {{ userId }} }}',
+            HELP,
+        )
+    for name, customer, status in (
+        ("a1", "a", "PENDING"),
+        ("a2", "a", "PAID"),
+        ("b1", "b", "PENDING"),
+        ("h1", "h", "PENDING"),
+    ):
+        given = f'orderId: "{name}", customerId: "{customer}", status: {status}'
+        await made.done(f"createOrder(input: {{{given}}}) {{ order {{ orderId }} }}", HELP)
+    return made
+
+
+FORBIDDEN = "FORBIDDEN"
+NO_ORDER = ("NOT_FOUND", "There is no Order with this key.")
+
+
+async def test_creating(shop: Shop) -> None:
+    """Somebody would order in another's name, or an order that is paid already."""
+    new = 'createOrder(input: {orderId: "%s", customerId: "%s", status: %s%s}) { order { orderId note } }'
+    assert (await shop.done(new % ("n1", "a", "PENDING", ', note: "x"'), A))["createOrder"]["order"][
+        "note"
+    ] == "x"
+    told = (FORBIDDEN, "You may not create this Order.")
+    assert await shop.refused(new % ("n2", "b", "PENDING", ""), A) == [told]
+    assert await shop.refused(new % ("n2", "a", "PAID", ""), A) == [told]
+    assert await shop.refused(new % ("n2", "a", "PENDING", "")) == [told]
+    assert shop.requests == 0
+    field = (FORBIDDEN, "discount of Order: you may not write this field.")
+    assert await shop.refused(new % ("n2", "a", "PENDING", ", discount: 5"), A) == [field]
+    assert await shop.done(new % ("n2", "a", "PENDING", ", discount: 5"), HELP)
+
+
+async def test_updating(shop: Shop) -> None:
+    """Somebody would change what is another's, or a field that is not theirs, or give an order away."""
+    change = 'updateOrder(input: {orderId: "%s", %s}) { order { status note } }'
+    assert (await shop.done(change % ("a1", 'note: "x"'), A))["updateOrder"]["order"]["note"] == "x"
+    assert shop.requests == 2
+    assert await shop.refused(change % ("b1", 'note: "x"'), A) == [NO_ORDER]
+    assert await shop.refused(change % ("none", 'note: "x"'), A) == [NO_ORDER]
+    status = (FORBIDDEN, "status of Order: you may not write this field.")
+    assert await shop.refused(change % ("a1", "status: PAID"), A) == [status]
+    assert (await shop.done(change % ("a1", "status: PAID"), HELP))["updateOrder"]["order"][
+        "status"
+    ] == "PAID"
+    told = (FORBIDDEN, "You may not update this Order.")
+    # A clerk may not touch what is paid, and may not mark as paid.
+    assert await shop.refused(change % ("a2", 'note: "x"'), CLERK) == [told]
+    assert await shop.refused(change % ("b1", "status: PAID"), CLERK) == [told]
+    assert await shop.done(change % ("b1", 'note: "x"'), CLERK)
+    assert await shop.refused(change % ("b1", 'note: "y"')) == [NO_ORDER]
+    discount = (FORBIDDEN, "discount of Order: you may not write this field.")
+    assert await shop.refused(change % ("b1", "add: {discount: 1}"), CLERK) == [discount]
+
+
+async def test_the_version_of_a_hidden_record_is_not_told(shop: Shop) -> None:
+    """A wrong version would tell the right one, and that the record exists."""
+    change = 'updateOrder(input: {orderId: "b1", note: "x", expectedRevision: 9}) { order { note } }'
+    [[code, told]] = await shop.refused(change.replace("expectedRevision", "expectedVersion"), A)
+    assert (code, told) == NO_ORDER
+    [[code, told]] = await shop.refused(change.replace("expectedRevision", "expectedVersion"), B)
+    assert (code, "its version is 1" in told) == ("CONFLICT", True)
+
+
+async def test_deleting(shop: Shop) -> None:
+    """Somebody would delete another's order, or one that is paid."""
+    gone = 'deleteOrder(input: {orderId: "%s"}) { deletedId }'
+    assert await shop.refused(gone % "b1", A) == [NO_ORDER]
+    assert await shop.refused(gone % "a2", A) == [(FORBIDDEN, "You may not delete this Order.")]
+    assert await shop.refused(gone % "a1") == [NO_ORDER]
+    assert await shop.done(gone % "a1", A)
+
+
+async def test_upserts_and_puts(shop: Shop) -> None:
+    """A write that replaces would be a way around the rules of updates."""
+    upsert = (
+        'upsertOrder(input: {orderId: "%s", customerId: "a", status: PENDING, note: "x"}) { order { note } }'
+    )
+    assert await shop.refused(upsert % "b1", A) == [(FORBIDDEN, "You may not update this Order.")]
+    assert await shop.done(upsert % "u1", A)
+    assert await shop.refused(upsert % "a1", A) != []
+    put = 'putLikes(input: {oneId: "%s", otherId: "%s", stars: %s}) { likes { stars } }'
+    assert await shop.done(put % ("a", "b", 1), A)
+    assert (await shop.done(put % ("a", "b", 2), A))["putLikes"]["likes"]["stars"] == 2
+    assert await shop.refused(put % ("b", "a", 1), A) == [(FORBIDDEN, "You may not create this Likes.")]
+    line = 'putLine(input: {orderId: "a1", number: 1, count: %s}) { line { count } }'
+    assert await shop.done(line % 3, A)
+    assert await shop.refused(line % 4, A) == [(FORBIDDEN, "You may not update this Line.")]
+    assert await shop.done(line % 20, HELP)
+
+
+async def test_what_is_named_is_seen(shop: Shop) -> None:
+    """An edge to a hidden user would tell that they exist; an item would be put into somebody else's order."""
+    put = 'putLikes(input: {oneId: "a", otherId: "%s"}) { likes { stars } }'
+    told = ("NOT_FOUND", "otherId: there is no User with this key.")
+    assert await shop.refused(put % "h", A) == [told]
+    assert await shop.refused(put % "x", A) == [told]
+    line = 'putLine(input: {orderId: "%s", number: 1, count: 1}) { line { count } }'
+    told = ("NOT_FOUND", "orderId: there is no Order with this key.")
+    assert await shop.refused(line % "b1", A) == [told]
+    assert await shop.refused(line % "none", A) == [told]
+    assert await shop.done(line % "b1", B)
+
+
+async def test_nested_and_several_writes(shop: Shop) -> None:
+    """One allowed part of a mutation would take a forbidden one along."""
+    new = """createOrder(input: {orderId: "%s", customerId: "a", status: PENDING, lines: [{number: 1, count: 1}, {number: 2,
+      count: %s}]}) { order { lines { totalCount } } }"""
+    assert await shop.refused(new % ("n1", 10), A) == [(FORBIDDEN, "You may not create this Line.")]
+    assert (await shop.done(new % ("n1", 9), A))["createOrder"]["order"]["lines"]["totalCount"] == 2
+    several = (
+        """deleteOrders(inputs: [{orderId: "a1"}, {orderId: "b1"}], atomic: %s) { results { deletedId } }"""
+    )
+    assert await shop.refused(several % "true", A) == [NO_ORDER]
+    found = await shop.answer(several % "false", A)
+    assert [each and each["deletedId"] is not None for each in found["data"]["deleteOrders"]["results"]] == [
+        True,
+        None,
+    ]
+
+
+async def test_taking_along_what_names_a_node(shop: Shop) -> None:
+    """A delete would take edges along that its viewer may not delete, or count those that they do not see."""
+    gone = 'deleteUser(input: {userId: "b"%s}) { deletedId }'
+    assert await shop.refused(gone % "", A) == [(FORBIDDEN, "You may not delete this User.")]
+    assert await shop.done('putLikes(input: {oneId: "b", otherId: "a"}) { likes { stars } }', B)
+    told = "This User cannot be deleted. It is named by 1 Order (customer), 1 Likes (one)."
+    [[code, said]] = await shop.refused(gone % "", HELP)
+    assert (code, said.startswith("This User cannot be deleted. It is named by")) == ("CONFLICT", True), told
+    [[code, said]] = await shop.refused(
+        'deleteUser(input: {userId: "a", onEdges: DETACH}) { deletedId }', HELP
+    )
+    assert code in ("CONFLICT", FORBIDDEN)
+
+
+async def test_no_race_gets_past_a_rule(shop: Shop) -> None:
+    """An order would be changed that was paid between the look and the write."""
+    rival = Service(schema_of(graph), shop.world.tracer.store, secret=b"secret")
+
+    class Late(TracingStore):
+        async def send(self, request: Request[Answer], /) -> Answer:
+            if isinstance(request, Transaction):
+                paid = 'mutation { updateOrder(input: {orderId: "b1", status: PAID}) { order { note } } }'
+                assert "errors" not in await rival.execute(paid, viewer=HELP)
+            return await super().send(request)
+
+    shop = Shop(world(graph, Late(shop.world.tracer.store)))
+    change = 'updateOrder(input: {orderId: "b1", note: "late"}) { order { note } }'
+    found = await shop.answer(change, CLERK)
+    assert [error["extensions"]["code"] for error in found["errors"]] == [FORBIDDEN]
+    [order] = [item for item in await shop.items() if item["PK"] == "ORDER#b1"]
+    assert (order["status"], order.get("note")) == ("paid", None)
+
+
+async def test_an_idempotency_key_is_its_viewers(shop: Shop) -> None:
+    """Somebody who guesses a key would be told of, and as if they had done, what another has written."""
+    new = 'createOrder(input: {orderId: "i1", customerId: "a", status: PENDING}) { order { orderId } }'
+    assert await shop.done(new, A | {"exp": 1}, idempotency_key="k")
+    assert await shop.done(new, A | {"exp": 2}, idempotency_key="k")
+    found = await shop.answer(new, B, idempotency_key="k")
+    assert [error["extensions"]["code"] for error in found["errors"]] == [FORBIDDEN]
+    found = await shop.answer(new, HELP, idempotency_key="k")
+    assert [error["extensions"]["code"] for error in found["errors"]] == ["ALREADY_EXISTS"]
+
+
+async def test_what_a_key_of_an_index_alone_says(shop: Shop) -> None:
+    """A rule would not be met by an item that somebody else has stored without the attribute."""
+    [item] = [each for each in await shop.items() if each["PK"] == "ORDER#a1"]
+    await shop.world.put({name: value for name, value in item.items() if name != "customerId"})
+    assert await shop.done('updateOrder(input: {orderId: "a1", note: "x"}) { order { note } }', A)
+    assert await shop.refused('updateOrder(input: {orderId: "a1", note: "y"}) { order { note } }', B) == [
+        NO_ORDER
+    ]
+    assert await shop.done('deleteOrder(input: {orderId: "a1"}) { deletedId }', A)
+
+
+async def test_a_plan_shows_the_rule(shop: Shop) -> None:
+    """Whoever looks at a plan would not see what a write is held to."""
+    document = 'mutation { updateOrder(input: {orderId: "a1", note: "x"}) { order { note } } }'
+    [shown] = shop.world.service.explain(document, viewer=A).steps
+    [transaction] = shown.transactions
+    assert "customerId = a" in str(transaction.actions[0].condition)
