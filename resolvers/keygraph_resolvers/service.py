@@ -27,6 +27,7 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
+from keygraph_resolvers.memory import Holding
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, exceeded_error, refused_error
 from keygraph_resolvers.plan.document_limits import USUAL_LIMITS, DocumentLimit, DocumentLimits, caused
@@ -113,12 +114,14 @@ class Service:
         observed: Observed | None = None,
         only_queries: bool = False,
         viewer: Claims | None = None,
+        holding: Holding | None = None,
     ) -> dict[str, Any]:
         """The response to an operation: `data`, `errors` with their codes, or both.
 
         One that could not be executed at all has no `data`. `extensions.warnings` says which fields are null for
         another reason than an error; `with_cost` asks for `extensions.cost`. Of mutations that are sent again under the
-        same idempotency key, none is carried out a second time. What can be seen of the operation is put into `observed`.
+        same idempotency key, none is carried out a second time. What can be seen of the operation is put into `observed`,
+        and the memory that it needs is counted by `holding`.
         Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         `viewer` are the claims of whoever asks, which the rules of the model are about; None for nobody in particular. Where
         the attributes of items decide what they may see, the cost has no actual figures: these would tell what is there.
@@ -135,6 +138,7 @@ class Service:
         except _Refused as refused:
             return {"errors": refused.errors}
         run.idempotency_key = idempotency_key
+        run.meter.holding = holding
         bound = Bound(plan, run)
         seen.plan, seen.bound, seen.meter = plan, bound, run.meter
         error = self._limit_error(bound)
@@ -246,6 +250,9 @@ class Service:
             found = await carry_out(plan, run, document, variables)
             if found.refusal is not None:
                 return found.refusal
+            refusal = None if meter.holding is None else meter.holding.refusal
+            if refusal is not None and not plan.is_mutation:
+                return {"errors": [public_error(GraphQLError(str(refusal), original_error=refusal))]}
             if self._cost_limit is not None and meter.is_exceeded and not plan.is_mutation:
                 return {"data": None, "errors": [exceeded_error(meter.sent, self._cost_limit)]}
             completion = Completion(plan, run.limits, found.foreign, run.access)

@@ -70,6 +70,7 @@ def create_app(
         documents,
         settings.answer_limit,
         viewer or configured_viewers(settings),
+        settings.operation_memory,
     )
     routes: list[BaseRoute] = [
         Route("/graphql", endpoint, methods=["GET", "POST"]),

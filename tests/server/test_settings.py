@@ -65,6 +65,7 @@ GIVEN = {
     "cost_limit": 2000.0,
     "depth_limit": 20,
     "max_running": 12,
+    "operation_memory": 9_000_000,
     "max_waiting": 0,
     "max_document_characters": 200_000,
     "max_tokens": 2000,

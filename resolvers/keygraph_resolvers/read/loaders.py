@@ -19,7 +19,7 @@ from keygraph.dynamo.conditions import Path
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchGet, Store
 from keygraph.dynamo.table import Key
-from keygraph.errors import BadUserInput, TimedOut
+from keygraph.errors import BadUserInput, KeygraphError, TimedOut
 from keygraph.lists.counting import count
 from keygraph.lists.listing import Located, NeighbourList
 from keygraph.lists.named_edges import read_to
@@ -37,7 +37,7 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     def __init__(self, *, batch: bool) -> None:
         self.futures: dict[KeyT, asyncio.Future[ValueT]] = {}
         """The answers that were asked for, by key."""
-        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
         super().__init__(batch=batch, cache_map=self.futures, loop=asyncio.get_running_loop())
 
     async def read(self, keys: list[KeyT]) -> Sequence[ValueT | Exception]:
@@ -47,7 +47,7 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
     async def batch_load_fn(self, keys: list[KeyT]) -> list[ValueT]:
         """The values for the library. An exception in the place of a value is the key's own."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._tasks.append(task)
+        self._tasks.add(task)
         try:
             values = await self.read(keys) if keys else []
         except asyncio.CancelledError:
@@ -59,6 +59,10 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
                     _fail(future, cast(Exception, value))
             if task.cancelling():
                 raise
+        finally:
+            self._tasks.discard(task)
+            # A cancelled task knows its frames: one that knows the task keeps all that was read.
+            del task
         for key, value in zip(keys, values, strict=True):
             if isinstance(value, Exception) and key in self.futures:
                 _fail(self.futures[key], value)
@@ -66,8 +70,13 @@ class SharedLoader(DataLoader[KeyT, ValueT], Generic[KeyT, ValueT]):
 
     def give_up(self) -> None:
         """Ends what is under way: nobody waits for it any more."""
-        for task in self._tasks:
+        for task in [*self._tasks]:
             task.cancel()
+
+
+def _bare(error: Exception) -> Exception:
+    """The error. Of one that is no fault of ours nobody asks where it was raised, and the frames hold all that was read."""
+    return error.with_traceback(None) if isinstance(error, KeygraphError) else error
 
 
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
@@ -113,7 +122,7 @@ class NodeLoader(SharedLoader[Key, "Item | None"]):
             first, second = await asyncio.gather(self.read(keys[:half]), self.read(keys[half:]))
             return [*first, *second]
         except Exception as error:
-            return [error for _ in keys]
+            return [_bare(error) for _ in keys]
 
 
 # --- Lists --------------------------------------------------------------------------------------------
@@ -220,7 +229,7 @@ class NeighbourLoader(SharedLoader[NeighbourRequest, Arrived]):
         try:
             answer = await self._answer(request)
         except Exception as error:
-            return [error]
+            return [_bare(error)]
         finally:
             self._limit.release()
         under_way = READ.get()

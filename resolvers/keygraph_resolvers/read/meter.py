@@ -15,6 +15,7 @@ from typing import NamedTuple
 from keygraph.dynamo.store import Answer, Batch, Changed, Cost, Counted, Page, Request, Store, Written
 from keygraph.dynamo.table import Table
 from keygraph.errors import StoreError
+from keygraph_resolvers.memory import Holding
 
 
 class CostExceeded(StoreError):
@@ -80,6 +81,8 @@ class MeteredStore:
     failed: list[Failed] = field(default_factory=list)
     read_units: float = 0.0
     began: float = field(default_factory=time.perf_counter)
+    holding: Holding | None = None
+    """What is counted of the items that are read."""
 
     @property
     def table(self) -> Table:
@@ -97,6 +100,9 @@ class MeteredStore:
     async def send(self, request: Request[Answer], /) -> Answer:
         if self.is_exceeded:
             raise CostExceeded("the operation has used up what it may cost")
+        holding = self.holding
+        if holding is not None and holding.refusal is not None:
+            raise holding.refusal
         read = READ.get()
         round_trip = read.round_trip if read else 1
         if read is not None and read.begins is not None:
@@ -119,6 +125,8 @@ class MeteredStore:
             places, keys = (read.places, read.keys) if read else ((), {})
             began, ended = began - self.began, ended - self.began
             self.sent.append(Sent(request, places, keys, round_trip, began, ended, cost, items))
+            if holding is not None and isinstance(answer, Page | Batch):
+                holding.take(answer.items, cost.read_units, items)
         return answer
 
     async def close(self) -> None:

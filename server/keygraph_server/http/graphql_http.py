@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from keygraph_resolvers import Observed
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
+from keygraph_resolvers.memory import Holding, Memory
 from keygraph_server.documents.known import Accepted, DocumentRefusedError, KnownDocuments
 from keygraph_server.documents.manifest import PREFIX
 from keygraph_server.http.compression import compressed, takes_gzip
@@ -87,11 +88,12 @@ class Executes(Protocol):
         observed: Observed | None,
         only_queries: bool,
         viewer: Viewer | None,
+        holding: Holding | None,
     ) -> dict[str, Any]:
         """The GraphQL response. Without `data` it is a request error. `with_cost` adds `extensions.cost`.
 
         Mutations under an idempotency key that is known are not carried out again. What can be seen of the operation
-        is put into `observed`. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
+        is put into `observed`, what it reads is counted by `holding`. Raises NotAQuery for an operation of another kind if `only_queries` are allowed.
         """
 
 
@@ -135,6 +137,8 @@ class Exchange:
     """None if the request is not valid."""
     observed: Observed | None = None
     """None if nobody watches."""
+    holding: Holding | None = None
+    """What its operation holds."""
     answer: dict[str, Any] | None = None
     """None if the client has disconnected, or if the endpoint has failed."""
     status: int | None = None
@@ -173,10 +177,12 @@ class GraphQLEndpoint:
         documents: KnownDocuments = _ALL_DOCUMENTS,
         answer_limit: int = 0,
         viewer_of: ViewerOf | None = None,
+        operation_memory: int = 64_000_000,
     ) -> None:
         """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is.
 
-        Answers above `answer_limit` bytes are not sent; with 0, all are.
+        Answers above `answer_limit` bytes are not sent; with 0, all are. `operation_memory` is how many bytes all
+        operations may hold.
 
         Pages of `origins` may use GET, whose answers have `cache_control`. `exposure` is what clients may see,
         `documents` which documents they may send or name.
@@ -191,13 +197,21 @@ class GraphQLEndpoint:
         self._documents = documents
         self._answer_limit = answer_limit
         self._viewer_of = viewer_of
+        self.memory = Memory(operation_memory)
+        """What all operations hold, until their answers are sent."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(header_fields(scope), is_get=scope["method"] != "POST")
-        watcher = self._watcher
-        if watcher is None:
-            await self._exchange(exchange, scope, receive, send)
-            return
+        # What an operation has read is kept until its answer is sent.
+        with self.memory.holding() as exchange.holding:
+            if self._watcher is None:
+                await self._exchange(exchange, scope, receive, send)
+            else:
+                await self._watched(self._watcher, exchange, scope, receive, send)
+
+    async def _watched(
+        self, watcher: Watcher, exchange: Exchange, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         exchange.observed = Observed()
         watcher.begin(exchange)
         try:
@@ -241,6 +255,7 @@ class GraphQLEndpoint:
                     observed=exchange.observed,
                     only_queries=exchange.is_get,
                     viewer=viewer,
+                    holding=exchange.holding,
                 ),
             )
         except (RequestRefusedError, NotAQuery) as error:

@@ -88,6 +88,12 @@ class LimitSettings(BaseModel):
         description="How many more operations wait for their turn. One more is answered at once with 503, the code "
         "`UNAVAILABLE` and `Retry-After`.",
     )
+    operation_memory: int = Field(
+        default=64_000_000,
+        ge=1,
+        description="How many bytes of items the operations of a process hold, until their answers are sent. Beyond "
+        "that, one that needs more is given up with 503, the code `UNAVAILABLE` and `Retry-After`.",
+    )
     max_body_bytes: int = Field(
         default=1_000_000,
         ge=1,

@@ -1,0 +1,88 @@
+"""Memory: how many bytes all operations of a process hold of what they have read, until their answers are sent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from keygraph.dynamo.items import Item, item_size
+from keygraph.errors import KeygraphError, StoreError
+from keygraph.incidents import Incident
+
+_log = logging.getLogger(__name__)
+
+_ALWAYS_HELD = 64 * 1024
+"""An operation that holds no more than this is never refused: small ones go on beside large ones."""
+_MEASURED_BYTES = 256 * 1024
+"""Items of a request that may have more bytes than this are measured."""
+_UNIT_BYTES = 8 * 1024
+"""One read unit reads so many bytes, if the read is eventually consistent; others hold half of it."""
+
+
+class TooMuchMemory(StoreError):
+    """The operations of the process hold more than they may. This one was given up."""
+
+
+class MoreThanAnyMay(KeygraphError):
+    """The operation alone holds more than all operations of the process may."""
+
+    code = "ANSWER_LIMIT"
+
+
+class Memory:
+    """What the operations of a process hold together. `held` is in bytes, and `refusals.count` is how many were given up."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+        self.refusals = Incident(_log)
+
+    def holding(self) -> Holding:
+        """What one operation holds."""
+        return Holding(self)
+
+
+class Holding:
+    """What one operation holds, until it leaves this context manager."""
+
+    __slots__ = ("_memory", "held", "refusal")
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self.held = 0
+        self.refusal: KeygraphError | None = None
+        """Why the operation is given up."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._memory.held -= self.held
+
+    def take(self, items: Sequence[Item | None], read_units: float, looked_at: int) -> None:
+        """Holds items, for which so much was read. Raises the refusal where the operation has to be given up."""
+        size = int(read_units * _UNIT_BYTES * len(items) / (looked_at or 1))
+        if size > _MEASURED_BYTES:
+            size = sum(item_size(item) for item in items if item is not None)
+        memory = self._memory
+        self.held += size
+        memory.held += size
+        if memory.held > memory.limit and self.held > _ALWAYS_HELD:
+            self.refusal = self._refused()
+        if self.refusal is not None:
+            raise self.refusal
+
+    def _refused(self) -> KeygraphError:
+        memory = self._memory
+        if self.held > memory.limit:
+            return MoreThanAnyMay(
+                f"The operation reads more than {memory.limit:,} bytes: ask for smaller pages, or in several operations."
+            )
+        memory.refusals.happened(
+            f"Operations are given up, because all hold more than {memory.limit:,} bytes"
+        )
+        return TooMuchMemory("the server has too much to do: try again in a second")

@@ -1,0 +1,173 @@
+"""Memory: operations hold a bounded number of bytes together, and one that has ended holds nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from keygraph import ID, Graph, Many, Table, node, record
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import Batch, BatchGet, Cost, Page, Query
+from keygraph.errors import Throttled
+from keygraph_resolvers import Service, build_schema
+from keygraph_resolvers.memory import Memory
+from tests.resolvers.worlds import SECRET
+
+
+@node("BOX#{box_id}")
+class Box:
+    box_id: ID
+    things: Many[Thing]
+
+
+@record("{box}", "THING#{number}")
+class Thing:
+    box: Box
+    number: ID
+    text: str
+
+
+graph = Graph(Table("Boxes", partition_key="PK", sort_key="SK"), Box, Thing)
+schema = build_schema(graph)
+DOCUMENT = '{ box(boxId: "1") { things(first: COUNT) { nodes { text } } } }'
+SIZE = 100_000
+
+
+class Boxes:
+    """A store whose boxes hold things of 100 KB, ten of them on each page."""
+
+    def __init__(self, size: int = SIZE) -> None:
+        self.table = graph.table
+        self.size = size
+        self.pages = 0
+        self.fails_at: int | None = None
+        self.hangs_at: int | None = None
+        self.hung = asyncio.Event()
+
+    async def send(self, request: Any) -> Any:
+        if isinstance(request, BatchGet):
+            items = [{"PK": str(key[0]), "SK": str(key[1])} for key in request.keys]
+            return Batch([*items], Cost(1, 0.5 * len(items)))
+        assert isinstance(request, Query)
+        self.pages += 1
+        await asyncio.sleep(0)
+        if self.pages == self.fails_at:
+            raise Throttled("throttled")
+        if self.pages == self.hangs_at:
+            self.hung.set()
+            await asyncio.sleep(3600)
+        begin = 0 if request.start is None else int(str(request.start[1]).removeprefix("THING#")) + 1
+        wanted = min(10, (request.limit or 10))
+        items: list[Item] = [
+            {"PK": "BOX#1", "SK": f"THING#{number:03}", "text": f"{number:03}" + "x" * self.size}
+            for number in range(begin, begin + wanted)
+        ]
+        last = ("BOX#1", str(items[-1]["SK"]))
+        return Page(items, wanted, last, Cost(1, wanted * self.size / 8192))
+
+    async def close(self) -> None:
+        pass
+
+
+def asked(count: int) -> str:
+    return DOCUMENT.replace("COUNT", str(count))
+
+
+def codes(answer: dict[str, Any]) -> list[str]:
+    return [error["extensions"]["code"] for error in answer.get("errors", ())]
+
+
+async def test_operations_are_given_up_where_all_hold_too_much() -> None:
+    """64 clients that ask for 8 MB each would take 800 MB."""
+    memory, store = Memory(5_000_000), Boxes()
+    service = Service(schema, store, secret=SECRET)
+    with memory.holding() as first:
+        assert "errors" not in await service.execute(asked(40), holding=first)
+        assert 4_000_000 < memory.held == first.held < 4_100_000
+        with memory.holding() as second:
+            pages = store.pages
+            answer = await service.execute(asked(40), holding=second)
+            assert codes(answer) == ["UNAVAILABLE"]
+            assert "data" not in answer
+            # Nothing is read after it was given up.
+            assert store.pages - pages <= 2
+        assert memory.refusals.count == 1
+        assert memory.held == first.held
+        # The first one's answer is not sent yet, but small ones go on.
+        with memory.holding() as third:
+            service.store.size = 100  # type: ignore[attr-defined]  # the store's above
+            assert "errors" not in await service.execute(asked(40), holding=third)
+    assert memory.held == 0
+
+
+async def test_an_operation_that_none_can_serve_is_told_so() -> None:
+    """Its client would be asked to try again in a second, for ever."""
+    memory = Memory(2_000_000)
+    with memory.holding() as holding:
+        answer = await Service(schema, Boxes(), secret=SECRET).execute(asked(40), holding=holding)
+    assert codes(answer) == ["ANSWER_LIMIT"]
+    assert "reads more than 2,000,000 bytes" in answer["errors"][0]["message"]
+    assert memory.held == 0
+
+
+@contextmanager
+def nothing_is_left() -> Iterator[None]:
+    """Whether what is made in here is gone at its end, without the garbage collector."""
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        yield
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert peak - before > 20 * SIZE
+    assert after - before < 5 * SIZE
+
+
+async def fails(store: Boxes, service: Service) -> None:
+    store.fails_at = store.pages + 4
+    assert codes(await service.execute(asked(90))) == ["THROTTLED"]
+
+
+async def is_cancelled(store: Boxes, service: Service) -> None:
+    store.hangs_at = store.pages + 4
+    store.hung.clear()
+    task = asyncio.create_task(service.execute(asked(90)))
+    await store.hung.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    del task
+    await asyncio.sleep(0.01)
+
+
+async def is_given_up(store: Boxes, service: Service) -> None:
+    with Memory(3_000_000).holding() as holding:
+        assert codes(await service.execute(asked(90), holding=holding)) == ["ANSWER_LIMIT"]
+
+
+async def is_too_large(store: Boxes, service: Service) -> None:
+    assert codes(await service.execute(asked(90))) == ["ANSWER_LIMIT"]
+
+
+async def is_answered(store: Boxes, service: Service) -> None:
+    assert codes(await service.execute(asked(60))) == []
+
+
+@pytest.mark.parametrize("ends", [is_answered, fails, is_cancelled, is_given_up, is_too_large])
+async def test_an_operation_leaves_nothing_behind(ends: Callable[[Boxes, Service], Awaitable[None]]) -> None:
+    """In an outage, all that was read before a failure would stay in memory until the garbage collector comes by."""
+    store = Boxes()
+    service = Service(schema, store, secret=SECRET)
+    await ends(store, service)
+    with nothing_is_left():
+        for _ in range(5):
+            await ends(store, service)
