@@ -145,7 +145,8 @@ class _UnreadSteps(StepMaker):
             if before != after:
                 names = (attribute.name for attribute in self._graph.table.keys)
                 steps += self._partner_moved(change, before, dict(zip(names, after, strict=True)), ())
-        return [*steps, *self._checks(change, stored, refusals)], done
+        checks = [*self._checks(change, stored, refusals), *self._unmarked(record, old | new, change.values)]
+        return [*steps, *checks], done
 
 
 class _Describing:
@@ -294,7 +295,10 @@ class _Describing:
             if isinstance(request, Change):
                 yield from self._notes_of_change(request)
             if isinstance(request, Move):
-                yield "The item is put under its new key if none is there. The old one is deleted if it is as it was read."
+                yield (
+                    "The item is put under its new key if none is there. The old one is deleted if it is as it was read. "
+                    "No node that the item names may be under deletion."
+                )
             yield from self._notes_of_node(request)
             if isinstance(request, Change | Delete | Move) and is_partner:
                 done = "deleted" if isinstance(request, Delete) else "changed"

@@ -37,7 +37,7 @@ from keygraph.model.records import RecordType
 from keygraph.model.references import EndReference
 from keygraph.names import with_article
 from keygraph.writing.items import ItemMaker, Refusals
-from keygraph.writing.marks import MARK
+from keygraph.writing.marks import MARK, UNMARKED
 from keygraph.writing.partners import Partner, Partners
 from keygraph.writing.presence import NamedEnd, Presence, all_of, has_version, is_unchanged
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, Put, Upsert, WriteRequest
@@ -510,7 +510,8 @@ class StepMaker:
             *self._moving(request, key, new, identity, same, refusals, old),
             *self._partner_changed(change, old, new, stored, refusals),
         ]
-        return [*steps, *self._checks(change, stored, refusals)], Done(record, identity, new)
+        checks = [*self._checks(change, stored, refusals), *self._unmarked(record, new, change.values)]
+        return [*steps, *checks], Done(record, identity, new)
 
     def _move(self, request: Move, refusals: Refusals) -> tuple[Change, list[actions.AttributeChange]]:
         """What a move changes. Refuses what stands in no key."""
@@ -652,6 +653,15 @@ class StepMaker:
             check = actions.CheckItem(keys[0], condition)
             steps.append(TransactionStep(check, partial(missing_or_again, missing), is_check=True))
         return steps
+
+    def _unmarked(self, record: RecordType, item: Item, given: Iterable[str]) -> list[TransactionStep]:
+        """That no node is being deleted that an item goes on naming under another key: its edges have been looked for."""
+        kept = (named for named in self._ends_of(record) if named.end.name not in given)
+        found = ((named, record.end_identity(item, named.end)) for named in kept)
+        nodes = (named.nodes(identity) for named, identity in found if identity is not None)
+        keys = (self._graph.table_keys(members[0], own) for members, own in nodes if members)
+        checks = (actions.CheckItem(key, UNMARKED) for several in keys for key in several)
+        return [TransactionStep(check, again, is_check=True) for check in checks]
 
     def _named_nodes(
         self, request: WriteRequest, ends: Iterable[NamedEnd]

@@ -167,6 +167,7 @@ async def test_a_move_shows_its_transaction(shop: Served) -> None:
         ("Put", "productId = GHI789, GSI1PK = PRODUCT#GHI789, GSI1SK = ORDER#ORD001"),
         ("Delete", None),
         ("ConditionCheck", None),
+        ("ConditionCheck", None),
     ]
     shop.tracer.requests.clear()
     assert "errors" not in await shop.service.execute(MOVED)

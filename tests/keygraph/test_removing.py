@@ -436,9 +436,21 @@ async def test_a_mark_that_was_left_behind(teams: Teams, monkeypatch: pytest.Mon
     assert (await teams.refused(Change(person, ANN, {"favorite": RED})))[0] == "CONFLICT"
     assert (await teams.refused(put, Change(team, RED, {"name": "Red"})))[0] == "CONFLICT"
     await teams.write(Change(team, RED, {"name": "Red"}))
+    # What would name it from another place is not found any more.
+    named = {
+        "pk": "PERSON#bob",
+        "sk": "PERSON#bob",
+        "kind": "Person",
+        "person_id": "bob",
+        "favorite_id": "red",
+    }
+    await teams.store.send(Write(PutItem(named)))
+    moved = Move(person, ("bob",), {"person_id": "rob"})
+    assert (await teams.refused(moved))[0] == "CONFLICT"
     old = {**marked, MARK: "1234#1700000000"}
     await teams.store.send(Write(PutItem(old)))
     await teams.write(put)
+    await teams.write(moved)
     assert await teams.problems() == []
 
 
