@@ -64,7 +64,7 @@ class Service:
     how many operations run at the same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many
     read units an operation may cost; None for any number. `document_limits` is how large a document may be, `kept_bytes` how
     much memory documents and their plans may take until they are asked again. `introspection` is whether operations may ask
-    for `__schema` and `__type`.
+    for `__schema` and `__type`, `suggestions` whether errors suggest names of the schema.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Service:
         document_limits: DocumentLimits = USUAL_LIMITS,
         kept_bytes: int = 32_000_000,
         introspection: bool = True,
+        suggestions: bool = True,
     ) -> None:
         self.schema = schema
         self.store = store
@@ -93,8 +94,14 @@ class Service:
         self._core = core_schema(schema)
         self.admission = Admission(max_running, max_waiting)
         self._documents = Documents(
-            self._core, schema.graph, document_limits, kept_bytes, introspection=introspection
+            self._core,
+            schema.graph,
+            document_limits,
+            kept_bytes,
+            introspection=introspection,
+            suggestions=suggestions,
         )
+        self._hides_suggestions = not suggestions
         self._cost_limit = cost_limit
         self._no_attributes = Attributes.of(schema.graph, {})
 
@@ -193,7 +200,12 @@ class Service:
         viewer: Claims | None,
     ) -> tuple[Plan, Run]:
         """The plan of a query, and a run of it."""
-        values = get_variable_values(self._core, operation.variable_definitions or (), dict(variables or {}))
+        values = get_variable_values(
+            self._core,
+            operation.variable_definitions or (),
+            dict(variables or {}),
+            hide_suggestions=self._hides_suggestions,
+        )
         if not isinstance(values, VariableValues):
             raise _Refused([public_error(error) for error in values])
         try:
@@ -329,6 +341,7 @@ class Service:
             context_value=run,
             variable_values=dict(variables or {}),
             executor_class=self.schema.execution_context_class,
+            hide_suggestions=self._hides_suggestions,
         )
         if inspect.isawaitable(result):
             result = await result

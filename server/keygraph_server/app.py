@@ -16,7 +16,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from keygraph_server.auth import configured_viewers
 from keygraph_server.cursor_secret import with_secret
-from keygraph_server.documents.known import Accepted, KnownDocuments
+from keygraph_server.documents.known import KnownDocuments
 from keygraph_server.documents.manifest import read_documents
 from keygraph_server.errors import CommandError, expected_message
 from keygraph_server.http.browsers import BrowserHeaders
@@ -35,6 +35,7 @@ from keygraph_server.queries import document_to_try
 from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
 from keygraph_server.settings import Auth, Environment, Settings, read_settings
+from keygraph_server.settings.documents import Accepted
 from keygraph_server.stores import open_configured_store
 from keygraph_server.telemetry.process import Telemetry
 
@@ -65,7 +66,7 @@ def create_app(
         settings.compress_above,
         origins,
         settings.cache_control,
-        Exposure(settings.suggestions, settings.cost_details, settings.endpoint_names),
+        Exposure(settings.cost_details, settings.endpoint_names),
         telemetry.watcher,
         documents,
         settings.answer_limit,

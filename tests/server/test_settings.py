@@ -12,7 +12,6 @@ from keygraph.engines.dynamodb.client import ClientTransport
 from keygraph.engines.dynamodb.direct import DirectTransport
 from keygraph.engines.dynamodb.engine import DynamoDBStore
 from keygraph.engines.dynamodb.transport import TransportName
-from keygraph_server.documents.known import Accepted
 from keygraph_server.errors import SettingsError
 from keygraph_server.settings import (
     Auth,
@@ -23,6 +22,7 @@ from keygraph_server.settings import (
     environment_name,
     read_settings,
 )
+from keygraph_server.settings.documents import Accepted
 from keygraph_server.stores import open_configured_store
 
 DOCUMENT = Path(__file__).parents[2] / "docs/settings.md"

@@ -126,15 +126,18 @@ class Documents:
         kept_bytes: int,
         *,
         introspection: bool = True,
+        suggestions: bool = True,
     ) -> None:
         """`schema` is graphql-core's; `kept_bytes` is how much documents and plans may take together.
 
-        `introspection` is whether documents may ask for `__schema` and `__type`.
+        `introspection` is whether documents may ask for `__schema` and `__type`, `suggestions` whether errors suggest
+        names.
         """
         self._schema = schema
         self._graph = graph
         self._limited = LimitedDocuments(schema, limits)
         self._introspection = introspection
+        self._suggestions = suggestions
         self._kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
         """Documents by the hashes of their texts; plans by those, their operation's name and what decides directives."""
 
@@ -159,7 +162,9 @@ class Documents:
             ast = self._limited.parsed(text)
         except GraphQLError as error:
             return Document(DocumentNode(definitions=()), [error])
-        errors = validation_errors(self._schema, ast, introspection=self._introspection)
+        errors = validation_errors(
+            self._schema, ast, introspection=self._introspection, suggestions=self._suggestions
+        )
         return Document(ast, errors, digest)
 
     def plan(

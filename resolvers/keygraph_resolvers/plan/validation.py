@@ -35,14 +35,14 @@ _RULES = tuple(
 
 
 def validation_errors(
-    schema: GraphQLSchema, document: DocumentNode, *, introspection: bool
+    schema: GraphQLSchema, document: DocumentNode, *, introspection: bool, suggestions: bool
 ) -> list[GraphQLError]:
     """What is wrong with a document, or the first things; empty for nothing.
 
-    `introspection` is whether it may ask for `__schema` and `__type`.
+    `introspection` is whether it may ask for `__schema` and `__type`, `suggestions` whether errors suggest names.
     """
     rules = _RULES if introspection else (*_RULES, NoSchemaIntrospectionCustomRule)
-    errors = validate(schema, document, rules, max_errors=MOST_ERRORS)
+    errors = validate(schema, document, rules, max_errors=MOST_ERRORS, hide_suggestions=not suggestions)
     if errors and errors[-1].message == "Validation aborted.":
         told = (
             "This document selects too many fields of one name: select each once, or give them other aliases."

@@ -8,23 +8,15 @@ DocumentRefusedError       an operation that is not executed, with the code
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
-from enum import Enum
 from typing import Protocol
 
+from keygraph_resolvers.plan.documents import SizedCache
 from keygraph_server.documents.manifest import document_id
+from keygraph_server.settings.documents import Accepted
 
 _BYTES_BESIDE = 300
 """What a kept document takes beside its text: its id, and its places in the store."""
-
-
-class Accepted(Enum):
-    """Which documents the server executes."""
-
-    ANY = "any"
-    TRUSTED = "trusted"
-    TRUSTED_AND_AUTOMATIC = "trusted-and-automatic"
 
 
 class Asked(Protocol):
@@ -57,10 +49,12 @@ class KnownDocuments:
         self._trusted_texts = frozenset(trusted.values())
         self._accepted = accepted
         self._most = 0 if accepted is Accepted.TRUSTED else automatic_bytes
-        self._automatic: OrderedDict[str, str] = OrderedDict()
-        """The one that was asked last stands last."""
-        self.automatic_bytes = 0
+        self._automatic: SizedCache[str, str] = SizedCache(self._most)
+
+    @property
+    def automatic_bytes(self) -> int:
         """How many bytes the automatic persisted queries take."""
+        return self._automatic.bytes
 
     def document_of(self, asked: Asked) -> str:
         """The document of a request. Raises DocumentRefusedError."""
@@ -81,9 +75,7 @@ class KnownDocuments:
         raise _not_trusted()
 
     def _found(self, key: str, *, is_automatic: bool) -> str:
-        found = self._trusted.get(key)
-        if found is None and (found := self._automatic.get(key)) is not None:
-            self._automatic.move_to_end(key)
+        found = self._trusted.get(key) or self._automatic.get(key)
         if found is not None:
             return found
         if self._accepted is Accepted.TRUSTED or (self._accepted is not Accepted.ANY and not is_automatic):
@@ -96,21 +88,13 @@ class KnownDocuments:
     def keep(self, asked: Asked) -> None:
         """Keep the document of an operation that was executed, if its client asked for that."""
         key, text = asked.automatic_hash, asked.query
-        if key is None or text is None or key in self._automatic or key in self._trusted:
-            return
-        size = _size(text)
-        if size > self._most:
-            return
-        self._automatic[key] = text
-        self.automatic_bytes += size
-        while self.automatic_bytes > self._most:
-            _, oldest = self._automatic.popitem(last=False)
-            self.automatic_bytes -= _size(oldest)
+        if key is not None and text is not None and key not in self._trusted:
+            # Python keeps a text with the width of its widest character; four bytes is the most.
+            self._automatic.keep(key, text, _BYTES_BESIDE + len(text) * (1 if text.isascii() else 4))
 
 
-def _size(text: str) -> int:
-    # Python keeps a text with the width of its widest character; four bytes is the most.
-    return _BYTES_BESIDE + (len(text) if text.isascii() else 4 * len(text))
+EVERY_DOCUMENT = KnownDocuments({}, Accepted.ANY, 0)
+"""For a server without a manifest and without automatic persisted queries."""
 
 
 def _not_trusted() -> DocumentRefusedError:

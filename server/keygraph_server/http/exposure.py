@@ -1,13 +1,10 @@
-"""What errors tell a client about the schema, its costs and the store."""
+"""What errors tell a client about costs and the store."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-_SUGGESTION = re.compile(r" Did you mean [^?]*(\?|$)")
-"""As graphql-core writes them."""
 _TOO_EXPENSIVE = "The operation may cost more than the server allows: ask for smaller pages or fewer fields."
 _OF_THE_STORE = {
     "UNAVAILABLE": "The data cannot be read or written at the moment.",
@@ -20,7 +17,6 @@ _OF_THE_STORE = {
 class Exposure:
     """What clients may see."""
 
-    suggestions: bool = True
     cost_details: bool = True
     endpoint_names: bool = True
 
@@ -28,8 +24,6 @@ class Exposure:
         """Take out of errors what clients may not see."""
         for error in errors:
             code = error.get("extensions", {}).get("code")
-            if not self.suggestions:
-                error["message"] = _SUGGESTION.sub("", error["message"])
             if not self.cost_details and code == "COST_LIMIT":
                 error |= {"message": _TOO_EXPENSIVE, "extensions": {"code": code}}
             if not self.endpoint_names and code in _OF_THE_STORE:

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from keygraph_resolvers import Observed
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_resolvers.memory import Holding, Memory
-from keygraph_server.documents.known import Accepted, DocumentRefusedError, KnownDocuments
+from keygraph_server.documents.known import EVERY_DOCUMENT, DocumentRefusedError, KnownDocuments
 from keygraph_server.documents.manifest import PREFIX
 from keygraph_server.http.compression import compressed, takes_gzip
 from keygraph_server.http.disconnect import unless_gone
@@ -59,7 +59,6 @@ _VARY_OF_GET = (b"vary", b"accept, accept-encoding, origin")
 _NOT_KEPT = (b"cache-control", b"no-store")
 _NO_ORIGINS = Origins.of("none")
 _ALL_SHOWN = Exposure()
-_ALL_DOCUMENTS = KnownDocuments({}, Accepted.ANY, 0)
 _FORGEABLE = (
     "a page of another site may have sent this request: send it as POST, or with the header "
     "Apollo-Require-Preflight: true, or add the page's origin to KEYGRAPH_CORS_ORIGINS"
@@ -174,7 +173,7 @@ class GraphQLEndpoint:
         cache_control: str = "no-store",
         exposure: Exposure = _ALL_SHOWN,
         watcher: Watcher | None = None,
-        documents: KnownDocuments = _ALL_DOCUMENTS,
+        documents: KnownDocuments = EVERY_DOCUMENT,
         answer_limit: int = 0,
         viewer_of: ViewerOf | None = None,
         operation_memory: int = 64_000_000,

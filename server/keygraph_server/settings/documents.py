@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from keygraph_server.documents.known import Accepted
+
+class Accepted(Enum):
+    """Which documents the server executes."""
+
+    ANY = "any"
+    TRUSTED = "trusted"
+    TRUSTED_AND_AUTOMATIC = "trusted-and-automatic"
 
 
 def _default(given: dict[str, Any]) -> Accepted:
