@@ -1,7 +1,7 @@
 """Reading a node together with its lists: one Query for what stands side by side in a partition.
 
-The rule: of a node whose model says that its partition is small, the node's item and the pages of its lists there are
-read by one Query where their ranges follow each other and no other type's items can stand between them. Behind a list
+The rule: of a node whose model says that its partition is small, the node's item, the pages of its lists there and the
+neighbours that stand at a known key are read by one Query where their ranges follow each other and no other type's items can stand between them. Behind a list
 of which less than a full page is asked for, nothing is read with it: the rest of that list would be. The Query looks at
 no more items than the reads apart might: so many as the pages have, one to see whether more follow, and the node. What
 it does not come to is read apart.
@@ -29,7 +29,8 @@ FULL_PAGE = 20
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is read with others: a page of a list, or a node's item (`neighbours` is None)."""
+    """What is read with others: a page of a list, or the item at one key, of a node or an only neighbour (`neighbours` is
+    None)."""
 
     span: Span
     most: int
@@ -37,7 +38,7 @@ class Part:
     neighbours: NeighbourList | None = None
     extent: Extent | None = None
     subject: Any = None
-    """What somebody reads it for; None for a node's item."""
+    """What somebody reads it for."""
 
 
 @dataclass(eq=False)
@@ -58,9 +59,17 @@ class Together:
         return Query(key[0], range=span.range, projection=projection, limit=most)
 
 
-def node_part(key: Key) -> Part:
-    """A node's own item."""
-    return Part(Span(key[1], key[1]), 1)
+def item_part(key: Key, subject: Any) -> Part:
+    """The item at one key."""
+    return Part(Span(key[1], key[1]), 1, subject=subject)
+
+
+def neighbour_part(neighbours: NeighbourList, key: Key, subject: Any = None) -> Part | None:
+    """An only neighbour whose key is known (the subject, where nothing else is said), in the partition of a node."""
+    keys = neighbours.whole_keys or []
+    if len(keys) != 1 or keys[0][:1] != key[:1] or len(key) < 2:
+        return None
+    return item_part(keys[0], keys[0] if subject is None else subject)
 
 
 def list_part(neighbours: NeighbourList, extent: Extent, key: Key, subject: Any) -> Part | None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from keygraph import ID, Graph, Index, Many, Table, edge, many, node, record, stored
+from keygraph import ID, Graph, Index, Many, One, Table, edge, many, node, one, record, stored
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Answer, Query, Request
 from keygraph.engines.dynamodb.requests import render
+from keygraph_resolvers.steps.explained import steps_text
 from tests.conftest import MakeStore
 from tests.documents.served import written_down
 from tests.keygraph.checked import mistakes
@@ -452,3 +453,59 @@ async def test_what_is_read_apart_holds_back_no_other_batch(make_store: MakeStor
     [again] = [each for each in requests if each["roundTrip"] == 2 and each["operation"] == "Query"]
     [above] = [each for each in requests if each["roundTrip"] == 2 and each["operation"] == "GetItem"]
     assert above["endedMs"] < again["endedMs"] - 50
+
+
+# --- An only neighbour --------------------------------------------------------------------------------
+
+
+@node("PLAYER#{player_id}", "#", gather=True)
+class Player:
+    player_id: ID
+    name: str
+    friends: One[Friends] = one()
+    items: Many[Piece] = many()
+    tasks: Many[Task] = many()
+
+
+@record("{player}", "FRIENDS")
+class Friends:
+    player: Player
+    names: str
+
+
+@record("{player}", "ITEM#{number}")
+class Piece:
+    player: Player
+    number: int
+
+
+@record("{player}", "A#{number}")
+class Task:
+    player: Player
+    number: int
+
+
+@pytest.mark.parametrize("has_friends", [True, False])
+async def test_an_only_neighbour_is_read_with_the_rest(make_store: MakeStore, has_friends: bool) -> None:
+    """An item at a known key would take a request of its own, and split the lists around it."""
+    graph = Graph(Table("Players", partition_key="PK", sort_key="SK"), Player, Friends, Piece, Task)
+    made = world(graph, await make_store(graph.table))
+    await made.put({"PK": "PLAYER#1", "SK": "#", "name": "Ann"})
+    if has_friends:
+        await made.put({"PK": "PLAYER#1", "SK": "FRIENDS", "names": "Bob"})
+    await made.put({"PK": "PLAYER#1", "SK": "A#1"}, {"PK": "PLAYER#1", "SK": "ITEM#7"})
+    document = """{ player(playerId: "1") {
+      name friends { names } items { nodes { number } } tasks { nodes { number } } } }"""
+    made.forget()
+    answer = await made.service.execute(document, with_cost=True)
+    friends = {"names": "Bob"} if has_friends else None
+    lists = {"items": {"nodes": [{"number": 7}]}, "tasks": {"nodes": [{"number": 1}]}}
+    assert answer["data"] == {"player": {"name": "Ann", "friends": friends, **lists}}
+    assert made.operations == {"Query": 1}
+    cost = answer["extensions"]["cost"]
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert cost["actual"][name] <= cost["bound"][name], name
+    assert cost["bound"]["roundTrips"] == 2
+    shown = steps_text(made.service.explain(document).steps)
+    assert shown.count("Query") == 1
+    assert "GetItem" not in shown

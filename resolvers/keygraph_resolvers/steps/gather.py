@@ -17,7 +17,15 @@ from keygraph.dynamo.store import read_units
 from keygraph.dynamo.table import Key
 from keygraph.errors import TimedOut
 from keygraph.lists.describe import described_requests
-from keygraph.lists.gather import Part, Together, list_part, node_part, read_together, side_by_side
+from keygraph.lists.gather import (
+    Part,
+    Together,
+    item_part,
+    list_part,
+    neighbour_part,
+    read_together,
+    side_by_side,
+)
 from keygraph.lists.placeholders import shown_key
 from keygraph.lists.reading import Found
 from keygraph.model.records import RecordType
@@ -50,28 +58,33 @@ class Gather:
     ) -> None:
         """Reads of a node's lists, and its item if that is wanted, what one Query reads together."""
         [key] = run.graph.table_keys(self._record, owner.identity)
-        places: dict[PageOf | None, str] = {None: place}
-        parts = [node_part(key)] if is_wanted and not run.scheduler.is_known(key) else []
-        neighbours = run.neighbours
-        for bound in lists:
-            page = bound.connection.request
-            if (
-                bound.step.page is None
-                or bound.connection.is_closed
-                or bound.connection.arguments.is_key_lookup
-                or page in places
-            ):
-                continue
-            part = list_part(page.neighbours, page.extent, key, page)
-            if part is not None and not neighbours.is_known(page):
+        places: dict[PageOf | Key, str] = {}
+        parts: list[Part] = []
+
+        def add(part: Part | None, place: str) -> None:
+            if part is None or part.subject in places:
+                return
+            loads = run.scheduler if part.neighbours is None else run.neighbours
+            if not loads.is_known(part.subject):
                 parts.append(part)
-                places[page] = bound.place
+                places[part.subject] = place
+
+        if is_wanted:
+            add(item_part(key, key), place)
+        for bound in lists:
+            connection, page = bound.connection, bound.connection.request
+            if bound.step.page is None or connection.is_closed:
+                continue
+            if not connection.arguments.is_key_lookup:
+                add(list_part(page.neighbours, page.extent, key, page), bound.place)
+            elif connection.arguments.to is None:
+                add(neighbour_part(page.neighbours, key), bound.place)
         for together in side_by_side(run.graph, key, parts):
             if len(together.parts) > 1:
                 read = Read(tuple(dict.fromkeys(places[part.subject] for part in together.parts)), round_trip)
                 for part in together.parts:
-                    if part.subject is None:
-                        run.scheduler.hold(key)
+                    if part.neighbours is None:
+                        run.scheduler.hold(part.subject)
                     else:
                         run.scheduler.promise(part.subject)
                 run.scheduler.spawn(self._read(run, key, together, read))
@@ -84,7 +97,7 @@ class Gather:
             found = await read_together(run.reads, key, together, run.attributes.projection)
         except asyncio.CancelledError:
             for part in together.parts:
-                if part.subject is not None:
+                if part.neighbours is not None:
                     given_up = TimedOut("the request to the store was given up")
                     scheduler.keep_promise(part.subject, given_up, read.places, read.round_trip)
             raise
@@ -92,16 +105,16 @@ class Gather:
             found = dict.fromkeys(together.parts, error)
         for part in together.parts:
             answer = found.get(part)
-            if part.subject is not None:
+            if part.neighbours is not None:
                 is_read = part in found and not isinstance(answer, Exception)
                 given = Arrived(answer, read.round_trip) if is_read else cast("Exception | None", answer)
                 scheduler.keep_promise(part.subject, given, read.places, read.round_trip)
             elif part in found:
                 is_gone = isinstance(answer, dict) and run.is_expired(answer)
                 item = None if is_gone else cast("Item | Exception | None", answer)
-                scheduler.release(key, item, read.round_trip)
+                scheduler.release(part.subject, item, read.round_trip)
             else:
-                scheduler.look_up_held(key, read.round_trip)
+                scheduler.look_up_held(part.subject, read.round_trip)
 
     # --- What it costs ------------------------------------------------------------------------------------
 
@@ -158,7 +171,7 @@ class Gather:
                 if step.page is not None and most.size:
                     below.append((step.page, after.times(most.size)))
                 cost.add(most.count(starts))
-                may_be_missed = True
+                may_be_missed = may_be_missed or part.neighbours is not None
         below += [(step, starts) for step in self._lists if step not in gathered]
         return cost, below
 
@@ -192,22 +205,19 @@ class Gather:
     def _together(self, run: Run, identity: tuple[str, ...] | None, *, is_wanted: bool) -> list[Together]:
         """What is read together of a node of which maybe nothing is known: its lists' steps, and None for the item."""
         key = shown_key(self._record, identity)
-        parts = [node_part(key)] if is_wanted else []
+        parts = [item_part(key, None)] if is_wanted else []
         for step in self._lists:
             try:
                 arguments = step.arguments(run)
                 neighbours = arguments.shown(run, identity)
             except Exception:
                 continue  # nothing is read; the answer says why
-            if (
-                neighbours is None
-                or step.page is None
-                or arguments.is_key_lookup
-                or arguments.to is not None
-                or arguments.has_cursor
-            ):
+            if neighbours is None or step.page is None or arguments.to is not None or arguments.has_cursor:
                 continue
-            part = list_part(neighbours, arguments.extent, key, step)
+            if arguments.is_key_lookup:
+                part = neighbour_part(neighbours, key, step)
+            else:
+                part = list_part(neighbours, arguments.extent, key, step)
             if part is not None:
                 parts.append(part)
         found = side_by_side(run.graph, key, parts, is_shown=True)
