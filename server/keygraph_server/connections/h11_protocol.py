@@ -21,6 +21,9 @@ from keygraph_server.connections.refusals import (
     too_many_fields,
 )
 
+_TWO_LENGTHS = {b"content-length", b"transfer-encoding"}
+"""h11 takes the second, a proxy in front may take the first: two views of where a request ends (RFC 9112, 6.1)."""
+
 
 class H11Connection(GuardedConnection, H11Protocol):  # type: ignore[misc]  # `cycle` is Any in the first
     """A bounded connection on h11."""
@@ -90,6 +93,8 @@ class _Events(h11.Connection):
             return head_too_large(settings.max_head_bytes)
         if request.method == b"CONNECT":
             return NO_TUNNEL
+        if {name for name, _ in request.headers} >= _TWO_LENGTHS:
+            return NOT_HTTP
         if connection.read_at_once > settings.max_pipelined + 1:
             return TOO_MANY_WAITING
         return None
