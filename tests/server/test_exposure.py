@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from keygraph_server.app import create_app
+from keygraph_server.connections.refusals import NOT_HTTP
 from keygraph_server.http.origins import Origins
 from keygraph_server.settings import Settings, read_settings
 from tests.server.library import MODEL, book
@@ -125,6 +126,13 @@ class TestSecureHeaders:
         assert ("script-src" in headers["content-security-policy"]) is (path == "/")
         assert "strict-transport-security" not in headers
 
+    def test_answers_of_a_connection_have_them_too(self) -> None:
+        """The same, for a request that never reaches the application."""
+        head, _, _ = NOT_HTTP.answer.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        assert {f"{name}: {value}" for name, value in ALWAYS.items()} <= {*lines}
+        assert any(line.startswith("content-security-policy: default-src 'none'") for line in lines)
+
     async def test_in_production_browsers_stay_with_https(self, folder: Path) -> None:
         """A visitor's first request could go out in the open each time."""
         async with running(create_app(settings_of(folder, env="production"))) as client:
@@ -205,3 +213,13 @@ class TestProduction:
             assert ("127.0.0.1:9" in response.text) is is_told
         assert ready.status_code == 503
         assert "127.0.0.1:9" in caplog.text + ready.text
+
+    async def test_a_busy_server_still_says_so(self, folder: Path) -> None:
+        """A client could not tell that it should come back in a second."""
+        settings = settings_of(folder, env="production", max_running=1, max_waiting=0)
+        await make_table(settings, book("1", "Emma"))
+        app = create_app(settings)
+        async with running(app) as client, app.state.service.admission:
+            response = await client.post("/graphql", json={"query": '{ book(isbn: "1") { title } }'})
+        [error] = response.json()["errors"]
+        assert error["message"] == "the server has too much to do: try again in a second"

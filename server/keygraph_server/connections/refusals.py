@@ -7,6 +7,12 @@ from http import HTTPStatus
 
 import orjson
 
+from keygraph_server.secure_headers import NO_CONTENT_POLICY, SECURE_HEADERS
+
+_SECURE = "".join(
+    f"{name.decode()}: {value.decode()}\r\n" for name, value in (*SECURE_HEADERS, NO_CONTENT_POLICY)
+)
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -24,7 +30,7 @@ class Refusal:
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\n"
             "content-type: application/json; charset=utf-8\r\n"
-            "x-content-type-options: nosniff\r\n"
+            f"{_SECURE}"
             f"content-length: {len(body)}\r\n"
             f"{retry}connection: close\r\n\r\n"
         )

@@ -6,21 +6,12 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keygraph_server.http.origins import Origins
+from keygraph_server.secure_headers import NO_CONTENT_POLICY, SECURE_HEADERS
 
 _READ_BY_PAGES = ("retry-after", "x-request-id")
 _PREFLIGHT_SECONDS = 7_200
 """How long a browser remembers what it may send. Chrome remembers no longer."""
 
-_POLICY = b"content-security-policy"
-_NOTHING = (_POLICY, b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-"""For answers without a policy of their own, which are no pages."""
-_ALWAYS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-)
 _HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 """Browsers ignore it in an answer that did not come by HTTPS."""
 
@@ -42,14 +33,14 @@ class BrowserHeaders(CORSMiddleware):
             expose_headers=_READ_BY_PAGES,
             max_age=_PREFLIGHT_SECONDS,
         )
-        self._always = (*_ALWAYS, _HTTPS_ONLY) if https_only else _ALWAYS
+        self._always = (*SECURE_HEADERS, _HTTPS_ONLY) if https_only else SECURE_HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message.get("headers", ())
-                has_policy = any(name == _POLICY for name, _ in headers)
-                message["headers"] = [*headers, *self._always, *(() if has_policy else (_NOTHING,))]
+                has_policy = any(name == NO_CONTENT_POLICY[0] for name, _ in headers)
+                message["headers"] = [*headers, *self._always, *(() if has_policy else (NO_CONTENT_POLICY,))]
             await send(message)
 
         # Requests of programs and of this server's own pages have no origin, and Starlette would make objects for them.

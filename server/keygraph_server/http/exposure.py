@@ -26,5 +26,6 @@ class Exposure:
             code = error.get("extensions", {}).get("code")
             if not self.cost_details and code == "COST_LIMIT":
                 error |= {"message": _TOO_EXPENSIVE, "extensions": {"code": code}}
-            if not self.endpoint_names and code in _OF_THE_STORE:
+            # Without a path nothing was asked of the store: the server itself is busy or stops.
+            if not self.endpoint_names and "path" in error and code in _OF_THE_STORE:
                 error["message"] = _OF_THE_STORE[code]

@@ -29,7 +29,7 @@ class BrowserSettings(BaseModel):
         default="no-store",
         pattern=r"^[\x21-\x7e]+([ ]+[\x21-\x7e]+)*$",
         description="The `Cache-Control` of answers to GET that have no errors, such as `public, max-age=60`. All "
-        "other answers are `no-store`.",
+        "other answers are `no-store`, and so is every answer if the server knows who asks.",
     )
 
     @field_validator("cors_origins")
