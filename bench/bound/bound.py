@@ -38,6 +38,7 @@ lists over shards.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -280,7 +281,7 @@ class _Walk:
             owner,
             required_texts(self._graph, path, given),
             narrowed,
-            condition(self._graph, path, given.get("where")),
+            condition(self._graph, path, given.get("where"), sys.maxsize),
         )
         # What is left out of a list may stand between it and its owner, which nobody knows beforehand.
         beside = None if narrowed else owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from graphql.execution.values import VariableValues, get_variable_values
 
 from keygraph.access.claims import Claims
 from keygraph.dynamo.store import Store
-from keygraph.errors import BadUserInput
+from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
 from keygraph.model.records import RecordType
 from keygraph_resolvers.admission import Admission, Overloaded
@@ -30,10 +30,16 @@ from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_er
 from keygraph_resolvers.memory import Holding
 from keygraph_resolvers.plan.bound import Bound
 from keygraph_resolvers.plan.cost import cost_report, exceeded_error, refused_error
-from keygraph_resolvers.plan.document_limits import USUAL_LIMITS, DocumentLimit, DocumentLimits, caused
+from keygraph_resolvers.plan.document_limits import (
+    USUAL_LIMITS,
+    DocumentLimit,
+    DocumentLimits,
+    caused,
+)
 from keygraph_resolvers.plan.documents import Document, Documents
 from keygraph_resolvers.plan.explain import Explanation, explain_plan, stand_ins
 from keygraph_resolvers.plan.plan import Plan
+from keygraph_resolvers.plan.validation import MOST_ERRORS
 from keygraph_resolvers.read.cursors import Cursors
 from keygraph_resolvers.read.meter import MeteredStore
 from keygraph_resolvers.read.objects import Object
@@ -63,8 +69,9 @@ class Service:
     `totalCount` may read, `concurrency` how many lists one operation reads at the same time, `answer_bytes` how large its answer may be, `max_running`
     how many operations run at the same time, and `max_waiting` how many more wait for their turn. `cost_limit` is how many
     read units an operation may cost; None for any number. `document_limits` is how large a document may be, `kept_bytes` how
-    much memory documents and their plans may take until they are asked again. `introspection` is whether operations may ask
-    for `__schema` and `__type`, `suggestions` whether errors suggest names of the schema.
+    much memory documents and their plans may take until they are asked again. `where_terms` is how many conditions a `where`
+    may have, `timeout` how many seconds an operation may take. `introspection` is whether operations may ask for `__schema`
+    and `__type`, `suggestions` whether errors suggest names of the schema.
     """
 
     def __init__(
@@ -84,13 +91,17 @@ class Service:
         cost_limit: float | None = None,
         document_limits: DocumentLimits = USUAL_LIMITS,
         kept_bytes: int = 32_000_000,
+        where_terms: int = 50,
+        timeout: float = 15.0,
         introspection: bool = True,
         suggestions: bool = True,
     ) -> None:
         self.schema = schema
         self.store = store
         self._cursors = Cursors(secret)
-        self.limits = Limits(max_page_size, max_ids, read_budget, count_pages, concurrency, answer_bytes)
+        self.limits = Limits(
+            max_page_size, max_ids, read_budget, count_pages, concurrency, answer_bytes, where_terms
+        )
         self._core = core_schema(schema)
         self.admission = Admission(max_running, max_waiting)
         self._documents = Documents(
@@ -101,6 +112,7 @@ class Service:
             introspection=introspection,
             suggestions=suggestions,
         )
+        self._timeout = timeout
         self._hides_suggestions = not suggestions
         self._cost_limit = cost_limit
         self._no_attributes = Attributes.of(schema.graph, {})
@@ -133,17 +145,22 @@ class Service:
         `viewer` are the claims of whoever asks, which the rules of the model are about; None for nobody in particular. Where
         the attributes of items decide what they may see, the cost has no actual figures: these would tell what is there.
         """
+        ends = asyncio.get_running_loop().time() + self._timeout
         seen = Observed() if observed is None else observed
         read = self._documents.read(document)
         try:
+            self._documents.refuse_many_values(variables or {})
             seen.operation = operation = _operation(read, operation_name)
             if only_queries and operation.operation is not OperationType.QUERY:
                 raise NotAQuery(operation.operation.value)
             if not self._has_plan(operation):
-                return await self._elsewhere(read, operation, variables, with_cost=with_cost, viewer=viewer)
+                elsewhere = self._elsewhere(read, operation, variables, with_cost=with_cost, viewer=viewer)
+                return await self._in_time(elsewhere, ends)
             plan, run = self._planned(read, operation, variables, viewer)
         except _Refused as refused:
             return {"errors": refused.errors}
+        except DocumentLimit as beyond:
+            return {"errors": [public_error(caused(beyond))]}
         run.idempotency_key = idempotency_key
         run.meter.holding = holding
         bound = Bound(plan, run)
@@ -151,13 +168,24 @@ class Service:
         error = self._limit_error(bound)
         answer: dict[str, Any] = {"errors": [error]}
         if error is None:
-            answer = await self._admitted(plan, run, read, variables)
+            answer = await self._in_time(self._admitted(plan, run, read, variables), ends)
         if with_cost:
             has_bound = bool(plan.roots) or not plan.is_mutation
             sent = None if plan.is_secretive(run) else run.meter.sent
             report = cost_report(bound if has_bound else None, sent, plan.elsewhere)
             answer.setdefault("extensions", {})["cost"] = report
         return answer
+
+    async def _in_time(self, response: Awaitable[dict[str, Any]], ends: float) -> dict[str, Any]:
+        """The response, if it comes before the event loop's clock says `ends`."""
+        try:
+            async with asyncio.timeout_at(ends):
+                return await response
+        except TimeoutError:
+            late = TimedOut(
+                f"The operation took more than {self._timeout:g} seconds. What it writes may have been written."
+            )
+            return {"data": None, "errors": [public_error(caused(late))]}
 
     def explain(
         self,
@@ -178,6 +206,8 @@ class Service:
                 raise _no_plan(operation)
             taken = stand_ins(self._core, operation, given)
             plan, run = self._planned(read, operation, given | taken, viewer)
+        except DocumentLimit as beyond:
+            raise BadUserInput(str(beyond)) from None
         except _Refused as refused:
             raise BadUserInput("; ".join(error["message"] for error in refused.errors)) from None
         if plan.is_mutation and not plan.roots:
@@ -204,14 +234,12 @@ class Service:
             self._core,
             operation.variable_definitions or (),
             dict(variables or {}),
+            max_errors=MOST_ERRORS,
             hide_suggestions=self._hides_suggestions,
         )
         if not isinstance(values, VariableValues):
             raise _Refused([public_error(error) for error in values])
-        try:
-            plan = self._documents.plan(read, operation, values.coerced)
-        except DocumentLimit as error:
-            raise _Refused([public_error(caused(error))]) from None
+        plan = self._documents.plan(read, operation, values.coerced)
         run = self._run_of(values, plan.attributes, plan.looked_for, viewer)
         run.is_consistent = plan.is_consistent
         return plan, run

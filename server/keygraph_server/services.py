@@ -27,6 +27,8 @@ def configured_service(settings: Settings, schema: GraphSchema, store: Store) ->
         cost_limit=settings.cost_limit or None,
         document_limits=document_limits(settings),
         kept_bytes=settings.document_cache_bytes,
+        where_terms=settings.max_where_terms,
+        timeout=settings.operation_timeout,
         introspection=settings.introspection,
         suggestions=settings.suggestions,
     )
@@ -42,4 +44,5 @@ def document_limits(settings: Settings) -> DocumentLimits:
         aliases_in_all=settings.max_aliases_in_all,
         root_fields=settings.max_root_fields,
         fields=settings.max_fields,
+        variable_values=settings.max_variable_values,
     )

@@ -43,9 +43,7 @@ def failing(shop: World, fails: Callable[[Request[Any]], Exception | None]) -> W
     return world(shop.graph, FailingStore(shop.tracer.store, fails))
 
 
-@pytest.mark.parametrize(
-    "document", ["", "{", "{ user(userId: ) }", "{ a" * 20_000, '{ user(userId: "1") { name }', "\0"]
-)
+@pytest.mark.parametrize("document", ["", "{", "{ user(userId: ) }", '{ user(userId: "1") { name }', "\0"])
 async def test_documents_that_cannot_be_read(shop: World, document: str) -> None:
     """A misspelt document would be an error of the server, or answered with data."""
     answer = await shop.service.execute(document)
@@ -109,7 +107,7 @@ async def test_a_message_cuts_what_it_quotes(
     shop: World, document: str, variables: dict[str, Any], begins: str, ends: str
 ) -> None:
     """A request would come back in its own error, again for each place where it is told."""
-    answer = await shop.service.execute(document.replace("LONG", "LONG" * 50_000), variables)
+    answer = await shop.service.execute(document.replace("LONG", "LONG" * 20_000), variables)
     [error] = answer["errors"]
     assert len(str(answer)) < 1_000
     assert error["message"].startswith(begins)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
 import tracemalloc
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from graphql import get_introspection_query
 
-from keygraph.dynamo.store import UnreadStore
+from keygraph.dynamo.store import Answer, Request, UnreadStore
 from keygraph_examples.commerce import graph
 from keygraph_resolvers import NO_LIMITS, DocumentLimits, Service, build_schema
 from tests.resolvers.bombs import bomb, subsets
@@ -119,12 +120,12 @@ def of_library(**limits: int) -> Service:
     return Service(build_schema(library), UnreadStore(table), secret=SECRET, document_limits=made)
 
 
-async def seconds(asked: Service, document: str) -> float:
+async def seconds(asked: Service, document: str, variables: dict[str, Any] | None = None) -> float:
     """The processor time that a document takes once it is known: the least of some, since others use the machine."""
     least = 1.0
     for _ in range(10):
         began = time.process_time()
-        await asked.execute(document)
+        await asked.execute(document, variables)
         least = min(least, time.process_time() - began)
         if least < MOST_SECONDS:
             break
@@ -205,3 +206,117 @@ async def test_introspection_is_limited_as_anything_else() -> None:
     assert await codes(
         Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, document_limits=NO_LIMITS), twice
     ) == ["DOCUMENT_LIMIT"]
+
+
+# --- Variables ----------------------------------------------------------------------------------------------
+
+
+FILTERED = "query ($where: UserWhere, $ids: [ID!]! = []) { users(where: $where) { nodes { name } } nodes(ids: $ids) { id } }"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"where": {"or": [{}] * 300_000}},
+        {"where": {"or": [{"nam": 1}] * 50_000}},
+        {"where": {"name": {"in": [1] * 300_000}}},
+        {"ids": [1.5] * 300_000},
+        {"nothing": [[]] * 300_000},
+    ],
+)
+async def test_many_values_are_refused_at_once(variables: dict[str, Any]) -> None:
+    """A body of 1 MB would stop the server for seconds, and be answered with as many errors."""
+    asked = service()
+    assert await codes(asked, FILTERED, **variables) == ["DOCUMENT_LIMIT"]
+    assert await seconds(asked, FILTERED, variables) < MOST_SECONDS
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"ids": [1.5] * 4_900}, {"where": {"or": [1] * 4_900}}, {"where": {"or": [{"nam": 1}] * 2_400}}],
+)
+async def test_few_errors_of_variables_are_told(variables: dict[str, Any]) -> None:
+    """An answer would be hundreds of times as large as its request, and take as long."""
+    asked = service()
+    found = await codes(asked, FILTERED, **variables)
+    assert set(found) == {"BAD_USER_INPUT"}
+    assert len(found) <= 11
+    assert await seconds(asked, FILTERED, variables) < MOST_SECONDS
+
+
+async def test_values_of_variables_are_counted_to_the_edge() -> None:
+    """A client would be refused what the limit allows."""
+    document = "query ($where: UserWhere) { users(where: $where) { nodes { name } } }"
+    where = {"and": [{"name": {"eq": "a"}}, {"name": {"eq": "a"}}]}  # 1 + 1 + 2 * 3
+    assert await codes(service(variable_values=7), document, where=where) == ["DOCUMENT_LIMIT"]
+    [error] = (await service(variable_values=7).execute(document, {"where": where}))["errors"]
+    assert error["message"] == "The variables have more values than they may have, and the limit is 7."
+    assert await codes(service(variable_values=8), document, where=where) == ["INTERNAL"]  # reads
+
+
+NAMED = '{ name: { eq: "a" } }, '
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        f"{{ or: [{NAMED * 26}] }}",
+        f"{{ or: [{NAMED * 25} {{ not: {NAMED} }}] }}",
+        f'{{ name: {{ ne: "a" }}, or: [{NAMED * 25}] }}',
+    ],
+)
+async def test_a_where_has_few_conditions(where: str) -> None:
+    """The embedded engine would be busy for seconds with one list."""
+    document = f"{{ users(where: {where}) {{ nodes {{ name }} }} }}"
+    asked = Service(SCHEMA, UnreadStore(graph.table), secret=SECRET, document_limits=NO_LIMITS)
+    [error] = (await asked.execute(document))["errors"]
+    assert (error["message"], error["extensions"]["code"]) == (
+        "where: at most 50 conditions",
+        "BAD_USER_INPUT",
+    )
+    fewer = document.replace(NAMED, "", 2)
+    assert await codes(asked, fewer) == ["INTERNAL"]  # reads
+
+
+# --- Time -----------------------------------------------------------------------------------------------------
+
+
+class Hanging(UnreadStore):
+    """A store that never answers."""
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        return await asyncio.Future()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        user("name orders { nodes { total } }"),
+        "{ users { nodes { orders { totalCount } } } }",
+        'mutation { createUser(input: { userId: "u", name: "n", email: "e", userType: CUSTOMER, '
+        'createdAt: "2024-01-01T00:00:00Z" }) { user { name } } }',
+    ],
+)
+async def test_an_operation_has_one_deadline(document: str) -> None:
+    """One operation would take as long as all of its requests may, one after the other."""
+    asked = Service(SCHEMA, Hanging(graph.table), secret=SECRET, timeout=0.1)
+    began = time.monotonic()
+    answer = await asyncio.wait_for(asked.execute(document), 10)
+    assert time.monotonic() - began < 5
+    assert answer == {
+        "data": None,
+        "errors": [
+            {
+                "message": "The operation took more than 0.1 seconds. What it writes may have been written.",
+                "extensions": {"code": "TIMEOUT"},
+            }
+        ],
+    }
+    assert len(asyncio.all_tasks()) <= 2
+
+
+async def test_waiting_for_a_turn_counts() -> None:
+    """An operation would wait for its turn as long as others take, and then begin."""
+    asked = Service(SCHEMA, Hanging(graph.table), secret=SECRET, timeout=0.1, max_running=1)
+    answers = await asyncio.gather(*(asked.execute(user("name")) for _ in range(3)))
+    assert [answer["errors"][0]["extensions"]["code"] for answer in answers] == ["TIMEOUT"] * 3

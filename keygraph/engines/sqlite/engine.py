@@ -1,7 +1,8 @@
 """The embedded engine: a store in a SQLite file, which answers as DynamoDB would.
 
 A small read is answered at once, on the event loop: it takes less time than handing it to a thread. A read that turns out to
-need more than `_AT_ONCE` starts again on a thread, so that the loop is never blocked for long. Every read is one transaction,
+need more than `_AT_ONCE` starts again on a thread, so that the loop is never blocked for long; there it rests again and
+again, and ends when nobody waits for it. Every read is one transaction,
 and each reading thread has its own connection. One thread writes, and puts all waiting writes into one transaction. A write
 is acknowledged when it is on disk (write-ahead log, `synchronous=FULL`).
 """
@@ -37,7 +38,6 @@ from keygraph.dynamo.table import Table
 from keygraph.engines.sqlite.catalogue import Catalogue, prepare_file
 from keygraph.engines.sqlite.layout import Layout
 from keygraph.engines.sqlite.reads import (
-    ANYTHING,
     Allowance,
     TooMuch,
     batch_get,
@@ -46,8 +46,9 @@ from keygraph.engines.sqlite.reads import (
     scan,
     segment_hash,
 )
+from keygraph.engines.sqlite.turns import INSTRUCTIONS, Turns
 from keygraph.engines.sqlite.writes import batch_write, transaction, write
-from keygraph.errors import Unavailable
+from keygraph.errors import TimedOut, Unavailable
 
 _READERS = 4
 _READS: dict[type[object], Callable[[sqlite3.Connection, Layout, Any, Allowance], object]] = {
@@ -64,6 +65,8 @@ _WRITES: dict[type[object], Callable[[sqlite3.Connection, Layout, Any], object]]
 _LOCKED_SECONDS = 5.0
 _AT_ONCE = Allowance(items=256, sizes=2048, bytes=256 * 1024)
 """About half a millisecond, which is enough for lists of 100 items."""
+_READ_SECONDS = 10.0
+"""How long a read may take: as long as a request to DynamoDB by default."""
 _STATEMENTS = 512
 """How many prepared statements a connection keeps: each index and form of a range has a few."""
 _WRITES_TOGETHER = 64
@@ -74,14 +77,21 @@ _CHECKPOINT_PAGES = 4000
 
 @asynccontextmanager
 async def open_sqlite(
-    path: str | Path, table: Table, *, readers: int = _READERS, locked_seconds: float = _LOCKED_SECONDS
+    path: str | Path,
+    table: Table,
+    *,
+    readers: int = _READERS,
+    locked_seconds: float = _LOCKED_SECONDS,
+    read_seconds: float = _READ_SECONDS,
 ) -> AsyncIterator[SQLiteStore]:
     """The store of one table in the file, which is created, with its folders, if it does not exist.
 
     `readers` is how many reads run at once; `locked_seconds` is how long to wait while another process locks
-    the file. Raises Unavailable where the file cannot be used.
+    the file, `read_seconds` how long a read may take. Raises Unavailable where the file cannot be used.
     """
-    store = SQLiteStore(path, table, readers=readers, locked_seconds=locked_seconds)
+    store = SQLiteStore(
+        path, table, readers=readers, locked_seconds=locked_seconds, read_seconds=read_seconds
+    )
     try:
         await store.open()
         yield store
@@ -92,10 +102,13 @@ async def open_sqlite(
 class SQLiteStore:
     """One table in a SQLite file. Open it with `open_sqlite`."""
 
-    def __init__(self, path: str | Path, table: Table, *, readers: int, locked_seconds: float) -> None:
+    def __init__(
+        self, path: str | Path, table: Table, *, readers: int, locked_seconds: float, read_seconds: float
+    ) -> None:
         self._path = Path(path)
         self.table = table
         self._locked_seconds = locked_seconds
+        self._read_seconds = read_seconds
         self._catalogue = Catalogue(table)
         self._writing = _Threads("sqlite-writer", 1)
         self._reading = _Threads("sqlite-reader", readers)
@@ -113,7 +126,7 @@ class SQLiteStore:
     async def send(self, request: Request[Answer], /) -> Answer:
         """The answer.
 
-        Raises TableMissing, Unavailable, and BadUserInput for what DynamoDB would refuse, a start outside the range too.
+        Raises TableMissing, TimedOut, Unavailable, and BadUserInput for what DynamoDB would refuse, a start outside the range too.
         A write whose caller is cancelled may still happen, but only as a whole.
         """
         if self._is_closed:
@@ -125,7 +138,12 @@ class SQLiteStore:
             case Query() | Count() | BatchGet():
                 answer = await self._read_at_once(request)
         if answer is None:
-            answer = await self._reading.run(self._read_in_thread, request)
+            turns = Turns(self._read_seconds)
+            try:
+                answer = await self._reading.run(self._read_in_thread, request, turns)
+            except asyncio.CancelledError:
+                turns.give_up()
+                raise
         return cast(Answer, answer)
 
     async def close(self) -> None:
@@ -196,11 +214,18 @@ class SQLiteStore:
         finally:
             self._asking -= 1
 
-    def _read_in_thread(self, request: Request[object]) -> object:
+    def _read_in_thread(self, request: Request[object], turns: Turns) -> object:
         try:
             with self._reading.connection() as connection, _transaction(connection, "BEGIN"):
-                return self._read(connection, request, ANYTHING)
-        except sqlite3.Error as error:
+                connection.set_progress_handler(turns.is_over, INSTRUCTIONS)
+                try:
+                    return self._read(connection, request, Allowance.in_turns(turns))
+                finally:
+                    connection.set_progress_handler(None, 0)
+        except (sqlite3.Error, TimeoutError) as error:
+            if isinstance(error, TimeoutError) or turns.is_over():
+                told = f"a read of the table's file took more than {self._read_seconds:g} seconds"
+                raise TimedOut(told) from error
             raise _unusable(error) from error
 
     def _read(self, connection: sqlite3.Connection, request: Request[object], allowed: Allowance) -> object:

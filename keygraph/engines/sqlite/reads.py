@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -50,6 +50,7 @@ from keygraph.dynamo.store import (
 from keygraph.dynamo.table import Index, Position, Table
 from keygraph.engines.sqlite.layout import Keyed, Layout, StoredKey
 from keygraph.engines.sqlite.rows import Stored, decoder, stored_item, whole
+from keygraph.engines.sqlite.turns import Turns
 from keygraph.errors import BadUserInput
 
 segment_hash = zlib.crc32
@@ -168,9 +169,18 @@ class Allowance:
     sizes: int
     """Rows of which only the size is read."""
     bytes: int
+    turns: Turns | None = None
+    """Those of a read in a thread."""
 
+    def under(self, condition: Condition) -> Allowance:
+        """What it is where each item is held against a condition."""
+        terms = sum(1 for _ in paths_of(condition))
+        return self if terms <= 1 else replace(self, items=max(1, self.items // terms))
 
-ANYTHING = Allowance(sys.maxsize, sys.maxsize, sys.maxsize)
+    @classmethod
+    def in_turns(cls, turns: Turns) -> Allowance:
+        """Any number of items, in turns."""
+        return cls(sys.maxsize, sys.maxsize, sys.maxsize, turns)
 
 
 @dataclass(slots=True)
@@ -201,7 +211,7 @@ class _Reading:
         width = len(keyed.columns)
         most = allowed.items if self.with_items else allowed.sizes
         with closing(connection.execute(sql, (*span.values, -1 if limit is None else limit))) as rows:
-            for row in rows:
+            for row in rows if allowed.turns is None else allowed.turns.take(rows):
                 self.scanned += 1
                 self.size += row[width]
                 is_last = self.scanned == limit or self.size >= PAGE_BYTES
@@ -245,7 +255,9 @@ def _read_partition(
     if condition is False:
         return reading, Cost()
     span = _partition_rows(keyed, request)
-    passes = None if condition is True else _filter(condition, layout.table, read, request)
+    passes = None
+    if condition is not True:
+        passes, allowed = _filter(condition, layout.table, read, request), allowed.under(condition)
     if request.start is not None and not can_go_on(request, request.start):
         return reading, Cost()
     asked = {path[0] for path in (request.projection if isinstance(request, Query) else None) or ()}

@@ -69,7 +69,7 @@ class DocumentLimits:
     `characters` and `tokens` are those of the text; comments are limited as tokens are. All others are of one operation
     with its fragments spread: `depth` is how many root fields, lists and ends stand one inside the other, `aliases`
     how many aliases one selection has and `aliases_in_all` how many there are, `root_fields` how many fields the root
-    has, `fields` how many there are in all.
+    has, `fields` how many there are in all. `variable_values` is how many values the variables have in all.
     """
 
     characters: int = 100_000
@@ -79,10 +79,11 @@ class DocumentLimits:
     aliases_in_all: int = 100
     root_fields: int = 20
     fields: int = 2_000
+    variable_values: int = 5_000
 
 
 USUAL_LIMITS = DocumentLimits()
-NO_LIMITS = DocumentLimits(MOST, MOST, MOST, MOST, MOST, MOST, MOST)
+NO_LIMITS = DocumentLimits(MOST, MOST, MOST, MOST, MOST, MOST, MOST, MOST)
 
 
 class LimitedDocuments:

@@ -25,7 +25,7 @@ from graphql import (
 
 from keygraph.graph import Graph
 from keygraph_resolvers.plan.compile import compile_plan
-from keygraph_resolvers.plan.document_limits import DocumentLimits, LimitedDocuments
+from keygraph_resolvers.plan.document_limits import DocumentLimit, DocumentLimits, LimitedDocuments
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.plan.validation import validation_errors
 
@@ -136,6 +136,7 @@ class Documents:
         self._schema = schema
         self._graph = graph
         self._limited = LimitedDocuments(schema, limits)
+        self._most_values = limits.variable_values
         self._introspection = introspection
         self._suggestions = suggestions
         self._kept: SizedCache[Any, Any] = SizedCache(kept_bytes)
@@ -166,6 +167,22 @@ class Documents:
             self._schema, ast, introspection=self._introspection, suggestions=self._suggestions
         )
         return Document(ast, errors, digest)
+
+    def refuse_many_values(self, variables: Mapping[str, Any]) -> None:
+        """Raises DocumentLimit where variables have too many values, each element and each member being one."""
+        waiting: list[Any] = [*variables.values()]
+        count, most = len(waiting), self._most_values
+        while waiting and count <= most:
+            value = waiting.pop()
+            if isinstance(value, Mapping):
+                count += len(value)
+                waiting += value.values()
+            elif isinstance(value, list):
+                count += len(value)
+                waiting += value
+        if count > most:
+            told = "The variables have more values than they may have"
+            raise DocumentLimit(f"{told}, and the limit is {most:,}.")
 
     def plan(
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]

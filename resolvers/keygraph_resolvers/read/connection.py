@@ -98,7 +98,7 @@ class ListArguments:
         graph, limits = run.graph, run.limits
         self.path = path
         self.looks = looks
-        self.where = condition(graph, path, given.get("where"))
+        self.where = condition(graph, path, given.get("where"), limits.where_terms)
         self.size, self.from_end = (1, False) if path.is_one else _size(limits, given)
         descending = given.get("direction") is SortDirection.DESC
         self.after: str | None = given.get("after")

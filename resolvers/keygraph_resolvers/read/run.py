@@ -33,7 +33,8 @@ class Limits:
 
     `max_page_size` is the largest `first` and `last`, `max_ids` how many ids one argument may list, `read_budget` how
     many items one page may look at under a filter, `count_pages` how many pages of 1 MB one `totalCount` may read,
-    `concurrency` how many requests are in flight for one operation, `answer_bytes` how large its answer may be.
+    `concurrency` how many requests are in flight for one operation, `answer_bytes` how large its answer may be, `where_terms`
+    how many conditions a `where` may have.
     """
 
     max_page_size: int = 100
@@ -42,6 +43,7 @@ class Limits:
     count_pages: int = 20
     concurrency: int = 256
     answer_bytes: int = 8_000_000
+    where_terms: int = 50
 
 
 @dataclass

@@ -235,10 +235,30 @@ def _node_text(graph: Graph, text: NodeText, name: str, value: str) -> str:
     return record.partition_text(identity)
 
 
-def condition(graph: Graph, path: AccessPath, where: Mapping[str, Any] | None) -> Condition | None:
+def condition(
+    graph: Graph, path: AccessPath, where: Mapping[str, Any] | None, most_terms: int
+) -> Condition | None:
     """The condition that a list's `where` says; None where it says nothing. Raises BadUserInput."""
     if not where:
         return None
+    if _terms(where) > most_terms:
+        raise BadUserInput(f"where: at most {most_terms} conditions")
+    return _condition(graph, path, where)
+
+
+def _terms(where: Mapping[str, Any]) -> int:
+    """How many conditions a `where` has; one that combines others is one too."""
+    count = 0
+    for name, said in where.items():
+        if isinstance(said, list):
+            count += sum(1 + _terms(each) for each in said if each)
+        elif said is not None:
+            count += 1 + _terms(said) if name == "not" else len(said)
+    return count
+
+
+def _condition(graph: Graph, path: AccessPath, where: Mapping[str, Any]) -> Condition | None:
+    """The condition of a part of a `where`."""
     fields = {camel(compared.name): compared for compared in filterable_fields(path)}
     parts: list[Condition] = []
     for name, said in where.items():
@@ -254,10 +274,10 @@ def condition(graph: Graph, path: AccessPath, where: Mapping[str, Any] | None) -
                 )
                 parts.append(both[0] if len(both) == 1 else And(both) if operator == "ne" else Or(both))
         elif name == "not":
-            inner = condition(graph, path, said)
+            inner = _condition(graph, path, said)
             parts += [] if inner is None else [Not(inner)]
         else:
-            inners = [inner for each in said if each and (inner := condition(graph, path, each)) is not None]
+            inners = [inner for each in said if each and (inner := _condition(graph, path, each)) is not None]
             if name == "and":
                 parts += inners
             elif inners:

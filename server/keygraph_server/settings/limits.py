@@ -71,6 +71,22 @@ class LimitSettings(BaseModel):
         ge=1,
         description="How many fields the operations of a document may have in all, with their fragments spread.",
     )
+    max_variable_values: int = Field(
+        default=5_000,
+        ge=1,
+        description="How many values the variables of an operation may have, with the elements and members of all of them.",
+    )
+    max_where_terms: int = Field(
+        default=50,
+        ge=1,
+        description="How many conditions one `where` may have.",
+    )
+    operation_timeout: float = Field(
+        default=15.0,
+        gt=0,
+        description="How long an operation may take, in seconds: its validation, its turn, all its requests to "
+        "DynamoDB and its answer.",
+    )
     document_cache_bytes: int = Field(
         default=32_000_000,
         ge=0,

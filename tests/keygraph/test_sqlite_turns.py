@@ -1,0 +1,89 @@
+"""Long reads of the embedded engine: they take turns with everything else, and end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from keygraph.dynamo.conditions import Eq, Or
+from keygraph.dynamo.store import BatchWrite, CreateTable, Query
+from keygraph.engines.sqlite.engine import SQLiteStore, open_sqlite
+from keygraph.engines.sqlite.turns import Turns
+from keygraph.errors import TimedOut
+from tests.keygraph.shop import SHOP
+
+LONG = Query("p", filter=Or(tuple(Eq(("note",), f"{number}") for number in range(145))))
+"""A condition of 145 terms on all items of a partition."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "shop.sqlite"
+
+
+async def fill(file: Path, count: int) -> None:
+    """That many items in one partition."""
+    async with open_sqlite(file, SHOP) as store:
+        await store.send(CreateTable())
+        puts = tuple({"PK": "p", "SK": f"{number:06d}", "note": "x" * 40} for number in range(count))
+        await store.send(BatchWrite(puts=puts))
+
+
+async def test_a_read_ends_when_its_time_is_over(file: Path) -> None:
+    """A condition that takes seconds would take a thread for as long as it takes."""
+    await fill(file, 8_000)
+    async with open_sqlite(file, SHOP, read_seconds=0.05) as store:
+        began = time.monotonic()
+        with pytest.raises(TimedOut, match=r"took more than 0\.05 seconds"):
+            await store.send(LONG)
+        assert time.monotonic() - began < 1.0
+        assert (await store.send(Query("p", limit=1))).scanned == 1
+
+
+async def test_a_read_ends_when_nobody_waits_for_it(file: Path) -> None:
+    """Clients that go away would leave all threads at work."""
+    await fill(file, 8_000)
+    async with open_sqlite(file, SHOP, readers=1) as store:
+        asked = asyncio.create_task(store.send(LONG))
+        await asyncio.sleep(0.05)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        began = time.process_time()
+        # It needs the only thread.
+        assert (await store.send(Query("p", limit=300))).scanned == 300
+        assert time.process_time() - began < 0.3
+
+
+async def test_the_event_loop_goes_on_meanwhile(file: Path) -> None:
+    """One client's conditions would make all others wait: for 5 ms for each of four threads, again and again."""
+    await fill(file, 1_000)
+    async with open_sqlite(file, SHOP) as store:
+        tries = [await lag(store) for _ in range(3)]
+    assert min(tries) < 0.012
+
+
+async def lag(store: SQLiteStore) -> float:
+    """How long the loop takes for a turn while four long reads run, in nine of ten turns."""
+    asked = [asyncio.create_task(store.send(LONG)) for _ in range(4)]
+    lags = []
+    while not all(each.done() for each in asked):
+        began = time.monotonic()
+        await asyncio.sleep(0.001)
+        lags.append(time.monotonic() - began)
+    assert [each.result().items for each in asked] == [[]] * 4
+    return sorted(lags)[len(lags) * 9 // 10]
+
+
+def test_a_read_that_is_over_gives_no_more_rows() -> None:
+    """SQLite would be asked to stop, and Python go on."""
+    turns = Turns(60)
+    rows = turns.take(iter(range(1_000_000)))
+    assert (next(rows), turns.is_over()) == (0, False)
+    turns.give_up()
+    assert turns.is_over()
+    with pytest.raises(TimeoutError):
+        sum(1 for _ in rows)
