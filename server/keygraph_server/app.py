@@ -56,7 +56,7 @@ def create_app(
     """
     model = load_model(settings.model)
     settings = with_secret(settings)
-    telemetry = Telemetry(settings)
+    telemetry = Telemetry(settings, model.graph.table)
     table = model.graph.table.name
     origins = Origins.of(settings.cors_origins)
     documents = known_documents(settings)
@@ -139,7 +139,7 @@ def lifespan_of(
             app.state.service = service = configured_service(settings, model.schema, store)
 
             def caches() -> Mapping[str, float]:
-                return {"persisted": documents.automatic_bytes}
+                return {"documents": service.kept_bytes, "persisted": documents.automatic_bytes}
 
             async with telemetry.running(service, store, caches):
                 if when_started is not None:

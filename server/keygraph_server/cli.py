@@ -24,6 +24,7 @@ from keygraph_server.commands.table import table_app
 from keygraph_server.commands.trust import trust
 from keygraph_server.commands.verify import verify
 from keygraph_server.errors import expected_message
+from keygraph_server.hot.command import hot
 
 _UsageError: Any = typer.BadParameter.__base__
 """The base of all usage errors; typer exports only its subclasses."""
@@ -81,6 +82,7 @@ def build_app() -> typer.Typer:
     app.command(context_settings=LOAD_SETTINGS)(load)
     app.command()(export)
     app.command()(verify)
+    app.command()(hot)
     app.command()(trust)
     app.add_typer(table_app)
     return app

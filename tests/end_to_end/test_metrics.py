@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable
@@ -56,6 +57,13 @@ def test_one_port_has_the_counts_of_all_workers(start: Start) -> None:
         sample.labels["worker"] for sample in samples if sample.name == "keygraph_operations_in_flight"
     }
     assert len(workers) == 2
+    counted = httpx.get(f"{metrics}/hot").json()
+    assert len(counted) == 2
+    assert {each["field"] for worker in counted for each in worker["fields"]} == {"Query.user"}
+    hot = start("hot", "--url", metrics, "--json")
+    assert hot.ended() == 0
+    assert [each["field"] for each in json.loads(hot.text("stdout"))["fields"]] == ["Query.user"]
+    assert "12345" not in hot.text("stdout")
     # The application's own port gives nothing away.
     assert httpx.get(f"{address}/metrics").status_code == 404
     assert server.stop() == 0

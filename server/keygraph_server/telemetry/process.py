@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from keygraph.dynamo.store import Store
+from keygraph.dynamo.table import Table
 from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph_resolvers import Service
 from keygraph_resolvers.admission import Admission
 from keygraph_server.logs import direct_logger
 from keygraph_server.settings import Settings
+from keygraph_server.telemetry.hot_spots import HotSpots
 from keygraph_server.telemetry.log_lines import LogLines
 from keygraph_server.telemetry.metrics import Gauge, Metrics
 from keygraph_server.telemetry.operations import Reporter, Watching
@@ -27,7 +29,7 @@ _MEMORY = Path("/proc/self/statm")
 class Telemetry:
     """What is reported as the settings say. `watcher` is None if that is nothing."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, table: Table) -> None:
         reporters: list[Reporter] = []
         if settings.log_operations:
             log = direct_logger("keygraph_server.operations", settings)
@@ -35,8 +37,10 @@ class Telemetry:
         folder = os.environ.get(FOLDER_VARIABLE)
         self._folder = Path(folder) if folder else None
         self._metrics = Metrics(settings.metrics_names)
+        secret = settings.secret.get_secret_value() if settings.secret else ""
+        self._hot = HotSpots(table, secret.encode(), shows_keys=settings.hot_keys)
         if self._folder is not None:
-            reporters.append(self._metrics)
+            reporters += [self._metrics, self._hot]
         self._tracing = configured_tracing()
         is_watched = bool(reporters) or self._tracing is not None
         self.watcher = Watching(reporters, self._tracing) if is_watched else None
@@ -63,7 +67,7 @@ class Telemetry:
         traffic = traffic_of(store)
         if traffic is not None:
             watch_traffic(self._metrics, traffic)
-        async with Snapshots(self._folder, self._metrics, lambda: None):
+        async with Snapshots(self._folder, self._metrics, self._hot.told):
             yield
 
 

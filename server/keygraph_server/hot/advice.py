@@ -1,0 +1,204 @@
+"""What a model can do about what costs most: shards for a busy partition, a copy instead of a node that is read, a stored count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from keygraph import Graph, Index
+from keygraph.model.paths import AccessPath
+from keygraph.model.record_keys import Keys
+from keygraph.model.records import RecordType
+from keygraph.names import camel
+
+READS_PER_PARTITION, WRITES_PER_PARTITION = 3_000.0, 1_000.0
+"""What DynamoDB gives one partition: units per second ("Burst and adaptive capacity", DynamoDB developer guide)."""
+_BUSY = 0.3
+"""The part of it from which a partition is called busy, and that its shards are to stay below."""
+_MUCH = 0.05
+"""The part of all units from which a field is worth a change."""
+_COPIED = 4
+"""A copy of more attributes than this is a second item."""
+
+
+@dataclass
+class Totals:
+    """What servers have counted, in units and requests per second."""
+
+    seconds: float = 0.0
+    workers: int = 0
+    fields: dict[tuple[str, str], FieldCost] = field(default_factory=dict)
+    partitions: dict[tuple[str | None, str], PartitionCost] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, told: Sequence[Mapping[str, Any]]) -> Totals:
+        """The sum of what server processes tell."""
+        totals = cls()
+        for each in told:
+            totals.workers += 1
+            totals.seconds = max(totals.seconds, each["seconds"])
+            for spent in each["fields"]:
+                cost = totals.fields.setdefault((spent["field"], spent["kind"]), FieldCost())
+                cost.units += spent["units"]
+                cost.requests += spent["requests"]
+                cost.attributes |= set(spent["attributes"])
+            for spent in each["partitions"]:
+                partition = totals.partitions.setdefault((spent["index"], spent["key"]), PartitionCost())
+                partition.add(spent["field"], spent["units"], is_write=spent["writes"])
+        return totals
+
+    @property
+    def units(self) -> float:
+        return sum(each.units for each in self.fields.values())
+
+
+@dataclass
+class FieldCost:
+    """What a field costs by one kind of request."""
+
+    units: float = 0.0
+    requests: float = 0.0
+    attributes: set[str] = field(default_factory=set)
+
+
+@dataclass
+class PartitionCost:
+    """What a partition costs, in all and by field."""
+
+    reads: float = 0.0
+    writes: float = 0.0
+    by_field: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, units: float, *, is_write: bool) -> None:
+        if is_write:
+            self.writes += units
+        else:
+            self.reads += units
+        self.by_field[name] = self.by_field.get(name, 0.0) + units
+
+    @property
+    def units(self) -> float:
+        return self.reads + self.writes
+
+    @property
+    def field(self) -> str:
+        """The field that costs most of it."""
+        return max(self.by_field, key=lambda each: self.by_field[each])
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One change of the model: why, what it saves, and the lines to write."""
+
+    units: float
+    """The units per second that it is about."""
+    text: str
+    lines: tuple[str, ...]
+
+
+class Adviser:
+    """Knows the model."""
+
+    def __init__(self, graph: Graph, module: ModuleType) -> None:
+        """`module` is where the model is declared: its names for indexes stand in the lines."""
+        self._paths = {_coordinate(path): path for path in graph.paths}
+        self._names = {each: name for name, each in vars(module).items() if isinstance(each, Index)}
+
+    def advice(self, totals: Totals) -> list[Advice]:
+        """What would help, the most expensive first."""
+        found = [*self._shards(totals), *self._of_fields(totals)]
+        return sorted(found, key=lambda each: -each.units)
+
+    def _shards(self, totals: Totals) -> Iterator[Advice]:
+        busy: dict[AccessPath, tuple[float, str, PartitionCost]] = {}
+        for (_, key), cost in totals.partitions.items():
+            load = max(cost.reads / READS_PER_PARTITION, cost.writes / WRITES_PER_PARTITION)
+            path = self._paths.get(cost.field)
+            # Of several partitions of one path, the busiest says how many shards all of them need.
+            if load >= _BUSY and path is not None and (path not in busy or busy[path][0] < load):
+                busy[path] = load, key, cost
+        for path, (load, key, cost) in busy.items():
+            before = max(1, len(path.keys.shards))
+            count = max(2, math.ceil(load / _BUSY)) * before
+            partition = str(path.keys.partition)
+            if before == 1:
+                partition += "#{shard}"
+            yield Advice(
+                cost.units,
+                f"The partition {key} of {cost.field} takes {cost.reads:,.0f} read and {cost.writes:,.0f} write units per "
+                f"second, and DynamoDB gives one partition {READS_PER_PARTITION:,.0f} and {WRITES_PER_PARTITION:,.0f}. "
+                f"{count} shards take about {cost.units * before / count:,.0f} units each. A page of the list then takes {count} "
+                "requests, sent at the same time. Items that are there have to be written again.",
+                (self._declared(path.record, path.keys, partition, count),),
+            )
+
+    def _declared(self, record: RecordType, keys: Keys, partition: str, shards: int) -> str:
+        templates = [f'"{partition}"', *([f'"{keys.sort}"'] if keys.sort is not None else [])]
+        call = ", ".join([*templates, f"shards={shards}"])
+        if keys.index is None:
+            return f"@{record.kind}({call})  # {record.name}"
+        return f"{self._names.get(keys.index, keys.index.name)}({call})  # on {record.name}"
+
+    def _of_fields(self, totals: Totals) -> Iterator[Advice]:
+        least = totals.units * _MUCH
+        for (name, kind), cost in totals.fields.items():
+            path = self._paths.get(name)
+            if path is None or cost.units < max(least, 1e-9):
+                continue
+            share = f"{cost.units:,.1f} units per second ({cost.units / totals.units:.0%} of all)"
+            if kind == "Count" and path.owner is not None:
+                yield Advice(
+                    cost.units,
+                    f"{share} are spent on counting {name}. A number on {path.owner.name} that is changed with each "
+                    f"{path.record.name} saves them, and {cost.requests:,.1f} requests per second.",
+                    (f"{path.name}_count: int = 0  # in {path.owner.name}",),
+                )
+            elif kind in ("GetItem", "BatchGetItem"):
+                yield from self._copy(path, name, cost, share)
+
+    def _copy(self, path: AccessPath, name: str, cost: FieldCost, share: str) -> Iterator[Advice]:
+        """What keeps nodes, or whole items, from being read after a list."""
+        saved = f"saves them, {cost.requests:,.1f} requests per second and a round trip"
+        if path.far_end is None:
+            if not path.keys.read_all:
+                yield Advice(
+                    cost.units,
+                    f"{share} are spent on reading whole items after {name}, because the index {path.keys.index_name} does "
+                    f"not have all that is asked for. An index that projects it {saved}; it costs more to write.",
+                    (f'projection="ALL"  # of {path.keys.index_name}',),
+                )
+            return
+        node = path.nodes[0]
+        copied = [
+            each
+            for each in node.fields.values()
+            if each.attribute[0] in cost.attributes and each.name not in node.key_fields
+        ]
+        if not copied or len(copied) > _COPIED or len(path.nodes) > 1:
+            return
+        asked = ", ".join(each.name for each in copied)
+        yield Advice(
+            cost.units,
+            f"{share} are spent on reading each {node.name} of {name} for its {asked}. A copy on {path.record.name} {saved}, "
+            f"where clients ask for the copy. It has to be written again when the {node.name} changes.",
+            tuple(
+                f"{path.far_end}_{each.name}: {_annotation(node.cls, each.name)}  # in {path.record.name}"
+                for each in copied
+            ),
+        )
+
+
+def _coordinate(path: AccessPath) -> str:
+    return f"{path.owner.name if path.owner else 'Query'}.{camel(path.name)}"
+
+
+def _annotation(cls: type, name: str) -> str:
+    """How the model writes the type of a field."""
+    for each in cls.__mro__:
+        found = vars(each).get("__annotations__", {}).get(name)
+        if found is not None:
+            return found if isinstance(found, str) else str(getattr(found, "__name__", found))
+    raise LookupError(f"{cls.__name__} has no field {name}")

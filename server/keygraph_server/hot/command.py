@@ -1,0 +1,130 @@
+"""`keygraph hot`: shows which partitions and fields cost most, and what would help."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from keygraph_server.errors import CommandError
+from keygraph_server.hot.advice import Adviser, Totals
+from keygraph_server.models import load_model
+from keygraph_server.options import ModelOption
+from keygraph_server.settings import Settings, read_settings
+from keygraph_server.terminal.output import grid, out
+
+_SECONDS = 10.0
+_ROWS = 10
+
+
+def hot(
+    model: ModelOption = None,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The address of a server's metrics port; repeat it for several servers. "
+            "Default: KEYGRAPH_METRICS_HOST and KEYGRAPH_METRICS_PORT.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show which partitions and fields cost most, by the count of a running server, and what would help.
+
+    Partition keys are hashes, unless the server runs with KEYGRAPH_HOT_KEYS=true.
+    """
+    settings = read_settings(model=model)
+    found = load_model(settings.model)
+    told: list[dict[str, Any]] = []
+    for each in url or [_address(settings)]:
+        told += _asked(each.rstrip("/"))
+    totals = Totals.of(told)
+    advice = Adviser(found.graph, found.module).advice(totals)
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "seconds": totals.seconds,
+                    "workers": totals.workers,
+                    "fields": [
+                        {"field": name, "kind": kind, "units": cost.units, "requests": cost.requests}
+                        for (name, kind), cost in _sorted(totals.fields)
+                    ],
+                    "partitions": [
+                        {
+                            "key": key,
+                            "index": index,
+                            "reads": cost.reads,
+                            "writes": cost.writes,
+                            "field": cost.field,
+                        }
+                        for (index, key), cost in _sorted(totals.partitions)
+                    ],
+                    "advice": [
+                        {"units": each.units, "text": each.text, "lines": each.lines} for each in advice
+                    ],
+                },
+                indent=2,
+            )
+        )
+        return
+    _show(totals)
+    for number, one in enumerate(advice, 1):
+        typer.echo(f"{number}. {one.text}")
+        for line in one.lines:
+            typer.echo(f"       {line}")
+    if not advice:
+        typer.echo("Nothing stands out that a change of the model would help.")
+
+
+def _address(settings: Settings) -> str:
+    if not settings.metrics_port:
+        problem = "it is not known which server to ask"
+        raise CommandError(
+            problem, "Name its metrics port: --url http://127.0.0.1:9464, or set KEYGRAPH_METRICS_PORT"
+        )
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.metrics_host, settings.metrics_host)
+    return (
+        f"http://[{host}]:{settings.metrics_port}"
+        if ":" in host
+        else f"http://{host}:{settings.metrics_port}"
+    )
+
+
+def _asked(address: str) -> list[dict[str, Any]]:
+    """What the workers of one server tell."""
+    try:
+        with urllib.request.urlopen(f"{address}/hot", timeout=_SECONDS) as answer:
+            told: list[dict[str, Any]] = orjson.loads(answer.read())
+    except (OSError, ValueError, urllib.error.URLError) as error:
+        problem = f"{address} does not tell what is hot: {getattr(error, 'reason', error)}"
+        raise CommandError(
+            problem, "Start the server with KEYGRAPH_METRICS_PORT, and name that port"
+        ) from None
+    return told
+
+
+def _sorted(costs: Any) -> list[Any]:
+    return sorted(costs.items(), key=lambda each: -each[1].units)
+
+
+def _show(totals: Totals) -> None:
+    minutes = min(totals.seconds, 600) / 60
+    workers = "1 worker" if totals.workers == 1 else f"{totals.workers} workers"
+    total = totals.units or 1.0
+    fields = [
+        (name, kind, f"{cost.units:,.1f}", f"{cost.units / total:.0%}", f"{cost.requests:,.1f}")
+        for (name, kind), cost in _sorted(totals.fields)[:_ROWS]
+    ]
+    partitions = [
+        (key, index or "table", f"{cost.reads:,.1f}", f"{cost.writes:,.1f}", cost.field)
+        for (index, key), cost in _sorted(totals.partitions)[:_ROWS]
+    ]
+    console = out()
+    console.print(f"{totals.units:,.1f} units per second in the last {minutes:.0f} minutes, by {workers}.")
+    console.print(grid("Fields", ("field", "request", "units/s", "share", "requests/s"), fields))
+    console.print(grid("Partitions", ("partition", "index", "reads/s", "writes/s", "mostly for"), partitions))

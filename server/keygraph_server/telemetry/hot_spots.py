@@ -1,0 +1,191 @@
+"""Counts what partitions and fields cost: read and write units per second, over about the last ten minutes.
+
+What was spent counts half as much after each `HALF_LIFE`. Nothing is multiplied for that: what is spent later is added with a
+larger weight, and weights start again before they grow too large.
+
+A batch of keys counts for one of them, chosen at random: what a partition has in sum is right on average, and a request costs
+the same however many keys it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from keygraph.dynamo.actions import key_of
+from keygraph.dynamo.conditions import Path
+from keygraph.dynamo.store import BatchGet, Count, Query, Request, Transaction, Write
+from keygraph.dynamo.table import KeyValue, Table
+from keygraph_resolvers.plan.cost import operation_name
+from keygraph_resolvers.plan.places import field_at
+from keygraph_resolvers.plan.plan import Plan
+from keygraph_server.telemetry.operations import EndedOperation
+from keygraph_server.telemetry.sketch import Sketch
+
+HALF_LIFE = 300.0
+_PARTITIONS_KEPT = 500
+_TOLD = 50
+"""How many partitions are told of."""
+_MOST_FIELDS = 2_000
+_PLACES_KEPT = 64
+"""How many places of a plan are remembered."""
+_LONGEST_KEY = 200
+_LARGEST_WEIGHT = 2.0**40
+_ELSEWHERE = "(elsewhere)"
+"""What is read where the plan has no field: a method of the model asks the store itself."""
+
+
+class Partition(NamedTuple):
+    """A partition of the table or an index, as one field reads or writes it."""
+
+    field: str
+    of_index: str | None
+    key: str
+    writes: bool
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a field has cost by one kind of request."""
+
+    units: float = 0.0
+    requests: float = 0.0
+    attributes: set[str] = field(default_factory=set)
+    """The attributes that were asked for where nodes are read by key."""
+    projection: tuple[Path, ...] | None = None
+    """The last that were asked for."""
+
+
+class HotSpots:
+    """Counts operations. A reporter of one process."""
+
+    def __init__(
+        self, table: Table, secret: bytes, *, shows_keys: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Keys are told as hashes that only who knows the secret can make, unless they are to be shown."""
+        self._table = table
+        self._hash_key = hashlib.sha256(b"keygraph hot" + secret).digest()
+        self._shows_keys = shows_keys
+        self._clock = clock
+        self._began = self._weighed_from = clock()
+        self._partitions: Sketch[Partition] = Sketch(_PARTITIONS_KEPT)
+        self._fields: dict[tuple[str, str], Spent] = {}
+        self._choose = random.Random()
+        self._known: WeakKeyDictionary[Plan, dict[str, str]] = WeakKeyDictionary()
+        """The fields at the places of a plan."""
+
+    def report(self, operation: EndedOperation, /) -> None:
+        """Count the requests of an operation."""
+        observed = operation.exchange.observed
+        plan = None if observed is None else observed.plan
+        if plan is None or not operation.sent:
+            return
+        weight = self._weight()
+        known = self._known.get(plan)
+        if known is None:
+            known = self._known[plan] = {}
+        for sent in operation.sent:
+            places = sent.places or ("",)
+            # A batch that several places share counts for each by its keys.
+            shares = sent.keys if len(places) > 1 and sent.keys else {places[0]: 1}
+            total, cost, first = sum(shares.values()), sent.cost, ""
+            units = (cost.read_units + cost.write_units) * weight
+            for place, keys in shares.items():
+                name = known.get(place) or _found(known, plan, place)
+                first = first or name
+                self._add(name, sent.request, units * keys / total, weight * cost.requests * keys / total)
+            partition = self._partition(sent.request)
+            if partition is not None:
+                self._partitions.add(Partition(first, *partition, cost.write_units > 0), units)
+
+    def _add(self, name: str, request: Request[object], units: float, requests: float) -> None:
+        # `Count` is a Query to DynamoDB; here it is what a `totalCount` costs.
+        kind = "Count" if isinstance(request, Count) else operation_name(request)
+        spent = self._fields.get((name, kind))
+        if spent is None:
+            if len(self._fields) >= _MOST_FIELDS:
+                return
+            spent = self._fields[name, kind] = Spent()
+        spent.units += units
+        spent.requests += requests
+        if isinstance(request, BatchGet) and request.projection is not spent.projection:
+            spent.projection = request.projection
+            spent.attributes.update(path[0] for path in request.projection or ())
+
+    def _partition(self, request: Request[object]) -> tuple[str | None, str] | None:
+        """The index and the partition key of a request; of several keys one."""
+        value: KeyValue
+        match request:
+            case Query() | Count():
+                return request.index, _text(request.partition)
+            case BatchGet(keys=keys) if keys:
+                value = self._choose.choice(keys)[0]
+            case Write(action=action):
+                value = key_of(action, self._table)[0]
+            case Transaction(actions=actions) if actions:
+                value = key_of(self._choose.choice(actions), self._table)[0]
+            case _:
+                return None
+        return None, _text(value)
+
+    def _weight(self) -> float:
+        weight: float = 2.0 ** ((self._clock() - self._weighed_from) / HALF_LIFE)
+        if weight > _LARGEST_WEIGHT:
+            self._weighed_from = self._clock()
+            self._partitions.scale(1 / weight)
+            for spent in self._fields.values():
+                spent.units /= weight
+                spent.requests /= weight
+            return 1.0
+        return weight
+
+    def told(self) -> dict[str, Any]:
+        """What is hot, as JSON: units and requests per second."""
+        age = max(1.0, self._clock() - self._began)
+        # Something that goes on at a steady rate adds up to this many seconds of it.
+        seconds = HALF_LIFE / math.log(2) * (1 - 2.0 ** (-age / HALF_LIFE))
+        per_second = 1 / (self._weight() * seconds)
+        return {
+            "seconds": round(age, 1),
+            "fields": [
+                {
+                    "field": name,
+                    "kind": kind,
+                    "units": spent.units * per_second,
+                    "requests": spent.requests * per_second,
+                    "attributes": sorted(spent.attributes),
+                }
+                for (name, kind), spent in self._fields.items()
+            ],
+            "partitions": [
+                {
+                    "field": each.field,
+                    "index": each.of_index,
+                    "key": each.key if self._shows_keys else self._hashed(each.key),
+                    "writes": each.writes,
+                    "units": units * per_second,
+                }
+                for each, units in self._partitions.largest(_TOLD)
+            ],
+        }
+
+    def _hashed(self, key: str) -> str:
+        return hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=6, key=self._hash_key).hexdigest()
+
+
+def _found(known: dict[str, str], plan: Plan, place: str) -> str:
+    name = field_at(plan, place) or _ELSEWHERE
+    if len(known) < _PLACES_KEPT:
+        known[place] = name
+    return name
+
+
+def _text(value: KeyValue) -> str:
+    text = value if isinstance(value, str) else repr(value) if isinstance(value, bytes) else str(value)
+    return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}…"

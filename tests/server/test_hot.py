@@ -1,0 +1,336 @@
+"""`keygraph hot`: what is counted, that it is right and bounded, and that its advice is a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keygraph.dynamo.store import BatchWrite, CreateTable
+from keygraph.engines.open import open_store
+from keygraph_resolvers import Observed, Service, build_schema, check
+from keygraph_server.hot import command
+from keygraph_server.hot.advice import Advice, Adviser, Totals
+from keygraph_server.http.graphql_http import Exchange
+from keygraph_server.telemetry.hot_spots import HALF_LIFE, HotSpots
+from keygraph_server.telemetry.operations import EndedOperation
+from keygraph_server.telemetry.sketch import Sketch
+from tests.server.command_line import run, shown_lines
+
+MODEL = """
+from __future__ import annotations
+
+from keygraph import ID, Graph, Index, Many, Table, edge, node, record
+
+by_team = Index("GSI1", "GSI1PK", "GSI1SK")
+
+
+@node("TEAM#{team_id}")
+class Team:
+    team_id: ID
+    motto: str = ""
+    members: Many[Membership]
+    goals: Many[Goal]
+
+
+@node("PLAYER#{player_id}", by_team("PLAYER", "{name}"))
+class Player:
+    player_id: ID
+    name: str
+    shoe_size: int = 40
+
+
+@edge("{team}", "{player}")
+class Membership:
+    team: Team
+    player: Player
+    shirt: int = 0
+
+
+@record("{team}", "GOAL#{minute:03d}")
+class Goal:
+    team: Team
+    minute: int
+
+
+graph = Graph(Table("League", partition_key="PK", sort_key="SK", indexes=[by_team]), Team, Player, Membership, Goal)
+"""
+
+ITEMS = (
+    {"PK": "TEAM#1", "SK": "TEAM#1", "motto": "Up"},
+    *({"PK": "TEAM#1", "SK": f"PLAYER#{n}"} for n in range(3)),
+    *({"PK": "TEAM#1", "SK": f"GOAL#00{n}"} for n in range(4)),
+    *(
+        {"PK": f"PLAYER#{n}", "SK": f"PLAYER#{n}", "name": f"N{n}", "GSI1PK": "PLAYER", "GSI1SK": f"N{n}"}
+        for n in range(3)
+    ),
+)
+
+
+class Clock:
+    """A clock that is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def league(source: str = MODEL) -> types.ModuleType:
+    module = types.ModuleType("hot_league")
+    sys.modules["hot_league"] = module
+    exec(compile(source, "hot_league.py", "exec"), module.__dict__)
+    return module
+
+
+@pytest.fixture
+def module() -> types.ModuleType:
+    return league()
+
+
+class Server:
+    """Counts what is asked of a store."""
+
+    def __init__(self, module: types.ModuleType, tmp_path: Any) -> None:
+        self.graph, self.clock = module.graph, Clock()
+        self.file = f"sqlite:{tmp_path / 'league.sqlite'}"
+        self.spots = HotSpots(self.graph.table, b"secret", shows_keys=True, clock=self.clock)
+
+    async def ask(self, *queries: str) -> None:
+        async with open_store(self.file, self.graph.table) as store:
+            await store.send(CreateTable())
+            await store.send(BatchWrite(ITEMS))
+            service = Service(build_schema(self.graph), store, secret=b"x" * 32)
+            for query in queries:
+                exchange = Exchange({}, is_get=False, observed=Observed())
+                exchange.answer = await service.execute(query, observed=exchange.observed)
+                exchange.status = 200
+                assert "errors" not in exchange.answer, exchange.answer
+                self.spots.report(EndedOperation(exchange))
+
+
+@pytest.fixture
+def server(module: types.ModuleType, tmp_path: Any) -> Server:
+    return Server(module, tmp_path)
+
+
+class TestSketch:
+    @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 100)), max_size=400), st.integers(1, 20))
+    def test_sums_are_too_small_by_what_was_lost_at_most(
+        self, added: list[tuple[int, int]], kept: int
+    ) -> None:
+        """What costs most would not be shown, or with a figure that nobody can rely on."""
+        sketch, sums = Sketch[int](kept), Counter[int]()
+        for key, amount in added:
+            sketch.add(key, amount)
+            sums[key] += amount
+            assert len(sketch) <= 2 * kept
+        found = dict(sketch.largest(1000))
+        assert sketch.lost <= sums.total() / (kept + 1)
+        for key, value in sums.items():
+            assert value - sketch.lost <= found.get(key, 0.0) <= value
+
+
+class TestCounting:
+    async def test_fields_and_partitions_are_told_with_their_cost(self, server: Server) -> None:
+        """Somebody would change what costs little, because it looks expensive."""
+        await server.ask(
+            'query A { t: team(teamId: "1") { who: members { edges { player: node { name } } } count: members { totalCount } goals { nodes { minute } } } }'
+        )
+        server.clock.now = 1.0
+        told = server.spots.told()
+        # After a second, what was spent is what is spent in a second.
+        fields = {(each["field"], each["kind"]): each for each in told["fields"]}
+        assert {key: round(each["units"], 2) for key, each in fields.items()} == {
+            ("Team.members", "Query"): 0.5,
+            ("Team.members", "BatchGetItem"): 1.5,
+            ("Team.members", "Count"): 0.5,
+            ("Team.goals", "Query"): 0.5,
+            ("Query.team", "GetItem"): 0.5,
+        }
+        assert "name" in fields["Team.members", "BatchGetItem"]["attributes"]
+        partitions = {(each["field"], each["key"]): each["units"] for each in told["partitions"]}
+        assert partitions.pop(("Team.members", "TEAM#1")) == pytest.approx(1.0, rel=0.01)
+        assert partitions.pop(("Query.team", "TEAM#1")) == pytest.approx(0.5, rel=0.01)
+        assert partitions.pop(("Team.goals", "TEAM#1")) == pytest.approx(0.5, rel=0.01)
+        # A batch is counted for one of its keys.
+        [(name, key)] = partitions
+        assert name == "Team.members"
+        assert key in {"PLAYER#0", "PLAYER#1", "PLAYER#2"}
+
+    async def test_writes_are_counted_for_their_mutation(self, server: Server) -> None:
+        """A partition that is written too often would look idle."""
+        await server.ask(
+            'mutation { createPlayer(input: { playerId: "9", name: "Zoë" }) { player { name } } }'
+        )
+        server.clock.now = 1.0
+        told = server.spots.told()
+        written = [each for each in told["partitions"] if each["writes"]]
+        assert [(each["field"], each["key"]) for each in written] == [("Mutation.createPlayer", "PLAYER#9")]
+        assert written[0]["units"] > 1
+
+    async def test_what_is_long_past_counts_for_little(self, server: Server) -> None:
+        """What was hot yesterday would hide what is hot now."""
+        old, new = "{ players { nodes { name } } }", '{ team(teamId: "1") { motto } }'
+        await server.ask(*[old] * 8)
+        server.clock.now = 10 * HALF_LIFE
+        await server.ask(new)
+        server.clock.now += 1
+        units = {each["field"]: each["units"] for each in server.spots.told()["fields"]}
+        assert units["Query.team"] > 50 * units["Query.players"]
+        assert units["Query.team"] == pytest.approx(0.5 / 432, rel=0.01)
+
+    async def test_weights_start_again_before_they_overflow(self, server: Server) -> None:
+        """A server that runs for months would count infinities."""
+        for _ in range(5):
+            await server.ask('{ team(teamId: "1") { motto } }')
+            server.clock.now += 300 * HALF_LIFE
+        await server.ask('{ team(teamId: "1") { motto } }')
+        [found] = server.spots.told()["fields"]
+        assert found["units"] == pytest.approx(0.5 / 432, rel=0.01)
+
+    async def test_keys_are_hashes_unless_they_are_asked_for(self, server: Server) -> None:
+        """Who may see figures would see who the customers are."""
+        hidden = HotSpots(server.graph.table, b"secret", shows_keys=False)
+        other = HotSpots(server.graph.table, b"another", shows_keys=False)
+        hashes = []
+        for server.spots in (hidden, other):
+            await server.ask('{ team(teamId: "1") { motto } }')
+            told = server.spots.told()
+            assert "TEAM" not in json.dumps(told["partitions"])
+            hashes.append(told["partitions"][0]["key"])
+        assert len(set(hashes)) == 2, "a hash that needs no secret can be guessed"
+
+
+def told(fields: list[dict[str, Any]], partitions: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"seconds": 900.0, "fields": fields, "partitions": partitions}
+
+
+def spent(name: str, kind: str, units: float, *attributes: str) -> dict[str, Any]:
+    return {"field": name, "kind": kind, "units": units, "requests": units, "attributes": [*attributes]}
+
+
+def partition(
+    name: str, key: str, units: float, index: str | None = None, *, writes: bool = False
+) -> dict[str, Any]:
+    return {"field": name, "index": index, "key": key, "writes": writes, "units": units}
+
+
+class TestAdvice:
+    def advice(self, module: types.ModuleType, *workers: dict[str, Any]) -> list[Advice]:
+        return Adviser(module.graph, module).advice(Totals.of(workers))
+
+    def test_a_busy_partition_gets_shards(self, module: types.ModuleType) -> None:
+        """A partition would be throttled while its owner looks for the reason."""
+        worker = told(
+            [spent("Query.players", "Query", 1200.0)], [partition("Query.players", "PLAYER", 1200.0, "GSI1")]
+        )
+        [advice] = self.advice(module, worker, worker)
+        assert advice.lines == ('by_team("PLAYER#{shard}", "{name}", shards=3)  # on Player',)
+        assert "takes 2,400 read and 0 write units per second" in advice.text
+        assert "3 shards take about 800 units each" in advice.text
+        assert "A page of the list then takes 3 requests" in advice.text
+        self.assert_compiles('by_team("PLAYER", "{name}")', advice.lines[0])
+
+    def test_so_does_one_that_is_written_much(self, module: types.ModuleType) -> None:
+        """Writes have a third of the reads' limit, and would be throttled first."""
+        worker = told(
+            [spent("Team.goals", "Query", 900.0)], [partition("Team.goals", "TEAM#1", 600.0, writes=True)]
+        )
+        [advice] = self.advice(module, worker)
+        assert advice.lines == (
+            '@record("TEAM#{team.team_id}#{shard}", "GOAL#{minute:03d}", shards=2)  # Goal',
+        )
+        self.assert_compiles('@record("{team}", "GOAL#{minute:03d}")', advice.lines[0])
+
+    def test_a_node_that_is_read_for_little_gets_a_copy(self, module: types.ModuleType) -> None:
+        """Every page would go on paying for nodes of which one attribute is shown."""
+        worker = told(
+            [
+                spent("Team.members", "Query", 40.0),
+                spent("Team.members", "BatchGetItem", 60.0, "name", "PK", "SK"),
+            ],
+            [],
+        )
+        [advice] = self.advice(module, worker)
+        assert advice.lines == ("player_name: str  # in Membership",)
+        assert advice.text.startswith(
+            "60.0 units per second (60% of all) are spent on reading each Player of Team.members"
+        )
+        self.assert_compiles("    shirt: int = 0", f"    {advice.lines[0]}")
+
+    def test_a_count_that_is_read_gets_a_number(self, module: types.ModuleType) -> None:
+        """Each totalCount would read the whole list again."""
+        worker = told([spent("Team.goals", "Count", 60.0), spent("Query.players", "Count", 40.0)], [])
+        [advice] = self.advice(module, worker)
+        assert advice.lines == ("goals_count: int = 0  # in Team",)
+        self.assert_compiles('    motto: str = ""', f"    {advice.lines[0]}")
+
+    @pytest.mark.parametrize(
+        "worker",
+        [
+            told([], []),
+            told([spent("Query.team", "GetItem", 100.0, "motto"), spent("Team.goals", "Count", 4.0)], []),
+            told([spent("Team.goals", "Query", 800.0)], [partition("Team.goals", "TEAM#1", 800.0)]),
+            told([spent("(elsewhere)", "Query", 9000.0)], [partition("(elsewhere)", "X", 9000.0)]),
+        ],
+    )
+    def test_nothing_is_said_where_nothing_helps(
+        self, module: types.ModuleType, worker: dict[str, Any]
+    ) -> None:
+        """A model would be changed for nothing."""
+        assert self.advice(module, worker) == []
+
+    def assert_compiles(self, before: str, after: str) -> None:
+        """The line, in the place of the one that is there, makes a model without mistakes."""
+        assert MODEL.count(before) == 1
+        changed = MODEL.replace(before, after.rpartition("  # ")[0])
+        check(league(changed).graph)
+
+
+class TestCommand:
+    @pytest.fixture(autouse=True)
+    def model(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "league_hot.py").write_text(MODEL)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    def test_it_shows_what_costs_most_and_what_helps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The figures would be there, and nobody could read them."""
+        worker = told(
+            [spent("Team.goals", "Count", 60.0), spent("Team.members", "Query", 40.0)],
+            [partition("Team.goals", "5f2c0e11aa07", 60.0)],
+        )
+        asked: list[str] = []
+        monkeypatch.setattr(command, "_asked", lambda address: asked.append(address) or [worker, worker])
+        result = run("hot", "--model", "league_hot", "--url", "http://one:1/", "--url", "http://two:2")
+        assert result.exit_code == 0
+        assert asked == ["http://one:1", "http://two:2"]
+        lines = shown_lines(result.stdout)
+        assert lines[0] == "400.0 units per second in the last 10 minutes, by 4 workers."
+        assert any(each.split() == ["Team.goals", "Count", "240.0", "60%", "240.0"] for each in lines)
+        assert any(each.split() == ["5f2c0e11aa07", "table", "240.0", "0.0", "Team.goals"] for each in lines)
+        assert "goals_count: int = 0  # in Team" in result.stdout
+        told_json = json.loads(run("hot", "--model", "league_hot", "--url", "http://one:1", "--json").stdout)
+        assert told_json["fields"][0] == {
+            "field": "Team.goals",
+            "kind": "Count",
+            "units": 120.0,
+            "requests": 120.0,
+        }
+        assert told_json["advice"][0]["lines"] == ["goals_count: int = 0  # in Team"]
+
+    def test_a_server_that_cannot_be_asked_is_one_line(self) -> None:
+        """Somebody would see a traceback, and not what to set."""
+        result = run("hot", "--model", "league_hot", "--url", "http://127.0.0.1:1")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("keygraph: http://127.0.0.1:1 does not tell what is hot: ")
+        result = run("hot", "--model", "league_hot")
+        assert result.exit_code == 1
+        assert "set KEYGRAPH_METRICS_PORT" in result.stderr
