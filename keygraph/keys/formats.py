@@ -29,7 +29,8 @@ class Format:
 
     `render` makes the text, `parse` the value again; without `parse` the text loses something, as lower case does, and
     the field is read from its attribute. `ordered` says that the order of the texts is that of the values: none of two
-    values has the later text if it is the smaller one. `pattern` describes the texts, as in `{id:[^#]+}`: by it keys are
+    values has the later text if it is the smaller one. `prefixes` says of a format of text that what begins a value begins its
+    text, as in lower case. `pattern` describes the texts, as in `{id:[^#]+}`: by it keys are
     told apart. Without it `parse` is asked, which refuses other texts with an exception. `number` says that attributes
     hold the text as a number.
 
@@ -47,6 +48,8 @@ class Format:
     """How many digits a text has, where it is a whole number of a fixed number of digits."""
     kinds: frozenset[str] | None = None
     """The kinds of fields that it writes; None for all."""
+    prefixes: bool = False
+    """Whether a text that begins another one is written as the beginning of the other's text."""
     time_bound: Callable[[datetime, bool], str] | None = None
     """The first text of a time (True) or the last one, where a text begins with a time."""
 

@@ -133,6 +133,15 @@ class KeyText(ABC):
         return self.declared is not None and self.declared.is_descending
 
     @property
+    def has_prefixes(self) -> bool:
+        """Whether what begins a value begins its text."""
+        return self.is_plain_text or (self.declared is not None and self.declared.prefixes)
+
+    def prefix(self, beginning: str) -> str:
+        """What the texts of values with that beginning begin with."""
+        return beginning if self.declared is None or not self.declared.prefixes else self.render(beginning)
+
+    @property
     def time_bound(self) -> Callable[[datetime, bool], str] | None:
         """The first text of a time (True) or the last one; None where texts begin with no time."""
         return None if self.declared is None else self.declared.time_bound
@@ -500,6 +509,8 @@ class DeclaredText(KeyText):
         self.lossy = self._format.parse is None
         self.ordered = self._format.ordered
         refuse_kind(self._format, self.type)
+        if self._format.prefixes and not self.type.is_text:
+            raise UnusableFormat(f"prefixes=True is for text, and a field of type {self.type.name} is none")
         source = self._format.pattern
         self.takes_any_text = self.is_exact = self.lossy and source is None
         if source is not None:

@@ -53,8 +53,8 @@ class Argument:
 
     @property
     def is_text(self) -> bool:
-        """Whether `beginsWith` means something: the text in the key is the value."""
-        return self.slot.text.is_plain_text or self.has_time
+        """Whether `beginsWith` means something: what begins the value begins the text in the key."""
+        return self.slot.text.has_prefixes or self.has_time
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,7 +123,9 @@ class InputTypes:
             scalar = self._scalar(argument.type)
             operators = ["eq"]
             if argument.has_range:
-                operators += ["from", "to", *(["beginsWith"] if argument.is_text else [])]
+                operators += ["from", "to"]
+            if argument.is_text:
+                operators.append("beginsWith")
             fields = [input_field(operator, nullable(scalar)) for operator in operators]
             if argument.has_time:
                 time = nullable(self._scalar(FieldType("datetime")))
@@ -210,7 +212,7 @@ def in_utc(name: str, slot: Slot, value: Any) -> Any:
 def _key_text(graph: Graph, path: AccessPath, slot: Slot, value: Any, operator: str = "eq") -> str:
     """The text in a key of what a client says for a slot. Raises BadUserInput where it has none."""
     if operator == "beginsWith":
-        return str(value)
+        return slot.text.prefix(str(value))
     if operator in _TIMES and slot.text.time_bound is not None:
         return slot.text.time_bound(value, operator == "fromTime")
     meant = key_value(graph, path.record, slot, value)

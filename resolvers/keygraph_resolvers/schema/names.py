@@ -114,7 +114,9 @@ def range_name(argument: Argument) -> str:
     kind = "Timed" * argument.has_time + type_name(argument.type)
     if argument.type.is_text and argument.has_range and not argument.is_text:
         return f"{kind}Bounds"
-    return f"{kind}Range" if argument.has_range else f"{kind}Equals"
+    if not argument.has_range:
+        return f"{kind}Prefix" if argument.is_text else f"{kind}Equals"
+    return f"{kind}Range"
 
 
 @dataclass(frozen=True)
