@@ -44,6 +44,10 @@ test-local: install  ## Run the tests on DynamoDB Local too: show its license te
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m pytest --require-local $(PYTEST_ARGS)
 
+.PHONY: fuzz
+fuzz: install  ## Ask every example model 2,000 operations that are made at random (FUZZ_EXAMPLES=500)
+	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),2000) $(BIN)/python -m pytest --timeout 0 $(PYTEST_ARGS) tests/server/test_fuzz.py
+
 .PHONY: check
 check: $(INSTALLED)  ## Check formatting, lint, types and import rules
 	@$(BIN)/ruff format --check .
