@@ -89,6 +89,12 @@ bench-growth: $(BENCH)  ## Measure how time, memory and requests grow with the s
 	@$(BIN)/python -m tests.dynamodb_local
 	@$(BIN)/python -m bench.compare.growth $(ARGS)
 
+# About half an hour; a tenth of it with ARGS="--share 0.1".
+.PHONY: reliability
+reliability: $(INSTALLED)  ## Show what happens under faults, cancellations, kills, outages and attacks
+	@$(BIN)/python -m tests.dynamodb_local
+	@$(BIN)/python -m bench.reliability $(ARGS)
+
 .PHONY: format
 format: $(INSTALLED)  ## Format the code, and fix what the linter can fix
 	@$(BIN)/ruff format .

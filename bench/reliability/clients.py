@@ -1,0 +1,133 @@
+"""Clients that ask and look at what comes: a right answer, an error that says what is wrong, or something else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from bench.compare.load import http_post
+
+ANSWER_SECONDS = 40.0
+TOLD = frozenset({"UNAVAILABLE", "TIMEOUT", "THROTTLED"})
+"""The codes of errors that are DynamoDB's, or the server's own when it has too much to do."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, and the body of its right answer."""
+
+    request: bytes
+    right: bytes
+
+
+@dataclass
+class Seen:
+    """What clients have seen."""
+
+    right: int = 0
+    told: Counter[str] = field(default_factory=Counter)
+    """Errors that say what is wrong, by their codes."""
+    lost: int = 0
+    """Requests without an answer: the connection ended, or nobody listened."""
+    wrong: list[str] = field(default_factory=list)
+    """Everything else, the beginning of each."""
+    seconds: list[float] = field(default_factory=list)
+    """How long each answer took."""
+
+    @property
+    def answers(self) -> int:
+        return self.right + self.told.total() + len(self.wrong)
+
+    def slowest(self, share: float = 0.99) -> float:
+        """The time within which this share of the answers came."""
+        return sorted(self.seconds)[int(len(self.seconds) * share) - 1] if self.seconds else 0.0
+
+    def take(self, asked: Asked, status: int, body: bytes) -> None:
+        if status == 200 and body == asked.right:
+            self.right += 1
+            return
+        try:
+            answer = orjson.loads(body)
+            codes = {error["extensions"]["code"] for error in answer["errors"]}
+        except (ValueError, KeyError, TypeError):
+            codes = set()
+        if codes and codes <= TOLD:
+            self.told["+".join(sorted(codes))] += 1
+        else:
+            self.wrong.append(f"{status} {body[:200].decode(errors='replace')}")
+
+
+class Client:
+    """A client, which opens another connection where one has ended."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, asked: Asked, seen: Seen) -> None:
+        """Asks once, and notes what has come."""
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                status, body = await self.answer(asked.request)
+        except (OSError, EOFError, TimeoutError):
+            seen.lost += 1
+            self.close()
+            await asyncio.sleep(0.01)
+            return
+        seen.seconds.append(time.perf_counter() - began)
+        seen.take(asked, status, body)
+        if status != 200:
+            # A server that refuses is not to be asked again at once.
+            await asyncio.sleep(0.05)
+
+    async def answer(self, request: bytes) -> tuple[int, bytes]:
+        """The status and the body of an answer."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
+        reader, writer = self._streams
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head[head.index(b"content-length:") + 15 :].split(b"\r\n", 1)[0])
+        body = await reader.readexactly(length)
+        if b"connection: close" in head:
+            self.close()
+        return int(head.split(b" ", 2)[1]), body
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].transport.abort()
+            self._streams = None
+
+
+async def asked_of(port: int, bodies: Sequence[bytes]) -> list[Asked]:
+    """The requests with their right answers, which the server gives while everything is well."""
+    client, found = Client(port), []
+    for body in bodies:
+        request = http_post(port, "/graphql", body)
+        status, answer = await client.answer(request)
+        if status != 200 or b'"errors"' in answer:
+            raise ValueError(f"no right answer: {status} {answer[:500]!r}")
+        found.append(Asked(request, answer))
+    client.close()
+    return found
+
+
+async def many(port: int, asked: Sequence[Asked], clients: int, until: asyncio.Event) -> Seen:
+    """So many clients ask again and again until they are told to stop."""
+    seen = Seen()
+
+    async def one(number: int) -> None:
+        client = Client(port)
+        while not until.is_set():
+            await client.ask(asked[number % len(asked)], seen)
+            number += 1
+        client.close()
+
+    await asyncio.gather(*map(one, range(clients)))
+    return seen
