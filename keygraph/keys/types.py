@@ -160,6 +160,13 @@ def is_optional(annotation: object) -> tuple[object, bool]:
     return reduce(or_, inner), True
 
 
+def is_list(annotation: object) -> tuple[object, bool]:
+    """The annotation of an element of a list, and whether it is one; of what may be None too."""
+    inner, _ = is_optional(annotation)
+    elements = typing.get_args(inner) if typing.get_origin(inner) is list else ()
+    return (is_optional(elements[0])[0], True) if elements else (inner, False)
+
+
 def union_parts(annotation: object) -> tuple[object, ...]:
     """What a union is of; the annotation itself where it is none."""
     is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)

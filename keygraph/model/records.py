@@ -630,7 +630,9 @@ class Method:
     types: tuple[FieldType, ...]
     """The types of what it returns and takes, where they are no nodes."""
     nodes: tuple[RecordType, ...]
-    """The types of the node that it returns; none where it returns something else."""
+    """The types of the node that it returns, or of the nodes in a list; none where it returns something else."""
+    is_list: bool
+    """Whether it returns a list of nodes."""
     description: str | None
 
     @property

@@ -23,6 +23,7 @@ from keygraph.keys.types import (
     decode,
     encode,
     field_type,
+    is_list,
     is_optional,
     union_parts,
     written_as,
@@ -346,10 +347,12 @@ class _FieldsOf:
             problem = "not all of its arguments are annotated."
         types: list[FieldType] = []
         returned: tuple[RecordType, ...] = ()
+        element, has_elements = is_list(hints["return"])
         try:
             for part in ["return", *(each.name for each in parameters if each.name in hints)]:
                 annotation, _ = is_optional(hints[part])
-                targets = [self._listed(each) for each in union_parts(annotation)]
+                possible = element if part == "return" else annotation
+                targets = [self._listed(each) for each in union_parts(possible)]
                 nodes = [target for target in targets if target is not None and target.is_node]
                 if len(nodes) < len(targets) or part != "return":
                     types.append(field_type(annotation, self.style))
@@ -361,7 +364,8 @@ class _FieldsOf:
             self._tell("method", name, problem, "Its signature is a field of the schema: change it.")
             return None
         description = docstring(function.__doc__)
-        return Method(name, function, needs, signature, hints, tuple(types), returned, description)
+        are_nodes = has_elements and bool(returned)
+        return Method(name, function, needs, signature, hints, tuple(types), returned, are_nodes, description)
 
 
 def _shown(annotation: Any) -> str:

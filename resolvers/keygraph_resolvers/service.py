@@ -331,15 +331,15 @@ class Service:
     ) -> _Found:
         """What mutations do: one after the other, each with what is selected of its payload."""
         found = _Found(run.new_root())
-        writes = {step.name: step for step in plan.writes}
+        steps = plan.mutations
         for selected in plan.root.fields:
             if selected in plan.foreign:
                 operation = _of_fields(plan.operation, selected.nodes)
                 found.take(
                     await self._elsewhere(document, operation, variables, meter=run.meter, viewer=run.viewer)
                 )
-            elif selected.key in writes:
-                await writes[selected.key].carry_out(run.again(), found.root)
+            elif selected.key in steps:
+                await steps[selected.key].carry_out(run.again(), found.root)
         return found
 
     async def _elsewhere(

@@ -28,6 +28,11 @@ class User:
         """What the user likes best of their own."""
         return ref(Post, author=ref(User, user_id="ada"), post_id=self.best) if self.best else None
 
+    @field(needs=("best",))
+    def top_posts(self, more: bool = False) -> list[Post]:
+        ids = [self.best or "1", "1", "9"] * (40 if more else 1)
+        return [ref(Post, author=ref(User, user_id="ada"), post_id=post_id) for post_id in ids]
+
 
 @node("{author}", "POST#{post_id}")
 class Post:
@@ -76,6 +81,28 @@ class Query:
     def number(self) -> int:
         return 7
 
+    @strawberry.field
+    async def several(self, empty: bool = False) -> list[User | Post | None] | None:
+        one = ref(User, user_id="ada")
+        return None if empty else [one, None, ref(Post, author=one, post_id="2"), ref(User, user_id="bob")]
+
+
+@strawberry.type
+class Mutation:
+    @strawberry.mutation(description="Makes nobody younger.")
+    async def greet(self, info: strawberry.Info, user_id: str) -> User:
+        assert info.field_name == "greet"
+        greeted.append(user_id)
+        return ref(User, user_id=user_id)
+
+    @strawberry.mutation
+    def greet_all(self) -> list[User]:
+        greeted.append("all")
+        return [ref(User, user_id="ada")]
+
+
+greeted: list[str] = []
+
 
 ITEMS: list[Item] = [
     {"PK": "USER#ada", "SK": "USER#ada", "name": "Ada", "best": "2"},
@@ -84,7 +111,7 @@ ITEMS: list[Item] = [
     {"PK": "USER#ada", "SK": "LIKE#2#mon"},
 ]
 TABLE = Table("Blog", partition_key="PK", sort_key="SK")
-SCHEMA = build_schema(Graph(TABLE, User, Post, Like).check(), query=Query)
+SCHEMA = build_schema(Graph(TABLE, User, Post, Like).check(), query=Query, mutation=Mutation)
 
 
 @pytest.fixture
@@ -163,6 +190,55 @@ async def test_its_node_is_in_the_plan(blog: Service) -> None:
     assert answer["extensions"]["cost"]["bound"]["requests"] == 2
     shown = str(blog.explain(asked))
     assert "what the resolver of firstUser gives" in shown
+
+
+async def test_lists_of_nodes_go_on(blog: Service) -> None:
+    """Somebody's own list could give no nodes, or each would be read by itself."""
+    asked = """{ user(userId: "ada") { topPosts { title author { name } } }
+      several { __typename ... on User { name } ... on Post { title } } none: several(empty: true) { __typename } }"""
+    posts = [{"title": title, "author": {"name": "Ada"}} for title in ("Two", "One")]
+    assert await data(blog, asked) == {
+        "user": {"topPosts": [*posts, None]},
+        "several": [
+            {"__typename": "User", "name": "Ada"},
+            None,
+            {"__typename": "Post", "title": "Two"},
+            None,
+        ],
+        "none": None,
+    }
+    answer = await blog.execute(asked, with_cost=True)
+    cost = answer["extensions"]["cost"]
+    assert len(cost["requests"]) <= 3
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert cost["actual"][name] <= cost["bound"][name], name
+    assert cost["open"] == ["user.topPosts", "several", "none"]
+    schema = SCHEMA.as_str()
+    assert "  topPosts(more: Boolean! = false): [Post]!" in schema
+    assert "  several(empty: Boolean! = false): [PostOrUser]\n" in schema
+    answer = await blog.execute('{ user(userId: "ada") { name topPosts(more: true) { title } } }')
+    assert answer["data"] == {"user": None}
+    [error] = answer["errors"]
+    assert (error["path"], error["extensions"]["code"]) == (["user", "topPosts"], "INTERNAL")
+
+
+async def test_own_mutations_give_nodes(blog: Service) -> None:
+    """A mutation of somebody's own could not say what it was about, or they would not be one after the other."""
+    greeted.clear()
+    asked = """mutation { a: greet(userId: "ada") { name bestPost { title } } b: greetAll { name }
+      updateUser(input: {userId: "ada", name: "Ida"}) { user { name } } c: greet(userId: "ada") { name } }"""
+    answer = await blog.execute(asked, with_cost=True)
+    assert answer["data"] == {
+        "a": {"name": "Ada", "bestPost": {"title": "Two"}},
+        "b": [{"name": "Ada"}],
+        "updateUser": {"user": {"name": "Ida"}},
+        "c": {"name": "Ida"},
+    }
+    assert greeted == ["ada", "all", "ada"]
+    cost = answer["extensions"]["cost"]
+    for name in ("requests", "roundTrips", "items", "readUnits"):
+        assert cost["actual"][name] <= cost["bound"][name], name
+    assert '"""Makes nobody younger."""\n  greet(userId: String!): User\n' in SCHEMA.as_str()
 
 
 def test_a_key_that_is_misspelt() -> None:

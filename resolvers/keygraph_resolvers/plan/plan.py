@@ -28,6 +28,7 @@ from keygraph_resolvers.schema.field_kinds import (
     OwnNode,
     WrittenRecord,
 )
+from keygraph_resolvers.steps.call import CallOwn
 from keygraph_resolvers.steps.gather import Gather
 from keygraph_resolvers.steps.get import Items, Named
 from keygraph_resolvers.steps.lists import ListStep
@@ -78,6 +79,11 @@ class Plan:
     @cached_property
     def writes(self) -> list[WriteStep]:
         return [step for step in self.roots if isinstance(step, WriteStep)]
+
+    @property
+    def mutations(self) -> dict[str, WriteStep | CallOwn]:
+        """What a mutation carries out, by the fields' keys."""
+        return {step.name: step for step in self.roots if isinstance(step, WriteStep | CallOwn)}
 
     @cached_property
     def foreign(self) -> tuple[SelectedField, ...]:

@@ -106,10 +106,11 @@ class NodesByIds(FieldKind):
 
 @dataclass(frozen=True, slots=True)
 class OwnNode(FieldKind):
-    """A node that a field gives which somebody added to the root."""
+    """A node, or a list of nodes, that a field gives which somebody added to the root."""
 
     records: tuple[RecordType, ...]
     """The types that it can be of."""
+    is_list: bool
 
 
 # --- Mutations ------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from strawberry.types.field import StrawberryField
 
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
-from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_optional, union_parts
+from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_list, is_optional, union_parts
 from keygraph.lists.counting import may_count_unread
 from keygraph.model.declaration import WriteName
 from keygraph.model.docstrings import docstring, member_docstrings
@@ -106,7 +106,7 @@ def build_schema(graph: Graph, query: type | None = None, mutation: type | None 
         add_fields(root, [types.own_field(field) for field in definition_of(query).fields])
     written = types.mutation_fields()
     if mutation is not None:
-        written += definition_of(mutation).fields
+        written += [types.own_field(field) for field in definition_of(mutation).fields]
     mutations = object_type("Mutation", "Everything that can be written.")
     add_fields(mutations, written)
     schema = GraphSchema(
@@ -238,14 +238,16 @@ class _Types:
     def _method_field(self, record: RecordType, method: Method) -> StrawberryField:
         """The field of a method of the model: its types are those of its annotations."""
         parameters = {camel(name): name for name in method.parameters}
-        type_: OutputType | None = None
-        if not method.nodes:
-            is_restricted = restricted_name(record, method.name) is not None
-            type_ = self._annotated(method.hints["return"], may_be_null=is_restricted)
+        annotation = method.hints["return"]
+        may_be_null = restricted_name(record, method.name) is not None
+        type_ = (
+            self._given_nodes(method.nodes, annotation, is_list=method.is_list, may_be_null=may_be_null)
+            if method.nodes
+            else self._annotated(annotation, may_be_null=may_be_null)
+        )
         return ServedField(
             camel(method.name),
-            # Whether a node exists is known only when it is read.
-            type_ or nullable(self.node(method.nodes)),
+            type_,
             Called(method, parameters),
             [self._method_argument(method, *names) for names in parameters.items()],
             method.description,
@@ -366,12 +368,22 @@ class _Types:
         """A field that somebody added to the root: one whose resolver returns a node of the model goes on to it."""
         annotation = field.type_annotation and field.type_annotation.evaluate()
         by_class: dict[Any, RecordType] = {record.cls: record for record in self._graph.nodes}
-        records = [by_class.get(part) for part in union_parts(is_optional(annotation)[0])]
+        element, has_elements = is_list(annotation)
+        records = [by_class.get(part) for part in union_parts(element)]
         members = tuple(record for record in records if record is not None)
         if not members or len(members) < len(records):
             return field
-        # Whether a node exists is known only when it is read.
-        return own_field(field, nullable(self.node(members)), OwnNode(members))
+        type_ = self._given_nodes(members, annotation, is_list=has_elements)
+        return own_field(field, type_, OwnNode(members, has_elements))
+
+    def _given_nodes(
+        self, records: tuple[RecordType, ...], annotation: Any, *, is_list: bool, may_be_null: bool = False
+    ) -> OutputType:
+        """The type of nodes that somebody's own code gives: whether one exists is known only when it is read."""
+        node = nullable(self.node(records))
+        if not is_list:
+            return node
+        return nullable(list_of(node)) if may_be_null or is_optional(annotation)[1] else list_of(node)
 
     def _key_scalar(self, slot: Slot, *, is_optional: bool) -> OutputType:
         type_ = self.scalar(slot.text.type)

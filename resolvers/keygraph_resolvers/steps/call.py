@@ -36,14 +36,22 @@ class _Call(Step):
     """Calls something for each object. What it reads by itself is not foreseen."""
 
     def __init__(
-        self, selected: SelectedField, what: str, records: Sequence[RecordType], nodes: Step | None
+        self,
+        selected: SelectedField,
+        what: str,
+        records: Sequence[RecordType],
+        nodes: Step | None,
+        *,
+        is_list: bool,
     ) -> None:
-        """`what` is called gives nodes of these types, from which `nodes` goes on; None where it gives other values."""
+        """`what` is called gives a node of these types, or a list, from which `nodes` goes on; None where it gives other
+        values."""
         self.name = selected.key
         self._selected = selected
         self._key = f"what {what} gives"
         self._records = records
         self._nodes = nodes
+        self._is_list = is_list
         self._restricted: str | None = None
         if nodes is not None:
             self.later = nodes.later
@@ -83,18 +91,28 @@ class _Call(Step):
     def _came(self, run: Run, owner: Object, answer: Any, round_trip: int, place: str) -> None:
         """Keeps what was given; a node of the model is looked up."""
         if self._nodes is not None and answer is not None:
-            answer = object_of_instance(run.graph, self._records, answer)
-            self._nodes.start(run, [answer], round_trip, place)
+            given, most = [*answer] if self._is_list else [answer], run.limits.max_page_size
+            if len(given) > most:
+                raise ValueError(f"{self._key}: {len(given)} nodes, and a list may have {most}")
+            found = [each and object_of_instance(run.graph, self._records, each) for each in given]
+            self._nodes.start(run, [each for each in found if each is not None], round_trip, place)
+            answer = found if self._is_list else found[0]
         owner.found[self._selected] = answer
 
     def cost(self, run: Run, starts: Starts) -> tuple[StepCost, Below]:
+        if self._nodes is None:
+            return StepCost(), ()
         # Nobody knows when a node is given: it is in a batch of its own.
-        return StepCost(), [] if self._nodes is None else [(self._nodes, starts)]
+        if not self._is_list:
+            return StepCost(), [(self._nodes, starts)]
+        cost = StepCost(round_trips=max(starts.round_trips, default=0), is_open=True)
+        return cost, [(self._nodes, starts.times(run.limits.max_page_size))]
 
     def explained(self, view: View, where: Where) -> Iterator[Explained]:
         if self._nodes is not None:
             place = self.below(where.place)
-            yield from self._nodes.explained(view, Where(place, self._key, where.round_trip, where.is_many))
+            is_many = where.is_many or self._is_list
+            yield from self._nodes.explained(view, Where(place, self._key, where.round_trip, is_many))
 
 
 class CallMethod(_Call):
@@ -103,7 +121,8 @@ class CallMethod(_Call):
     def __init__(
         self, selected: SelectedField, record: RecordType, called: Called, nodes: Step | None
     ) -> None:
-        super().__init__(selected, f"the method {record.name}.{selected.name}", called.method.nodes, nodes)
+        method, what = called.method, f"the method {record.name}.{selected.name}"
+        super().__init__(selected, what, method.nodes, nodes, is_list=method.is_list)
         self._called = called
         self._restricted = restricted_name(record, called.method.name)
 
@@ -121,9 +140,8 @@ class CallOwn(_Call):
     """
 
     def __init__(self, selected: SelectedField, nodes: Step) -> None:
-        super().__init__(
-            selected, f"the resolver of {selected.name}", cast(OwnNode, selected.kind).records, nodes
-        )
+        kind, what = cast(OwnNode, selected.kind), f"the resolver of {selected.name}"
+        super().__init__(selected, what, kind.records, nodes, is_list=kind.is_list)
         definition = cast(GraphQLField, selected.definition)
         resolve = cast(Callable[..., Any], definition.resolve)
         # The arguments are the root value: those of the field are of types that this schema does not have.
@@ -138,6 +156,11 @@ class CallOwn(_Call):
             selection_set=SelectionSetNode(selections=(field,)),
         )
         self._document = DocumentNode(definitions=(operation,))
+
+    async def carry_out(self, run: Run, root: Object) -> None:
+        """Calls the resolver of a mutation, and reads what is selected of its nodes."""
+        round_trip = run.meter.last_round_trip + 1
+        await run.read(lambda run, _, __, ___, place: self.start(run, [root], round_trip, place))
 
     def _caller(self, run: Run) -> Callable[[Object], Any]:
         definition, [node, *_] = cast(GraphQLField, self._selected.definition), self._selected.nodes
