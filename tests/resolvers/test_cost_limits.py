@@ -78,6 +78,48 @@ async def test_an_operation_whose_items_are_larger_than_declared_is_stopped(book
     assert "it was stopped" in error["message"]
 
 
+ALL_LOANS = "{ members(first: 60) { nodes { loans(first: 10) { nodes { title } } } } }"
+
+
+async def lend_much(books: World) -> World:
+    """Sixty members, of whom each has ten loans of 300 KB: 300 read units in three pages each."""
+    for number in range(60):
+        loans = (loan_item(f"m{number}", f"{each}", "2024-01-01", note="x" * 300_000) for each in range(10))
+        await books.put(member_item(f"m{number}", GSI1PK="MEMBER", GSI1SK=f"{number:02d}"), *loans)
+    books.forget()
+    return books
+
+
+@pytest.mark.parametrize("limit", [1_000, 3_000])
+async def test_what_is_under_way_is_counted(books: World, limit: int) -> None:
+    """All lists would be sent before the first of them is counted: 256 times what a page may cost, beyond the limit."""
+    limited = (await lend_much(books)).served(cost_limit=limit)
+    [error] = (await limited.service.execute(ALL_LOANS))["errors"]
+    numbers = error["extensions"]
+    assert (numbers["code"], numbers["limit"]) == ("COST_LIMIT", limit)
+    # One page more than the limit is what nobody can know.
+    assert limit < numbers["actual"]["readUnits"] <= limit + 178
+
+
+async def test_what_is_reserved_is_given_back(books: World) -> None:
+    """Operations would be refused, or would wait forever, that cost a small part of what they might."""
+    for number in range(60):
+        await books.put(member_item(f"m{number}", GSI1PK="MEMBER", GSI1SK=f"{number:02d}"))
+    asked = books.served(cost_limit=600)
+    answer = await asyncio.wait_for(asked.service.execute(ALL_LOANS, with_cost=True), 30)
+    assert "errors" not in answer
+    assert answer["extensions"]["cost"]["actual"]["requests"] == 61
+    assert answer["extensions"]["cost"]["actual"]["roundTrips"] == 2
+
+
+async def test_a_count_reserves_its_pages(books: World) -> None:
+    """Counts, of which nobody knows how large they are, would all be sent at once."""
+    limited = (await lend_much(books)).served(cost_limit=8_000, count_pages=1)
+    document = "{ members(first: 60) { nodes { loans { totalCount } } } }"
+    answer = await limited.service.execute(document, with_cost=True)
+    assert answer["extensions"]["cost"]["actual"]["readUnits"] <= 8_000 + 178
+
+
 async def test_other_operations_go_on(books: World) -> None:
     """The budget of one operation would be that of all."""
     limited = (await lend(books, 60, note="x" * 30_000)).served(cost_limit=60)

@@ -1,18 +1,36 @@
 """What an operation asked of the store: each request with where in the query it came from, when, and what it cost.
 
-An operation may have a budget. What a request costs is known when its answer has come, so requests that are under way
-when the budget is used up still count; nothing is sent after them.
+An operation may have a budget. What a request costs is known when its answer has come. So before it is sent, the most that
+it can cost is reserved, and given back with its answer. Where the rest of the budget is less, a request waits until
+nothing else is under way. So an operation spends at most one request more than its budget; nothing is sent after that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from keygraph.dynamo.store import Answer, Batch, Changed, Cost, Counted, Page, Request, Store, Written
+from keygraph.dynamo.limits import ITEM_BYTES, PAGE_BYTES
+from keygraph.dynamo.store import (
+    Answer,
+    Batch,
+    BatchGet,
+    Changed,
+    Cost,
+    Count,
+    Counted,
+    Page,
+    Query,
+    Request,
+    Store,
+    Written,
+    read_units,
+)
 from keygraph.dynamo.table import Table
 from keygraph.errors import StoreError
 from keygraph_resolvers.memory import Holding
@@ -80,6 +98,10 @@ class MeteredStore:
     sent: list[Sent] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
     read_units: float = 0.0
+    reserved: float = 0.0
+    """What the requests under way may cost."""
+    _waiting: deque[tuple[float, asyncio.Future[None]]] = field(default_factory=deque)
+    """What the requests that wait for a part of the budget may cost, the first one first."""
     began: float = field(default_factory=time.perf_counter)
     holding: Holding | None = None
     """What is counted of the items that are read."""
@@ -98,6 +120,52 @@ class MeteredStore:
         return max((sent.round_trip for sent in self.sent), default=0)
 
     async def send(self, request: Request[Answer], /) -> Answer:
+        if self.budget is None:
+            return await self._send(request)
+        most = most_units(request)
+        if not self._has_room(most):
+            await self._wait(most)
+        else:
+            self.reserved += most
+        try:
+            return await self._send(request)
+        finally:
+            self._give_back(most)
+
+    def _has_room(self, most: float) -> bool:
+        """Whether a request that may cost so much can be sent now. One alone always can."""
+        if not self.reserved or self.budget is None:
+            return True
+        return not self._waiting and self.read_units + self.reserved + most <= self.budget
+
+    async def _wait(self, most: float) -> None:
+        """Waits until so much is reserved."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((most, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._give_back(most)
+            raise
+
+    def _give_back(self, most: float) -> None:
+        """Gives back what was reserved, to the requests that wait for it."""
+        self.reserved -= most
+        waiting = self._waiting
+        while waiting:
+            wanted, turn = waiting[0]
+            if turn.cancelled():
+                waiting.popleft()
+                continue
+            room = (self.budget or 0.0) - self.read_units - self.reserved
+            if self.reserved and wanted > room and not self.is_exceeded:
+                break
+            waiting.popleft()
+            self.reserved += wanted
+            turn.set_result(None)
+
+    async def _send(self, request: Request[Answer]) -> Answer:
         if self.is_exceeded:
             raise CostExceeded("the operation has used up what it may cost")
         holding = self.holding
@@ -131,6 +199,20 @@ class MeteredStore:
 
     async def close(self) -> None:
         await self.store.close()
+
+
+_MOST_OF_A_PAGE = PAGE_BYTES + ITEM_BYTES
+"""A page ends with the item that reaches 1 MB."""
+
+
+def most_units(request: Request[object]) -> float:
+    """The most read units that a request can cost, whatever items there are; of writes none."""
+    if isinstance(request, BatchGet):
+        return len(request.keys) * read_units(ITEM_BYTES, request.consistent)
+    if isinstance(request, Query | Count):
+        size = _MOST_OF_A_PAGE if request.limit is None else min(_MOST_OF_A_PAGE, request.limit * ITEM_BYTES)
+        return read_units(size, request.consistent)
+    return 0.0
 
 
 def _seen(answer: object) -> tuple[Cost, int] | None:
