@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from uvicorn.config import STARTUP_FAILURE
 
+from keygraph_resolvers.memory import Memory
 from keygraph_server.auth import configured_viewers
 from keygraph_server.cursor_secret import with_secret
 from keygraph_server.documents.known import KnownDocuments
@@ -91,7 +92,7 @@ def create_app(
             Middleware(IdentifyRequests),
             Middleware(MaskUnexpectedErrors),
         ],
-        lifespan=lifespan_of(model, settings, documents, telemetry, when_started),
+        lifespan=lifespan_of(model, settings, documents, endpoint.memory, telemetry, when_started),
     )
 
 
@@ -126,6 +127,7 @@ def lifespan_of(
     model: Model,
     settings: Settings,
     documents: KnownDocuments,
+    memory: Memory,
     telemetry: Telemetry,
     when_started: Callable[[], None] | None,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
@@ -141,7 +143,7 @@ def lifespan_of(
             def caches() -> Mapping[str, float]:
                 return {"documents": service.kept_bytes, "persisted": documents.automatic_bytes}
 
-            async with telemetry.running(service, store, caches):
+            async with telemetry.running(service, store, memory, caches):
                 if when_started is not None:
                     when_started()
                 try:

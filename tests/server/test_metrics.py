@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from keygraph.dynamo.traffic import Traffic
 from keygraph_resolvers import Observed
 from keygraph_resolvers.admission import Admission
+from keygraph_resolvers.memory import Memory
 from keygraph_server.http.graphql_http import Exchange
 from keygraph_server.telemetry.exposition import SILENT, serve_metrics
 from keygraph_server.telemetry.metrics import OTHER, REFUSED, Family, Metrics
@@ -115,7 +116,7 @@ class TestCounting:
 def all_families() -> list[Family]:
     """Every metric that there is."""
     metrics = Metrics(1)
-    watch_process(metrics, Watching([]), Admission(1, 1), lambda: {"documents": 1.0})
+    watch_process(metrics, Watching([]), Admission(1, 1), Memory(1), lambda: {"documents": 1.0})
     watch_traffic(metrics, Traffic())
     return [*metrics.families(), SILENT]
 

@@ -13,6 +13,7 @@ from keygraph.dynamo.table import Table
 from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph_resolvers import Service
 from keygraph_resolvers.admission import Admission
+from keygraph_resolvers.memory import Memory
 from keygraph_server.logs import direct_logger
 from keygraph_server.settings import Settings
 from keygraph_server.telemetry.hot_spots import HotSpots
@@ -46,24 +47,28 @@ class Telemetry:
         self.watcher = Watching(reporters, self._tracing) if is_watched else None
 
     @asynccontextmanager
-    async def running(self, service: Service, store: Store, caches: Gauge) -> AsyncIterator[None]:
+    async def running(
+        self, service: Service, store: Store, memory: Memory, caches: Gauge
+    ) -> AsyncIterator[None]:
         """Tell the counts of the process while it runs, if `keygraph serve` has said where. Send the last traces.
 
-        `caches` gives the bytes that each cache holds.
+        `memory` is what operations hold, and `caches` gives the bytes that each cache holds.
         """
         try:
-            async with self._telling(service, store, caches):
+            async with self._telling(service, store, memory, caches):
                 yield
         finally:
             if self._tracing is not None:
                 await self._tracing.close()
 
     @asynccontextmanager
-    async def _telling(self, service: Service, store: Store, caches: Gauge) -> AsyncIterator[None]:
+    async def _telling(
+        self, service: Service, store: Store, memory: Memory, caches: Gauge
+    ) -> AsyncIterator[None]:
         if self._folder is None or self.watcher is None:
             yield
             return
-        watch_process(self._metrics, self.watcher, service.admission, caches)
+        watch_process(self._metrics, self.watcher, service.admission, memory, caches)
         traffic = traffic_of(store)
         if traffic is not None:
             watch_traffic(self._metrics, traffic)
@@ -71,7 +76,9 @@ class Telemetry:
             yield
 
 
-def watch_process(metrics: Metrics, watcher: Watching, admission: Admission, caches: Gauge) -> None:
+def watch_process(
+    metrics: Metrics, watcher: Watching, admission: Admission, memory: Memory, caches: Gauge
+) -> None:
     """Tell the numbers of this process."""
     metrics.watch("keygraph_cache_bytes", "gauge", "The bytes that caches hold.", caches, label="cache")
     metrics.watch(
@@ -91,6 +98,18 @@ def watch_process(metrics: Metrics, watcher: Watching, admission: Admission, cac
         "counter",
         "Operations that were refused because too many waited already.",
         lambda: admission.refusals.count,
+    )
+    metrics.watch(
+        "keygraph_operations_held_bytes",
+        "gauge",
+        "The bytes of items that operations hold until their answers are sent.",
+        lambda: memory.held,
+    )
+    metrics.watch(
+        "keygraph_operations_given_up_total",
+        "counter",
+        "Operations that were given up because all held too many bytes.",
+        lambda: memory.refusals.count,
     )
     if _MEMORY.exists():
         metrics.watch(
