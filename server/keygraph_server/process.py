@@ -34,18 +34,20 @@ def runs_on() -> tuple[str, str]:
     return loop, parser
 
 
-def most_open_files() -> int:
-    """How many files and connections this process may have open, after it has asked for as many as it may get."""
+def allow_open_files(wanted: int) -> int:
+    """Ask the system for so many open files and connections; how many it allows, which may be fewer or more."""
     if sys.platform == "win32":
         return _FILES_ON_WINDOWS
     import resource
 
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed != most:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-            allowed = most
-    return sys.maxsize if allowed == resource.RLIM_INFINITY else allowed
+    if allowed == resource.RLIM_INFINITY or allowed >= wanted:
+        return wanted
+    if most == resource.RLIM_INFINITY or most > wanted:
+        most = wanted
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def tune_collection() -> None:

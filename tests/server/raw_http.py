@@ -142,7 +142,7 @@ class Running:
         own.bind((address, 0))
         own.setblocking(False)
         await asyncio.get_running_loop().sock_connect(own, ("127.0.0.1", self.port))
-        reader, writer = await asyncio.open_connection(sock=own, limit=2**16 if receives is None else 1)
+        reader, writer = await asyncio.open_connection(sock=own)
         self.clients.append(Client(reader, writer))
         return self.clients[-1]
 

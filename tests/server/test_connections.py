@@ -207,24 +207,24 @@ class TestPipelining:
 class TestTimes:
     async def test_a_head_has_its_time(self, protocol: Protocol) -> None:
         """A thousand half heads would lock everybody out."""
-        async with running(protocol, head_timeout=0.6) as server:
+        async with running(protocol, head_timeout=1.0) as server:
             client = await server.connect()
             await client.send(b"GET / HTTP/1.1\r\n")
             await asyncio.sleep(0.4)
             await client.send(b"Host: k\r\n\r\n")
             assert (await client.read()).status == 200
             # Idle is not slow.
-            await asyncio.sleep(1)
+            await asyncio.sleep(1.5)
             begun = time.monotonic()
             for byte in b"GET / HTTP/1.1\r\nX: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa":
                 await client.send(bytes([byte]))
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.04)
                 if not client.is_open():
                     break
             answer = await client.read()
             assert (answer.status, answer.code) == (408, "TIMEOUT")
             assert await client.rest() == b""
-            assert time.monotonic() - begun > 0.6
+            assert time.monotonic() - begun > 1.0
 
     async def test_who_sends_nothing_is_left_without_a_word(self, protocol: Protocol) -> None:
         """A browser that connects in advance would take a 408 for the answer to its first request."""
@@ -236,7 +236,7 @@ class TestTimes:
 
     async def test_a_body_has_its_time_and_may_be_slow(self, protocol: Protocol) -> None:
         """Bodies that never end would keep their connections; or a phone's slow upload would be cut off."""
-        async with running(protocol, body_timeout=0.4) as server:
+        async with running(protocol, body_timeout=0.8) as server:
             client = await server.connect()
             await client.send(b"POST /a HTTP/1.1\r\nHost: k\r\nContent-Length: 163840\r\n\r\n")
             for _ in range(10):
@@ -244,7 +244,7 @@ class TestTimes:
                 await client.send(b"x" * 16_384)
             assert (await client.read()).body == b"POST /a 163840"
             await client.send(b"POST /b HTTP/1.1\r\nHost: k\r\nContent-Length: 50\r\n\r\n")
-            for _ in range(20):
+            for _ in range(40):
                 await client.send(b"x")
                 await asyncio.sleep(0.05)
                 if not client.is_open():
@@ -432,7 +432,7 @@ class TestUvicorn:
     def test_the_names_that_connections_depend_on(self) -> None:
         """A new version of uvicorn would turn off a limit, and nobody would notice."""
         names = {
-            HttpToolsConnection: {"_start_asgi_task", "on_message_begin", "on_header", "on_headers_complete"},
+            HttpToolsConnection: {"_start_asgi_task", "on_message_begin", "on_headers_complete"},
             H11Connection: {"handle_events", "_should_upgrade"},
         }
         common = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +51,19 @@ async def test_an_application_in_somebody_elses_process_leaves_the_collector_alo
     async with app.router.lifespan_context(app):
         assert gc.get_freeze_count() == frozen
         assert gc.get_threshold() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize(("limits", "wanted", "allowed"), [("300, 500", 450, 450), ("300, 500", 600, 500)])
+def test_as_many_open_files_as_the_system_gives(limits: str, wanted: int, allowed: int) -> None:
+    """A server with the usual limit of 1,024 open files would stop to accept when it has so many connections."""
+    program = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({limits}))\n"
+        "from keygraph_server.process import allow_open_files\n"
+        f"print(allow_open_files({wanted}), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    printed = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert printed == f"{allowed} {allowed}\n"
 
 
 def test_the_loop_that_runs_is_the_one_that_is_said() -> None:

@@ -28,7 +28,7 @@ from keygraph_server.listening import address_of, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.options import ModelOption, StoreOption
-from keygraph_server.process import most_open_files
+from keygraph_server.process import allow_open_files
 from keygraph_server.processes.server import Server
 from keygraph_server.processes.workers import Workers
 from keygraph_server.queries import document_to_try, queries_to_try
@@ -164,8 +164,9 @@ def _greeting(model: Model, settings: Settings, address: str, document: str, met
 
 def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
     """Serve on the socket until the process is told to stop."""
-    connections = min(settings.max_connections, max(1, most_open_files() - _FILES_OF_ITS_OWN))
-    if connections < settings.max_connections:
+    files = allow_open_files(settings.max_connections + _FILES_OF_ITS_OWN)
+    if files < settings.max_connections + _FILES_OF_ITS_OWN:
+        connections = max(files // 2, files - _FILES_OF_ITS_OWN)
         _log.warning(
             "The system allows so few open files that each process keeps %d connections", connections
         )

@@ -31,17 +31,6 @@ class Connection(Protocol):
         """Close the connection, whatever it is doing."""
 
 
-class _Connections:
-    """The connections of one address, or all."""
-
-    __slots__ = ("count", "waiting")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.waiting: OrderedDict[Connection, None] = OrderedDict()
-        """Those that wait for their client, the one that has waited longest first."""
-
-
 class Gate:
     """Admits connections, watches over them, and closes them when there are too many or they hold too much."""
 
@@ -51,9 +40,10 @@ class Gate:
         """How many bytes all connections hold."""
         self.closed: Counter[str] = Counter()
         """How many connections were closed, by reason."""
-        self._all = _Connections()
-        self._by_address: dict[str, _Connections] = {}
         self._open: set[Connection] = set()
+        self._by_address: Counter[str] = Counter()
+        self._waiting: OrderedDict[Connection, None] = OrderedDict()
+        """Those that wait for their client, the one that has waited longest first."""
         self._next_check: asyncio.TimerHandle | None = None
         self._reported: Counter[str] = Counter()
         self._reported_at = float("-inf")
@@ -61,26 +51,21 @@ class Gate:
     @property
     def count(self) -> int:
         """How many connections are open."""
-        return self._all.count
+        return len(self._open)
 
     def admit(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
         """Take a new connection, which waits for its client. False if there are too many, and then it is not taken."""
-        settings = self.settings
-        limits = [(self._all, settings.max_connections, "too many connections")]
-        if settings.max_connections_by_address and connection.address in self._by_address:
-            own = self._by_address[connection.address]
-            limits.insert(
-                0, (own, settings.max_connections_by_address, "too many connections of one address")
-            )
-        for group, limit, reason in limits:
-            if group.count >= limit and not self._close_longest_waiting(group, reason):
-                return False
-        # Closing one may have removed the last of this address.
-        own = self._by_address.setdefault(connection.address, _Connections())
+        settings, address = self.settings, connection.address
+        is_much = 0 < settings.max_connections_by_address <= self._by_address[address]
+        if is_much and not self._close_longest_waiting("too many connections of one address", address):
+            return False
+        is_much = len(self._open) >= settings.max_connections
+        if is_much and not self._close_longest_waiting("too many connections"):
+            return False
         self._open.add(connection)
-        for group in (self._all, own):
-            group.count += 1
-            group.waiting[connection] = None
+        self._waiting[connection] = None
+        if address:
+            self._by_address[address] += 1
         if self._next_check is None:
             self._next_check = loop.call_later(self._check_interval, self._check, loop)
         return True
@@ -90,44 +75,40 @@ class Gate:
         if connection not in self._open:
             return
         self._open.discard(connection)
-        own = self._by_address[connection.address]
-        for group in (self._all, own):
-            group.count -= 1
-            group.waiting.pop(connection, None)
-        if own.count == 0:
-            del self._by_address[connection.address]
+        self._waiting.pop(connection, None)
+        if connection.address:
+            self._by_address[connection.address] -= 1
+            if not self._by_address[connection.address]:
+                del self._by_address[connection.address]
         self.held -= connection.held
         connection.held = 0
 
     def wait(self, connection: Connection, *, is_waiting: bool) -> None:
         """Note whether the connection now waits for its client, or the client for an answer."""
-        if connection not in self._open:
-            return
-        for group in (self._all, self._by_address[connection.address]):
-            if is_waiting:
-                group.waiting[connection] = None
-            else:
-                group.waiting.pop(connection, None)
+        if not is_waiting:
+            self._waiting.pop(connection, None)
+        elif connection in self._open:
+            self._waiting[connection] = None
 
     def hold(self, connection: Connection, held: int) -> None:
         """Note how many bytes the connection holds now."""
-        if connection not in self._open:
-            return
-        self.held += held - connection.held
-        connection.held = held
-        if self.held > self.settings.connection_memory:
-            self._free_memory()
+        if connection in self._open:
+            self.held += held - connection.held
+            connection.held = held
+            if self.held > self.settings.connection_memory:
+                self._free_memory()
 
     def _free_memory(self) -> None:
-        for connection in [waiting for waiting in self._all.waiting if waiting.held]:
+        for connection in [waiting for waiting in self._waiting if waiting.held]:
             if self.held <= self.settings.connection_memory:
                 return
             self._close(connection, "too much memory")
 
-    def _close_longest_waiting(self, group: _Connections, reason: str) -> bool:
-        for connection in group.waiting:
-            self._close(connection, reason)
-            return True
+    def _close_longest_waiting(self, reason: str, address: str | None = None) -> bool:
+        for connection in self._waiting:
+            if address is None or connection.address == address:
+                self._close(connection, reason)
+                return True
         return False
 
     def _close(self, connection: Connection, reason: str) -> None:

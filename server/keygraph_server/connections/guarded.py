@@ -15,7 +15,7 @@ import asyncio
 import sys
 from collections import deque
 from enum import Enum, auto
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
@@ -26,6 +26,8 @@ PROGRESS = 16 * 1024
 """Who sends or takes so many bytes within a timeout has begun it anew."""
 _UNSENT_BYTES = 16 * 1024
 """Above this, a connection waits for its client to read before it reads and answers the next request."""
+_SMALL = 8 * 1024
+"""Bodies up to this size are not counted: that would cost each request more than they take from each connection."""
 _ENDING_SECONDS = 2.0
 """How long the rest of what a client sends is discarded after its last answer. To close at once would reset the
 connection, and the client would lose that answer (RFC 9112, 9.6)."""
@@ -60,6 +62,10 @@ def _queued_by_system(transport: asyncio.Transport) -> int:
     return int.from_bytes(queued, sys.byteorder)
 
 
+NOTHING, HEAD, BODY, DISCARDED = Reading
+"""To look up a member of an enum takes several times as long, and each request needs a dozen."""
+
+
 class _Flow(FlowControl):
     """Reads on only if the connection may hold more. Applications resume reading to notice that a client is gone."""
 
@@ -81,13 +87,17 @@ class GuardedConnection(asyncio.Protocol):
     transport: asyncio.Transport
     loop: asyncio.AbstractEventLoop
     client: tuple[str, int] | None
+    if TYPE_CHECKING:
+
+        def _unset_keepalive_if_required(self) -> None:
+            """Stop the timer of idle connections."""
 
     def __init__(self, gate: Gate, **given_by_uvicorn: Any) -> None:
         super().__init__(**given_by_uvicorn)
         self.gate = gate
         self.address = ""
         self.held = 0
-        self.reading = Reading.HEAD
+        self.reading = HEAD
         self.received = 0
         """The bytes of the head or body that is read."""
         self.bodies: deque[int] = deque()
@@ -131,7 +141,7 @@ class GuardedConnection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
         self.address = network_of(self.client[0]) if self.client else ""
         if not self.gate.admit(self, self.loop):
-            self.reading = Reading.DISCARDED
+            self.reading = DISCARDED
             self.gate.closed["too many connections, all busy"] += 1
             self.transport.write(TOO_MANY_CONNECTIONS.answer)
             self.transport.close()
@@ -146,21 +156,21 @@ class GuardedConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
-        if self.reading is Reading.NOTHING:
-            self.begin(Reading.HEAD)
+        if self.reading is NOTHING:
+            self.begin(HEAD)
         self.received += len(data)
-        if self.reading is not Reading.DISCARDED:
+        if self.reading is not DISCARDED:
             self.feed(data)
         elif self.received > _ENDING_BYTES:
             self.transport.abort()
 
     def eof_received(self) -> bool:
         """Keep the connection open while answers are due: the client may have closed only its own direction."""
-        if self.reading is Reading.BODY:
+        if self.reading is BODY:
             if not self.drop_newest():
                 return False
-            self.reading = Reading.DISCARDED
-            self.gate.hold(self, self.held - self.bodies.pop())
+            self.reading = DISCARDED
+            self._release(self.bodies.pop())
         self._is_half_closed = True
         self._probed_at = self.loop.time()
         return bool(self.bodies)
@@ -191,10 +201,10 @@ class GuardedConnection(asyncio.Protocol):
     def on_response_complete(self) -> None:
         """An answer has been written. The next request has its turn when the client has taken it."""
         if self.bodies:
-            self.gate.hold(self, self.held - self.bodies.popleft())
-        if self.reading is Reading.BODY and not self.bodies:
+            self._release(self.bodies.popleft())
+        if self.reading is BODY and not self.bodies:
             # The answer did not need the rest of the body.
-            self.reading = Reading.DISCARDED
+            self.reading = DISCARDED
             self._is_cut_off = True
         if self.flow.write_paused:
             self._is_completion_due = True
@@ -207,7 +217,7 @@ class GuardedConnection(asyncio.Protocol):
 
     def may_read(self) -> bool:
         """Whether more bytes of the client may be read."""
-        if self.reading is Reading.DISCARDED:
+        if self.reading is DISCARDED:
             return not self.bodies
         return not self.flow.write_paused and not self.has_requests_waiting()
 
@@ -219,17 +229,23 @@ class GuardedConnection(asyncio.Protocol):
 
     def head_complete(self) -> None:
         """The head of a request has been read."""
-        self.begin(Reading.BODY)
+        self.begin(BODY)
         self.bodies.append(0)
 
     def body_received(self, count: int) -> None:
         """Bytes of a body have been read."""
-        self.bodies[-1] += count
-        self.gate.hold(self, self.held + count)
+        before = self.bodies[-1]
+        self.bodies[-1] = size = before + count
+        if size > _SMALL:
+            self.gate.hold(self, self.held + (count if before > _SMALL else size))
+
+    def _release(self, size: int) -> None:
+        if size > _SMALL:
+            self.gate.hold(self, self.held - size)
 
     def message_complete(self) -> None:
         """A request has been read."""
-        self.reading = Reading.NOTHING
+        self.reading = NOTHING
         if self._is_stopping:
             self.cycle.keep_alive = False
         self.settle()
@@ -237,8 +253,8 @@ class GuardedConnection(asyncio.Protocol):
     def refuse(self, refusal: Refusal) -> None:
         """Give this answer instead of one to the request that is read, after those that are due, and end."""
         self.gate.closed[f"answered {refusal.status.value}"] += 1
-        if self.reading is Reading.BODY:
-            self.gate.hold(self, self.held - self.bodies.pop())
+        if self.reading is BODY:
+            self._release(self.bodies.pop())
             if not self.drop_newest():
                 if self.cycle.response_started:
                     self.transport.abort()
@@ -247,7 +263,7 @@ class GuardedConnection(asyncio.Protocol):
                 self.cycle.message_event.set()
         if self.bodies:
             self._refusal = refusal
-            self.reading = Reading.DISCARDED
+            self.reading = DISCARDED
             self.flow.pause_reading()
         else:
             self._end(refusal.answer)
@@ -278,15 +294,15 @@ class GuardedConnection(asyncio.Protocol):
             self._probe(now)
         elif self.flow.read_paused:
             self._since = now
-        elif self.reading is not Reading.NOTHING:
+        elif self.reading is not NOTHING:
             self._check_reading(now - self._since, now)
 
     def _check_reading(self, seconds: float, now: float) -> None:
         settings = self.gate.settings
-        if self.reading is Reading.HEAD:
+        if self.reading is HEAD:
             if seconds > settings.head_timeout:
                 self._give_up_waiting()
-        elif self.reading is Reading.BODY:
+        elif self.reading is BODY:
             if self.received - self._received_then >= PROGRESS:
                 self._received_then, self._since = self.received, now
             elif seconds > settings.body_timeout:
@@ -330,7 +346,7 @@ class GuardedConnection(asyncio.Protocol):
     def _end(self, last: bytes = b"") -> None:
         """Write the last bytes, and close the connection when the client has closed it, or after a while."""
         self._unset_keepalive_if_required()
-        self.begin(Reading.DISCARDED)
+        self.begin(DISCARDED)
         if last:
             self.transport.write(last)
         if self._is_half_closed:
@@ -351,12 +367,8 @@ class GuardedConnection(asyncio.Protocol):
 
     def settle(self) -> None:
         """Tell the gate whether the connection waits for its client."""
-        is_reading = self.reading is Reading.BODY and len(self.bodies) == 1
+        is_reading = self.reading is BODY and len(self.bodies) == 1
         is_waiting = not self.bodies or is_reading or self.flow.write_paused
         if is_waiting is not self._is_waiting:
             self._is_waiting = is_waiting
             self.gate.wait(self, is_waiting=is_waiting)
-
-    def _unset_keepalive_if_required(self) -> None:
-        """Stop the timer of idle connections."""
-        super()._unset_keepalive_if_required()  # type: ignore[misc]  # uvicorn's classes have it

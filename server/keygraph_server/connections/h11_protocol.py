@@ -11,7 +11,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from keygraph_server.connections.guarded import GuardedConnection, Reading
+from keygraph_server.connections.guarded import BODY, DISCARDED, HEAD, NOTHING, GuardedConnection
 from keygraph_server.connections.refusals import (
     NO_TUNNEL,
     NOT_HTTP,
@@ -40,7 +40,7 @@ class H11Connection(GuardedConnection, H11Protocol):  # type: ignore[misc]  # `c
         self.handle_events()
 
     def has_requests_waiting(self) -> bool:
-        return self.reading is not Reading.BODY and bool(self.bodies) and bool(self.conn.trailing_data[0])
+        return self.reading is not BODY and bool(self.bodies) and bool(self.conn.trailing_data[0])
 
     def drop_newest(self) -> bool:
         return False
@@ -62,7 +62,7 @@ class _Events(h11.Connection):
 
     def next_event(self) -> Any:
         connection = self._connection
-        if connection.reading is Reading.DISCARDED and not connection.bodies:
+        if connection.reading is DISCARDED and not connection.bodies:
             return h11.NEED_DATA
         try:
             event = super().next_event()
@@ -78,8 +78,8 @@ class _Events(h11.Connection):
             if refusal is not None:
                 return self._refuse(refusal)
             connection.head_complete()
-        elif connection.reading is Reading.NOTHING and event is h11.NEED_DATA and self.trailing_data[0]:
-            connection.begin(Reading.HEAD)
+        elif connection.reading is NOTHING and event is h11.NEED_DATA and self.trailing_data[0]:
+            connection.begin(HEAD)
         return event
 
     def _problem_of(self, request: h11.Request) -> Refusal | None:

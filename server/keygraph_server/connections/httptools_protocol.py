@@ -1,7 +1,8 @@
 """A bounded connection whose requests are parsed by httptools. It depends on uvicorn's internals.
 
 Those of `guarded`, and: `pipeline` has the requests that wait for their turn, the newest first; `_start_asgi_task` starts
-a request; the parser calls `on_message_begin`, `on_header`, `on_headers_complete`, `on_body` and `on_message_complete`.
+a request; `headers` is the list of fields that the parser adds to; the
+parser calls `on_message_begin`, `on_headers_complete`, `on_body` and `on_message_complete`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from keygraph_server.connections.guarded import GuardedConnection, Reading
+from keygraph_server.connections.guarded import BODY, HEAD, GuardedConnection
 from keygraph_server.connections.refusals import (
     NO_TUNNEL,
     NOT_HTTP,
@@ -48,9 +49,9 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
                 return
             else:
                 break
-        if self.reading is Reading.HEAD and self.received > limit:
+        if self.reading is HEAD and self.received > limit:
             self.refuse(head_too_large(limit))
-        elif self.reading is Reading.BODY and self.received > limit + 2 * self.bodies[-1]:
+        elif self.reading is BODY and self.received > limit + 2 * self.bodies[-1]:
             # Chunks of a few bytes, extensions of chunks, or trailers without an end.
             self.refuse(NOT_HTTP)
 
@@ -82,14 +83,9 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
         super()._start_asgi_task(cycle, app)
 
     def on_message_begin(self) -> None:
-        if self.reading is not Reading.HEAD:
-            self.begin(Reading.HEAD)
+        if self.reading is not HEAD:
+            self.begin(HEAD)
         super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # Trailers come after the body. They are not fields of the request.
-        if self.reading is Reading.HEAD:
-            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._check_head()
@@ -97,6 +93,8 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
             self._is_upgrade = True
             return
         super().on_headers_complete()
+        # Trailers come after the body. They are not fields of the request, which has the other list.
+        self.headers = []
         self.head_complete()
 
     def _check_head(self) -> None:
