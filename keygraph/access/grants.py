@@ -10,7 +10,6 @@ from keygraph.access.claims import Claims
 from keygraph.access.language import AccessRule, Action
 from keygraph.dynamo.conditions import And, Condition, Not, Or, Path
 from keygraph.dynamo.expressions import simplified
-from keygraph.dynamo.foreseen import ALWAYS, NEVER
 
 Decision: TypeAlias = Condition | bool
 """Whether something is allowed: yes, no, or where a condition on the record holds."""
@@ -20,19 +19,32 @@ comparison with a claim that is missing is decided so that less is allowed."""
 
 
 def all_of(parts: Iterable[Decision]) -> Decision:
-    return simplified(And(tuple(map(_condition, parts))))
+    """Whether all of these allow it."""
+    return _joined(parts, And, neutral=True)
 
 
 def any_of(parts: Iterable[Decision]) -> Decision:
-    return simplified(Or(tuple(map(_condition, parts))))
+    """Whether one of these allows it."""
+    return _joined(parts, Or, neutral=False)
+
+
+def _joined(parts: Iterable[Decision], join: type[And] | type[Or], *, neutral: bool) -> Decision:
+    # Most rules are decided by roles, or are one condition alone: this is done in every operation.
+    left: list[Condition] = []
+    for part in parts:
+        if isinstance(part, bool):
+            if part is not neutral:
+                return part
+        else:
+            left.append(part)
+    if len(left) > 1:
+        return simplified(join(tuple(left)))
+    return left[0] if left else neutral
 
 
 def none_of(part: Decision) -> Decision:
-    return simplified(Not(_condition(part)))
-
-
-def _condition(part: Decision) -> Condition:
-    return part if not isinstance(part, bool) else ALWAYS if part else NEVER
+    """Whether this does not hold."""
+    return not part if isinstance(part, bool) else simplified(Not(part))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +121,7 @@ class TypeAccess:
     ) -> Decision:
         """Whether a viewer may do it: with the record, or with a field of a record with which it may be done."""
         return all_of(
-            any_of(rule.decided(claims, roles) for rule in grants) for grants in self.grants(action, name)
+            [any_of([rule.decided(claims, roles) for rule in grants]) for grants in self.grants(action, name)]
         )
 
     def names(self, action: Action, name: str | None = None) -> frozenset[str]:

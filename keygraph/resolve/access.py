@@ -20,6 +20,7 @@ from keygraph.access.grants import (
 )
 from keygraph.access.language import WRITES, AccessRule, Action, Claim
 from keygraph.dynamo.conditions import Eq, In, Path
+from keygraph.dynamo.expressions import simplified
 from keygraph.keys.types import FieldType, decode, encode
 from keygraph.model.comparisons import OPERATORS, comparison
 from keygraph.model.declaration import access_of
@@ -321,7 +322,7 @@ def _of_value(type_: FieldType, path: Path, operator: str, value: Any) -> Condit
     values = [] if operator == "exists" else values
     if any(each is not None and decode(element, encode(element, each)) != each for each in values):
         raise ValueError("it would be stored as another value")
-    made = all_of([comparison(type_, path, operator, value)])
+    made = simplified(comparison(type_, path, operator, value))
     return lambda claims, is_positive: made
 
 
@@ -346,7 +347,7 @@ def _of_claim(type_: FieldType, path: Path, operator: str, value: Any) -> Condit
             return not is_positive
         match operator:
             case "eq" | "in":
-                return Eq(path, values[0]) if len(values) == 1 else all_of([In(path, tuple(values))])
+                return Eq(path, values[0]) if len(values) == 1 else In(path, tuple(values))
             case "ne":
                 return none_of(any_of(Eq(path, each) for each in values))
         decoded = [decode(element, each) for each in values]

@@ -18,7 +18,7 @@ import json
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -234,13 +234,25 @@ async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
 
 async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
     """Asks that many operations in all, and gives what was found."""
+    return await run_served(served, wanted, seed, names, tell)
+
+
+async def run_served(
+    served: Callable[[str, int, Path], AbstractAsyncContextManager[Served]],
+    wanted: int,
+    seed: int,
+    names: Sequence[str],
+    tell: Callable[[str], None],
+    of_each: int = 40,
+) -> list[str]:
+    """Asks that many operations of tables that are served in two ways, in so many turns of each."""
     found: list[str] = []
     asked, turn, began = 0, seed, time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         while asked < wanted:
             name = names[turn % len(names)]
             async with served(name, turn, Path(folder)) as world:
-                for number in range(40):
+                for number in range(of_each):
                     random = Random(f"{turn}/{number}")
                     try:
                         asked += await world.check(random.randrange)

@@ -12,8 +12,12 @@ from keygraph.model.records import RecordType
 from keygraph_resolvers.read.objects import Object
 
 
-def seen_by_key(access: Permissions, objects: Sequence[Object]) -> tuple[Sequence[Object], Sequence[Object]]:
-    """The objects that the viewer sees, and those of which only an item that was not read tells it."""
+def seen_by_key(
+    access: Permissions, record: RecordType, objects: Sequence[Object]
+) -> tuple[Sequence[Object], Sequence[Object]]:
+    """The objects of a type that the viewer sees, and those of which only an item that was not read tells it."""
+    if access.decision(record) is True:
+        return objects, ()
     seen: list[Object] = []
     untold: list[Object] = []
     for each in objects:

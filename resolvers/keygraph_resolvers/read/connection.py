@@ -143,7 +143,9 @@ class ListArguments:
         neighbours = self._form.of(identity, at)
         seen: Decision = True
         if run.access is not None:
-            seen = run.access.of_list(self.path, dict(neighbours.values), self.seen(run))
+            seen = self.seen(run)
+            if not isinstance(seen, bool):
+                seen = run.access.of_list(self.path, dict(neighbours.values), seen)
             if not isinstance(seen, bool):
                 neighbours = self._narrowed(run, seen).of(identity, at)
         extent = self.extent

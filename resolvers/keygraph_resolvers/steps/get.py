@@ -131,7 +131,7 @@ class Get(Step):
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         if run.access is not None:
-            objects, untold = seen_by_key(run.access, objects)
+            objects, untold = seen_by_key(run.access, self.record, objects)
             if untold:
                 then = partial(self._untold_came, run, place)
                 look_up(run, self.record, untold, place, round_trip, self.items.later, then)

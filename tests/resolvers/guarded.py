@@ -1,0 +1,447 @@
+"""One answer for each viewer: what the planned execution answers under random access rules, and what a naive one does.
+
+`python -m tests.resolvers.guarded 10000` asks so many random operations of random tables under random rules and viewers. The
+naive one (`tests.resolvers.naive`) reads everything and leaves out, field by field, what its viewer may not see. It reads the
+rules as they are declared, and the values of fields as a model sees them: it knows no conditions, and no plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from keygraph import Graph, read, viewer
+from keygraph.access.language import AccessRule, Claim
+from keygraph.dynamo.conditions import paths_of
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
+from keygraph.dynamo.table import Key
+from keygraph.engines.open import open_store
+from keygraph.errors import Forbidden
+from keygraph.model.declaration import Declaration, ListOptions, StoredAs, declaration_of
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+from keygraph_resolvers import NO_LIMITS, Service, build_schema
+from keygraph_resolvers.schema import field_kinds
+from keygraph_resolvers.schema.inputs import condition
+from tests.resolvers.differential import EXAMPLES, Served, model, run_served
+from tests.resolvers.made_items import made_items
+from tests.resolvers.made_operations import words_of
+from tests.resolvers.many_operations import main
+from tests.resolvers.naive import Naive
+from tests.resolvers.naive_lists import NaiveLists, Thing
+from tests.resolvers.worlds import SECRET
+
+MODELS = (*EXAMPLES, "library")
+ROLES = ("r1", "r2")
+KINDS = ("id", "string", "int", "boolean", "enum")
+
+
+# --- Random rules -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Rules:
+    """What is said of each type and its fields, and the claims of somebody about whom it is."""
+
+    types: dict[str, list[AccessRule]]
+    own: dict[str, dict[str, list[AccessRule]]]
+    claims: dict[str, Any]
+
+
+def made_rules(graph: Graph, items: Sequence[Item], random: Random) -> Rules:
+    """Rules with which much is seen, and much is not."""
+    made = Rules({}, {}, {"roles": [role for role in ROLES if random.random() < 0.4]})
+    for record in graph.types.values():
+        there = [item for item in items if graph.recognise(item) is record]
+        rule = RuleMaker(record, there, random, made.claims).rule
+        if random.random() < 0.93:
+            made.types[record.name] = [rule(of_type=True) for _ in range(random.choice((1, 1, 2, 3)))]
+        if random.random() < 0.4:
+            made.types[record.name] = [read()]
+        key = {slot.path[0] for slot in record.identity}
+        names = [name for name in record.order if name not in key and name not in record.methods]
+        chosen = random.sample(names, min(len(names), random.choice((0, 1, 2))))
+        made.own[record.name] = {name: [rule(of_type=False)] for name in chosen}
+    return made
+
+
+@dataclass
+class RuleMaker:
+    """Makes rules of one type; what they say of claims is put into the claims."""
+
+    record: RecordType
+    items: Sequence[Item]
+    random: Random
+    claims: dict[str, Any]
+
+    def rule(self, *, of_type: bool) -> AccessRule:
+        random = self.random
+        role = random.choice((None, None, "r1", ["r1", "r2"]))
+        where = self.where() if random.random() < 0.7 else None
+        names = self.record.order
+        some = random.sample(names, random.randrange(1, len(names) + 1)) if names else None
+        return read(role=role, where=where, fields=some if of_type and random.random() < 0.2 else None)
+
+    def where(self, depth: int = 0) -> Mapping[str, Any] | None:
+        record, random = self.record, self.random
+        shape = random.randrange(8) if depth < 2 else 0
+        if shape == 7 and (inner := self.where(depth + 1)):
+            return {"not": inner}
+        if shape == 6:
+            parts = [part for part in (self.where(depth + 1), self.where(depth + 1)) if part]
+            return {random.choice(("and", "or")): parts} if parts else None
+        lossy = {slot.path[0] for slot in record.identity if slot.lossy}
+        fields = [
+            field.name
+            for field in record.fields.values()
+            if field.type.kind in KINDS and field.type.written is None and field.name not in lossy
+        ]
+        ends = [
+            end.name
+            for end in record.ends.values()
+            if end.text is None
+            and len(end.identity) == 1
+            and end.name not in lossy
+            and end.identity[0].text.is_plain_text
+            and not end.identity[0].lossy
+        ]
+        if not fields and not ends:
+            return None
+        name = random.choice([*fields, *ends])
+        values = [value for item in self.items if (value := naive_value(record, name, item)) is not None]
+        value = random.choice(values) if values else "none"
+        if not values and name in fields and record.fields[name].type.kind not in ("id", "string"):
+            return None
+        if name in ends or (random.random() < 0.6 and not isinstance(value, float)):
+            claim = f"{record.name}.{name}{random.choice('ab')}"
+            told = value.value if isinstance(value, Enum) else value
+            if claim not in self.claims and random.random() < 0.9:
+                self.claims[claim] = [told, told] if random.random() < 0.2 else told
+            value = viewer(claim)
+        operator = random.choice(("eq", "eq", "ne", "in"))
+        if operator == "in":
+            if not isinstance(value, Claim) and record.fields[name].type.kind == "boolean":
+                return {name: value}
+            return {name: {"in": [value]}} if self._has(name, "in") else {name: value}
+        return {name: value} if operator == "eq" else {name: {"ne": value}}
+
+    def _has(self, name: str, operator: str) -> bool:
+        return name in self.record.ends or self.record.fields[name].type.kind != "boolean"
+
+
+@contextmanager
+def declared(graph: Graph, rules: Rules) -> Iterator[None]:
+    """The classes of a graph say these rules."""
+    before: list[tuple[type, Declaration]] = []
+    for record in graph.types.values():
+        cls, own = record.cls, rules.own[record.name]
+        told = declaration_of(cls)
+        assert told is not None
+        before.append((cls, told))
+        said = {
+            name: meaning
+            for each in reversed(cls.__mro__)
+            for name, meaning in getattr(declaration_of(each), "own", {}).items()
+        }
+        meanings = dict(told.own)
+        for name, rules_of_name in own.items():
+            plain = ListOptions(None, None, True) if name in record.lists else StoredAs((), {})
+            meanings[name] = replace(said.get(name, plain), access=rules_of_name)
+        cls.__keygraph__ = replace(told, access=rules.types.get(record.name, ()), own=meanings)
+    try:
+        yield
+    finally:
+        for cls, told in before:
+            cls.__keygraph__ = told
+
+
+def guarded(graph: Graph, rules: Rules) -> Graph | None:
+    """The same graph with rules; None where they have mistakes."""
+    with declared(graph, rules):
+        made = Graph(
+            graph.table,
+            *graph._classes,
+            models=graph._modules,
+            attribute_case=graph.attribute_case,
+            type_attribute=graph.type_attribute,
+            formats=graph._formats,  # type: ignore[arg-type]  # what was given to it
+            separator=graph.separator,
+            store_key_fields=graph.store_key_fields,
+            ttl_attribute=graph._ttl_attribute,
+        )
+        return None if made.mistakes or not made.has_access_rules else made
+
+
+# --- The naive reader ---------------------------------------------------------------------------------
+
+
+def naive_value(record: RecordType, name: str, item: Item) -> Any:
+    """The value of a field, as a model sees it; of an end the text of its key."""
+    if name in record.ends:
+        identity = record.end_identity(item, record.ends[name])
+        return None if identity is None else identity[0]
+    return record.reader(record.fields[name])(item)
+
+
+class NaiveAccess:
+    """What a viewer sees, by the rules as they were declared. Answers are yes, no, and None: the key does not tell."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._claims = rules.claims
+
+    def sees(self, record: RecordType, identity: tuple[str, ...], item: Item | None) -> bool | None:
+        return _any(
+            self._allows(rule, record, identity, item) for rule in self._rules.types.get(record.name, ())
+        )
+
+    def reads(
+        self, record: RecordType, name: str, identity: tuple[str, ...], item: Item | None
+    ) -> bool | None:
+        """Whether they read a field of a record that they see."""
+        own = self._rules.own[record.name]
+        said = own.get(name)
+        method = record.methods.get(name)
+        rules = self._rules.types.get(record.name, ())
+        listed = any(rule.fields is not None and name in rule.fields for rule in rules)
+        if method is not None and not listed and not said:
+            needs = method.needs if method.needs is not None else (*record.fields, *record.ends)
+            return _all(self.reads(record, need, identity, item) for need in needs)
+        if name in {slot.path[0] for slot in record.identity}:
+            return True
+        parts = []
+        if any(rule.fields is not None for rule in rules):
+            granting = [rule for rule in rules if rule.fields is None or name in rule.fields]
+            parts.append(_any(self._allows(rule, record, identity, item) for rule in granting))
+        if said:
+            parts.append(_any(self._allows(rule, record, identity, item) for rule in said))
+        return _all(parts)
+
+    def _allows(
+        self, rule: AccessRule, record: RecordType, identity: tuple[str, ...], item: Item | None
+    ) -> bool | None:
+        roles = {rule.role} if isinstance(rule.role, str) else {*(rule.role or ())}
+        if rule.role is not None and not roles & {*self._claims["roles"]}:
+            return False
+        return True if rule.where is None else self._holds(rule.where, record, identity, item, True)
+
+    def _holds(
+        self,
+        where: Mapping[str, Any],
+        record: RecordType,
+        identity: tuple[str, ...],
+        item: Item | None,
+        is_positive: bool,
+    ) -> bool | None:
+        parts: list[bool | None] = []
+        for name, said in where.items():
+            if name == "not":
+                inner = self._holds(said, record, identity, item, not is_positive)
+                parts.append(None if inner is None else not inner)
+            elif name in ("and", "or"):
+                inners = [self._holds(each, record, identity, item, is_positive) for each in said]
+                parts.append(_all(inners) if name == "and" else _any(inners))
+            else:
+                [(operator, wanted)] = (said if isinstance(said, Mapping) else {"eq": said}).items()
+                wanted = wanted if isinstance(wanted, list) else [wanted]
+                values = [each for one in wanted for each in self._values(one)]
+                if not values:
+                    parts.append(not is_positive)
+                    continue
+                is_known, value = self._value(record, name, identity, item)
+                parts.append((value in values) is (operator != "ne") if is_known else None)
+        return _all(parts)
+
+    def _values(self, said: Any) -> list[Any]:
+        if not isinstance(said, Claim):
+            return [said.value if isinstance(said, Enum) else said]
+        claim = self._claims.get(said.name)
+        return claim if isinstance(claim, list) else [] if claim is None else [claim]
+
+    def _value(
+        self, record: RecordType, name: str, identity: tuple[str, ...], item: Item | None
+    ) -> tuple[bool, Any]:
+        if name in record.key_fields and name in record.ends:
+            found = record.end_readers[name](identity)
+            return True, None if found is None else found[0]
+        if name in record.key_fields:
+            number, value_of = record.places_in_identity[name]
+            value = value_of(identity[number])
+        elif item is None:
+            return False, None
+        else:
+            value = naive_value(record, name, item)
+        return True, value.value if isinstance(value, Enum) else value
+
+
+def _all(parts: Any) -> bool | None:
+    found = [*parts]
+    return False if False in found else None if None in found else True
+
+
+def _any(parts: Any) -> bool | None:
+    found = [*parts]
+    return True if True in found else None if None in found else False
+
+
+class GuardedLists(NaiveLists):
+    """Lists of what somebody sees."""
+
+    access: NaiveAccess
+
+    def list_of(self, path: AccessPath, owner: Thing | None, given: Mapping[str, Any]) -> Any:
+        for name in self._used(path, given):
+            if (
+                path.record.access
+                and path.record.access.is_restricted(name)
+                and self._never(path.record, name)
+            ):
+                raise Forbidden("no")
+        return super().list_of(path, owner, given)
+
+    def _never(self, record: RecordType, name: str) -> bool:
+        """Whether nobody's field is shown to the viewer: no item could change that."""
+        unknown = NaiveAccess(self.access._rules)
+        unknown._value = lambda *_: (False, None)  # type: ignore[method-assign]  # nothing is known of any item
+        return unknown.reads(record, name, (), None) is False
+
+    def _used(self, path: AccessPath, given: Mapping[str, Any]) -> set[str]:
+        record, where = path.record, condition(self._graph, path, given.get("where"))
+        used = {slot.path[0] for slot in path.keys.slots if not slot.is_shard}
+        for attribute in paths_of(where) if where is not None else ():
+            used |= {name for name, field in record.fields.items() if field.attribute == attribute}
+            used |= {name for name, end in record.ends.items() if attribute in end.attributes.values()}
+        return used
+
+    def _is_in(
+        self, path: AccessPath, fixed: Mapping[str, str | None], given: Mapping[str, Any], item: Item
+    ) -> bool:
+        record, identity = path.record, path.record.read_identity(item) or ()
+        return (
+            super()._is_in(path, fixed, given, item)
+            and self.access.sees(record, identity, item) is True
+            and all(self.access.reads(record, name, identity, item) for name in self._used(path, given))
+        )
+
+
+class GuardedNaive(Naive):
+    """A naive execution for one viewer."""
+
+    def __init__(self, schema: Any, items: Sequence[Item], refused: Collection[Key], rules: Rules) -> None:
+        super().__init__(schema, items, SECRET, refused)
+        self.access = NaiveAccess(rules)
+        self.lists = GuardedLists(self.graph, items, SECRET)
+        self.lists.access = self.access
+
+    def _value(self, kind: Any, source: Any, info: Any, given: Mapping[str, Any]) -> Any:
+        thing = getattr(source, "thing", source)
+        name = None
+        match kind:
+            case field_kinds.Stored(field):
+                name = field.name
+            case field_kinds.NodeAt(end):
+                name = end.name
+            case field_kinds.Called(method):
+                name = method.name
+            case field_kinds.ListOf(path) if path.owner is not None:
+                name = path.name
+        if name is not None:
+            item = thing.item
+            if item is None and not thing.record.is_virtual:
+                found = super()._looked_up(thing)
+                item = None if found is None else found.item
+            if not self.access.reads(thing.record, name, thing.identity, item):
+                raise Forbidden("no")
+        return super()._value(kind, source, info, given)
+
+    def _node(self, thing: Thing | None, info: Any) -> Thing | None:
+        if thing is None:
+            return None
+        if not thing.others:
+            seen = self.access.sees(thing.record, thing.identity, None)
+            if seen is False:
+                return None
+            if seen is None:
+                return self._looked_up(thing)
+        return super()._node(thing, info)
+
+    def _is_of_item(self, record: RecordType, type_: Any, name: str) -> bool:
+        if super()._is_of_item(record, type_, name):
+            return True
+        found = type_.fields.get(name)
+        from keygraph_resolvers.schema.definitions import kind_of
+        from keygraph_resolvers.schema.strawberry_internals import strawberry_field
+
+        kind = None if found is None else kind_of(strawberry_field(found))
+        own = None
+        match kind:
+            case field_kinds.Stored(field):
+                own = field.name
+            case field_kinds.NodeAt(end):
+                own = end.name
+            case field_kinds.Called(method):
+                own = method.name
+            case field_kinds.ListOf(path):
+                own = path.name
+        access = record.access
+        if own is None or access is None or not access.is_restricted(own):
+            return False
+        from keygraph.model.permissions import is_told_by_key
+
+        return not is_told_by_key(record, own)
+
+    def _looked_up(self, thing: Thing) -> Thing | None:
+        if not thing.others and self.access.sees(thing.record, thing.identity, None) is False:
+            return None
+        found = super()._looked_up(thing)
+        if found is None or not self.access.sees(found.record, found.identity, found.item):
+            return None
+        return found
+
+
+# --- Tables -------------------------------------------------------------------------------------------
+
+
+class Asked(Service):
+    """A service that one viewer asks."""
+
+    claims: Mapping[str, Any]
+
+    async def execute(self, document: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        return await super().execute(document, *arguments, **options, viewer=self.claims)
+
+
+@asynccontextmanager
+async def served(name: str, seed: int, folder: Path) -> AsyncIterator[Served]:
+    """A random table of a model, with random rules and a viewer; the seed says which."""
+    schema, sample = model(name)
+    random = Random(f"guarded {seed}")
+    items = made_items(schema.graph, sample, random, awkward=False)
+    graph = None
+    rules = made_rules(schema.graph, items, random)
+    while graph is None:
+        graph = guarded(schema.graph, rules)
+        rules = rules if graph is not None else made_rules(schema.graph, items, random)
+    own = build_schema(graph)
+    async with open_store(f"sqlite:{folder / f'{name}-{seed}-guarded.db'}", graph.table) as store:
+        await store.send(DeleteTable())
+        await store.send(CreateTable())
+        await store.send(BatchWrite(puts=tuple(items)))
+        planned = Asked(own, store, secret=SECRET, document_limits=NO_LIMITS)
+        planned.claims = rules.claims
+        yield Served(name, own, planned, GuardedNaive(own, items, (), rules), words_of(own, items))
+
+
+async def run(wanted: int, seed: int, names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
+    """Asks that many operations in all, and gives what was found."""
+    return await run_served(served, wanted, seed, names, tell, of_each=10)
+
+
+if __name__ == "__main__":
+    main(__doc__, MODELS, run)
