@@ -34,7 +34,7 @@ from tests.resolvers.made_items import made_items
 from tests.resolvers.made_operations import words_of
 from tests.resolvers.many_operations import main
 from tests.resolvers.naive import Naive
-from tests.resolvers.naive_lists import NaiveLists, Thing
+from tests.resolvers.naive_lists import MOST_TERMS, NaiveLists, Thing
 from tests.resolvers.worlds import SECRET
 
 MODELS = (*EXAMPLES, "library")
@@ -312,7 +312,7 @@ class GuardedLists(NaiveLists):
         return unknown.reads(record, name, (), None) is False
 
     def _used(self, path: AccessPath, given: Mapping[str, Any]) -> set[str]:
-        record, where = path.record, condition(self._graph, path, given.get("where"))
+        record, where = path.record, condition(self._graph, path, given.get("where"), MOST_TERMS)
         used = {slot.path[0] for slot in path.keys.slots if not slot.is_shard}
         for attribute in paths_of(where) if where is not None else ():
             used |= {name for name, field in record.fields.items() if field.attribute == attribute}

@@ -17,11 +17,13 @@ from keygraph.model.record_keys import Keys
 from keygraph.model.records import RecordType
 from keygraph.names import camel
 from keygraph_resolvers.read.cursors import Cursors
+from keygraph_resolvers.read.run import Limits
 from keygraph_resolvers.schema.global_ids import read_global_id
 from keygraph_resolvers.schema.inputs import SortDirection, condition, narrowings, required_texts
 
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100
+MOST_TERMS = Limits().where_terms
 
 
 @dataclass(eq=False)
@@ -89,7 +91,7 @@ class NaiveLists:
             identity,
             required,
             narrowings(graph, path, given),
-            condition(self._graph, path, given.get("where")),
+            condition(self._graph, path, given.get("where"), MOST_TERMS),
         )
         cursors = self._cursors.of(neighbours)
         places = {
@@ -155,7 +157,7 @@ class NaiveLists:
             return False
         if not all(self._is_said(path, argument, texts, given) for argument in path.ranged):
             return False
-        where = condition(self._graph, path, given.get("where"))
+        where = condition(self._graph, path, given.get("where"), MOST_TERMS)
         return where is None or holds(where, path.record.completed(item))
 
     def _is_said(
