@@ -17,6 +17,7 @@ import orjson
 from keygraph.dynamo.conditions import Condition, Path, at_path, holds
 from keygraph.dynamo.items import Item, Scalar, Value, base64_text, number, to_typed
 from keygraph.dynamo.table import Key, Table
+from keygraph.dynamo.value import value
 from keygraph.errors import BadUserInput, ConditionFailed
 
 _MISSING = object()
@@ -76,7 +77,7 @@ AttributeChange: TypeAlias = SetTo | Remove | AddNumber | AddMembers | RemoveMem
 # --- Actions ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class PutItem:
     """Writes a whole item, in the place of one with the same key."""
 
@@ -84,7 +85,7 @@ class PutItem:
     condition: Condition | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class UpdateItem:
     """Changes some attributes of an item; makes it where there is none. No two changes may be of one path."""
 
@@ -93,7 +94,7 @@ class UpdateItem:
     condition: Condition | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class DeleteItem:
     """Deletes an item. One that is not there stays so."""
 
@@ -101,7 +102,7 @@ class DeleteItem:
     condition: Condition | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class CheckItem:
     """Changes nothing: the transaction is canceled unless the condition holds."""
 

@@ -439,7 +439,7 @@ class RecordType:
         is_text = slot.computed or slot.is_stored_text
 
         def read_text(item: Mapping[str, Value]) -> str | None:
-            value = cast(Value, at_path(item, path))
+            value: Any = at_path(item, path)
             if value is None or (is_text and type(value) is str):
                 return value
             if slot.computed:

@@ -13,12 +13,13 @@ from typing import Any, TypeAlias
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Cost
+from keygraph.dynamo.value import value
 from keygraph.errors import InputPath
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Create:
     """A new record. Refused where there is one of the same key."""
 
@@ -27,7 +28,7 @@ class Create:
     where: InputPath = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Put:
     """A record, in the place of one of the same key."""
 
@@ -98,7 +99,7 @@ class Move:
 WriteRequest: TypeAlias = Create | Put | Change | Upsert | Delete | Move
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Done:
     """What became of a request."""
 

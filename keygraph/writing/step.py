@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keygraph.dynamo import actions
 from keygraph.dynamo.actions import Action, key_of
 from keygraph.dynamo.conditions import And, Condition
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.table import Key, Table
+from keygraph.dynamo.value import value
 from keygraph.errors import InputPath, Refusal
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, is_marked
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class TransactionStep:
     """One action of a transaction."""
 

@@ -68,6 +68,7 @@ class StepMaker:
         self._partners = Partners(graph, self.maker)
         self._presence = Presence(graph)
         self._kept_fields = cache(_kept_fields)
+        self._is_looked_for = cache(self._may_be_elsewhere)
         self._ends_of = cache(self._find_ends)
         self._spread_ends_of = cache(self._find_spread_ends)
         self._key_of = graph.table.key_of
@@ -133,7 +134,7 @@ class StepMaker:
         is_told = isinstance(request, Create | Put | Upsert) and not partner.moving
         return None if is_told else partner.record
 
-    def _is_looked_for(self, record: RecordType) -> bool:
+    def _may_be_elsewhere(self, record: RecordType) -> bool:
         """Whether a new record may be in another place than its key says, or go with an item that must be known."""
         partner = self._partners.of(record)
         return bool(record.table_keys.shards) or (partner is not None and partner.is_loose)

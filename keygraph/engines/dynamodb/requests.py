@@ -6,8 +6,7 @@ A `Wire` is one call of boto's client: `client.query(**wire.body)`. Rendering re
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from keygraph.dynamo.actions import Action, CheckItem, DeleteItem, PutItem, UpdateItem, refuse_changes
 from keygraph.dynamo.conditions import And, Condition, Exists, Not, Or, Path, paths_of
@@ -63,8 +62,7 @@ _FORMS = 512
 _Member = TypeVar("_Member")
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(NamedTuple):
     """One call of DynamoDB's API: the operation's name, and its parameters as boto's client takes them."""
 
     operation: str
@@ -293,11 +291,12 @@ class Renderer:
 
     def _condition(self, action: PutItem | DeleteItem | CheckItem) -> Mapping[str, Any]:
         """The condition of an action that has no other expression."""
-        found = True if action.condition is None else condition_parameters(action.condition)
+        condition = action.condition
+        found = True if condition is None else condition_parameters(condition)
         if isinstance(found, bool):
             constant = self._constant(action, holds=found)
-            found = {} if constant is None else condition_parameters(constant)
-        return cast("Mapping[str, Any]", found)
+            found = constant is not None and condition_parameters(constant)
+        return {} if isinstance(found, bool) else found
 
     def _constant(self, action: Action, *, holds: bool) -> Condition | None:
         """A condition that always holds, or never: DynamoDB has no constants, and asks for the condition of a check."""

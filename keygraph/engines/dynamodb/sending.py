@@ -27,6 +27,8 @@ _REQUIRED = {
     "BatchGetItem": frozenset({"Responses"}),
 }
 """What every answer holds."""
+_BATCHES = {"BatchGetItem", "BatchWriteItem"}
+"""Calls of which a part may be left unprocessed."""
 _WRITES = _SENT_ONCE | {"BatchWriteItem", "TransactWriteItems"}
 
 
@@ -123,7 +125,7 @@ class Sending(Attempts):
 
     def _left_over(self, wire: Wire, answer: Body) -> Throttled | None:
         """What is wrong with an answer of which nothing is processed."""
-        rest = remaining(wire, answer)
+        rest = remaining(wire, answer) if wire.operation in _BATCHES else None
         if rest is None or _length(rest) < _length(wire):
             return None
         return Throttled(f"DynamoDB throttles batches for the table {self._sender.table}")
@@ -142,7 +144,10 @@ class Sending(Attempts):
     async def all(self, calls: Sequence[Wire]) -> list[Body]:
         """The answers of calls that are sent at the same time, each until none of it is unprocessed."""
         if len(calls) == 1:
-            return await self._until_processed(calls[0])
+            [call] = calls
+            return (
+                await self._until_processed(call) if call.operation in _BATCHES else [await self.call(call)]
+            )
         try:
             # The first failure cancels the other calls, and is raised when they have ended.
             async with asyncio.TaskGroup() as group:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from keygraph.access.grants import Decision, all_of
 from keygraph.dynamo.conditions import And, Condition, paths_of
@@ -64,8 +64,7 @@ class Edge(Object):
         return self.connection.cursor(self.place)
 
 
-@dataclass(frozen=True, slots=True)
-class PageEnds:
+class PageEnds(NamedTuple):
     """Where a page stands. Its cursors are made when somebody asks for them."""
 
     connection: Connection

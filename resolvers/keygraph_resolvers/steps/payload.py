@@ -69,12 +69,17 @@ class PayloadStep(Step):
         self.name = name
         self.kind = kind
         self._records = [_RecordStep(each, get, self._is_known) for each, get in records]
+        self._ends = ends
         self._steps: list[Step] = [*self._records, *ends]
         self._is_noted = is_noted
 
     def _is_known(self, run: Run) -> bool:
         """Whether the item that is written is known, because all of it is written."""
         return self.kind.action in ("create", "put", "move") and not self._is_noted(run)
+
+    def leads_on(self, run: Run) -> bool:
+        """Whether anything may have to be read."""
+        return bool(self._ends) or any(each.leads_on(run) for each in self._records)
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         """`objects` are the records that were written."""
@@ -101,6 +106,11 @@ class _RecordStep(Step):
 
     def _going_on(self, run: Run) -> Step:
         return self._get.items if self._is_known(run) else self._get
+
+    def leads_on(self, run: Run) -> bool:
+        """Whether anything may have to be read: the record, or what its key or its item leads to."""
+        items = self._get.items
+        return not self._is_known(run) or bool(items.by_key or items.by_item)
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         for each in objects:

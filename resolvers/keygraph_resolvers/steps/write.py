@@ -76,7 +76,10 @@ class WriteStep(Step):
         root.found[self._selected] = (
             outcomes[0] if isinstance(self._kind, Writes) else self._results(outcomes)
         )
-        await run.read(lambda run, _, __, ___, place: self.start(run, [root], read.round_trip, place))
+        if any(step.leads_on(run) for step in self.payloads):
+            await run.read(lambda run, _, __, ___, place: self.start(run, [root], read.round_trip, place))
+        else:
+            self.start(run, [root], read.round_trip, "")
 
     def start(self, run: Run, objects: Sequence[Object], round_trip: int, place: str) -> None:
         """Reads what is selected of the payloads."""
