@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache, cached_property
@@ -201,12 +201,22 @@ class RecordTypes:
         self, item: Mapping[str, Value], keys: Keys | None = None
     ) -> tuple[RecordType, tuple[str, ...]] | None:
         """The type that the item is of, and the texts that identify it; None where no declared type accepts it."""
-        candidates = self.type_values.candidates(item, keys.index_name if keys else None)
+        index = keys.index_name if keys else None
+        candidates = self.type_values.candidates(item, index)
+        if index is not None and self.type_values.hidden(index):
+            candidates = self._standing_in(index, candidates, item)
         for record in candidates:
             identity = record.read_identity(item)
             if identity is not None:
                 return record, identity
         return None
+
+    def _standing_in(
+        self, index: str, candidates: Iterable[RecordType], item: Mapping[str, Value]
+    ) -> list[RecordType]:
+        """Those of the types that are in an index which does not say an item's type; first those that its keys there fit."""
+        found = [record for record in candidates if index in record.keys]
+        return sorted(found, key=lambda record: record.keys[index].parse(item) is None)
 
     def is_of(self, item: Mapping[str, Value], records: Sequence[RecordType]) -> bool:
         """Whether the item, which was read from the table, is of one of the types."""

@@ -245,3 +245,62 @@ def test_mistakes_of_virtual_nodes() -> None:
     assert mistakes(Firm) == [
         "Firm.city: no item holds it, and it is not in the key. Add it to the key template, or remove it."
     ]
+
+
+# --- Types of one key, in an index without their attribute --------------------------------------------
+
+by_box = Index("by-box", "BoxPK", "BoxSK", projection="KEYS_ONLY")
+
+
+@node("BOX#{box_id}", item=False)
+class Box:
+    box_id: ID
+    pens: Many[Pen]
+    caps: Many[Cap]
+
+
+@node("DRAWER#{drawer_id}", item=False)
+class Drawer:
+    drawer_id: ID
+
+
+@record("{drawer}", "{number:02d}")
+class Clip:
+    """Has the keys of a pen, and is in no index."""
+
+    drawer: Drawer
+    number: int
+
+
+@record("{drawer}", "{number:02d}", by_box("{box}", "PEN#{number}"))
+class Pen:
+    drawer: Drawer
+    box: Box
+    number: int
+
+
+@record("{drawer}", "{number:02d}", by_box("{box}", "CAP#{number}"))
+class Cap:
+    drawer: Drawer
+    box: Box
+    number: int
+
+
+async def test_an_index_of_keys_tells_types_by_its_own_keys(make_store: MakeStore) -> None:
+    """A list would be empty where the table has another type whose items have such keys."""
+    table = Table("Drawers", partition_key="PK", sort_key="SK", indexes=[by_box])
+    graph = Graph(table, Box, Drawer, Clip, Pen, Cap, type_attribute="Type").check()
+    made = world(graph, await make_store(table))
+    for number, kind in enumerate(("Pen", "Cap", "Pen")):
+        keys = {
+            "PK": "DRAWER#1",
+            "SK": f"{number:02d}",
+            "BoxPK": "BOX#1",
+            "BoxSK": f"{kind.upper()}#{number}",
+        }
+        await made.put({**keys, "Type": kind, "drawer_id": "1", "box_id": "1"})
+    asked = '{ box(boxId: "1") { pens { totalCount nodes { number } } caps { nodes { number } } } }'
+    assert (await made.ask(asked))["box"] == {
+        "pens": {"totalCount": 2, "nodes": [{"number": 0}, {"number": 2}]},
+        "caps": {"nodes": [{"number": 1}]},
+    }
