@@ -11,6 +11,7 @@ import logging
 import logging.config
 import re
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -57,13 +58,18 @@ def configure_logging(settings: LoggingSettings) -> None:
 
 
 def direct_logger(name: str, settings: LoggingSettings) -> FilteringBoundLogger:
-    """A logger that takes fields and writes its line itself.
+    """A logger that takes fields and writes its line itself: `logging` takes three times as long (timeit)."""
+    render = _as_json if settings.log_format is LogFormat.JSON else _as_text
 
-    A line takes 9 µs this way, and 40 µs through `logging` (timeit, fields of an operation).
-    """
+    def line(logger: WrappedLogger, method: str, fields: EventDict) -> bytes:
+        # One processor for all, because each operation passes here.
+        fields["level"] = method
+        fields["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        return render(logger, method, _add_request_id(logger, method, fields)).encode("utf-8", "replace")
+
     log: FilteringBoundLogger = structlog.wrap_logger(
-        structlog.WriteLogger(sys.stderr),
-        processors=_processors(settings.log_format),
+        structlog.BytesLogger(sys.stderr.buffer),
+        processors=[line],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, settings.log_level.name)),
     ).bind(logger=name)
     return log
@@ -94,10 +100,9 @@ def _as_text(logger: WrappedLogger, method: str, fields: EventDict) -> str:
     head = f"{fields.pop('timestamp')} {fields.pop('level').upper()} {fields.pop('logger')}: {fields.pop('event')}"
     trace = fields.pop("exception", None)
     told = [f" {key}={_shown(value)}" for key, value in fields.items() if value is not None and value != []]
-    line = "".join([head, *told])
     if trace is not None:
-        line = f"{line}\n{trace}"
-    return line.replace("\r", "\\r").replace("\n", "\\n")
+        told.append(f"\n{trace}")
+    return "".join([head, *told]).replace("\r", "\\r").replace("\n", "\\n")
 
 
 def _shown(value: Any) -> str:
