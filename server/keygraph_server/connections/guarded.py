@@ -315,7 +315,6 @@ class GuardedConnection(asyncio.Protocol):
             self.refuse(TOO_SLOW)
         else:
             # A browser that connects in advance would take an answer for that of its first request.
-            self.gate.closed["nothing sent"] += 1
             self.transport.close()
 
     def _probe(self, now: float) -> None:
