@@ -80,7 +80,7 @@ async def test_in_an_outage_a_trickle_is_sent(
             await asyncio.sleep(1.0)
             # One probe after each pause, of 0.1 to 0.5 seconds.
             assert 1 <= server.happened[fault] <= 10
-            assert len(outcomes) > 500
+            assert len(outcomes) > 50
             assert {type(each) for each in outcomes} == {expected}
             server.failing = 0.0
             await asyncio.sleep(0.7)
@@ -90,7 +90,7 @@ async def test_in_an_outage_a_trickle_is_sent(
             assert set(outcomes) == {None}
         assert store.traffic.outage is None
         assert store.traffic.outages == 1
-        assert store.traffic.refused > 500
+        assert store.traffic.refused > 50
         assert (store.traffic.under_way, store.traffic.waiting) == (0, 0)
     told = [record.getMessage() for record in caplog.records if "dynamodb" in record.name]
     assert len(told) == 3
@@ -121,9 +121,9 @@ async def test_failures_among_answers_are_no_outage() -> None:
         async with clients(store) as outcomes:
             await asyncio.sleep(1.0)
         assert store.traffic.outages == 0
-        assert len(outcomes) > 300
+        assert len(outcomes) > 30
         assert set(outcomes) == {None}
-        assert store.traffic.retried > 100
+        assert store.traffic.retried > 5
 
 
 async def test_many_that_are_cut_at_once_are_no_outage() -> None:

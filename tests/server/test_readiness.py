@@ -46,7 +46,7 @@ class LookedAt:
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOKED_SECONDS", 0.3)
     monkeypatch.setattr(module, "_WAITED_SECONDS", 0.05)
-    monkeypatch.setattr(module, "_HUNG_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_HUNG_SECONDS", 1.0)
 
 
 async def test_many_who_ask_are_one_look() -> None:
@@ -71,11 +71,11 @@ async def test_a_store_that_hangs() -> None:
     await asyncio.sleep(0.35)
     began = time.monotonic()
     assert await readiness.hindrance() is None  # it may only be slow
-    assert time.monotonic() - began < 0.2
-    await asyncio.sleep(0.2)
+    assert time.monotonic() - began < 0.9
+    await asyncio.sleep(1.0)
     for _ in range(20):
         assert "the store has not answered for" in (await readiness.hindrance() or "")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 5
     assert store.looks == 2
     await readiness.close()
     assert len(asyncio.all_tasks()) == 1
