@@ -20,7 +20,8 @@ class Leaf:
 @dataclass(frozen=True)
 class EndAt:
     end: End
-    inner: Selection
+    inners: Mapping[Type, Selection]
+    """By the type of the node."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,11 @@ class Writer:
         match each:
             case Leaf(name):
                 return f"{key}: {name if name.startswith('__') else camel(name)}"
-            case EndAt(end, inner):
-                return f"{key}: {camel(end.name)} {self.selection(inner)}"
+            case EndAt(end, inners) if end.others:
+                parts = [f"... on {node.name} {self.selection(inner)}" for node, inner in inners.items()]
+                return f"{key}: {camel(end.name)} {{ {' '.join(parts)} }}"
+            case EndAt(end, inners):
+                return f"{key}: {camel(end.name)} {self.selection(inners[end.node])}"
             case ByKey(type_, identity, inner, True):
                 text = self.ids[type_, type_.canonical(identity)]
                 return f'{key}: node(id: "{text}") {{ ... on {type_.name} {self.selection(inner)} }}'

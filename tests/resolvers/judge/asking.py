@@ -13,7 +13,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from graphql import GraphQLInputObjectType, get_named_type, is_non_null_type
+from graphql import GraphQLInputObjectType, get_named_type
 
 from keygraph.dynamo.store import BatchWrite, CreateTable, DeleteTable
 from keygraph.engines.open import open_store
@@ -49,11 +49,6 @@ class Court:
         self.known_ids: dict[tuple[Type, tuple[Any, ...]], str] = {}
         self.compared_names: dict[tuple[Type, Named], str] = {}
         self.asked = 0
-        lists = [(schema.query_type, each) for each in self.model.roots]
-        lists += [(schema.get_type(type_.name), each) for type_ in self.model.types for each in type_.lists]
-        judge.lists_may_be_null = not any(
-            is_non_null_type(owner.fields[camel(each.name)].type) for owner, each in lists
-        )
         for listing in [*self.model.roots, *(each for type_ in self.model.types for each in type_.lists)]:
             for slot in (*listing.required, *listing.ranged):
                 name = self._argument_name(listing, slot)
@@ -108,7 +103,7 @@ class Court:
         identities = [row.identity for row in rows if row.type is type_ and type_.kind == "node"]
         for row in rows:
             for end in row.type.ends.values() if row.type else ():
-                if end.node is type_ and row.values[end.name] is not None:
+                if row.values[end.name] is not None and end.of(row.values[end.name]) is type_:
                     identities.append(row.values[end.name])
         return [
             each for each in dict.fromkeys(identities) if (type_, type_.canonical(each)) in self.known_ids
@@ -210,7 +205,9 @@ class Court:
             name: Leaf(name) for name in type_.fields if all(row.values[name] is not GONE for row in members)
         }
         ends = {
-            name: EndAt(end, _named(end.node)) for name, end in type_.ends.items() if listing.far_end is None
+            name: EndAt(end, {node: _named(node) for node in end.nodes})
+            for name, end in type_.ends.items()
+            if listing.far_end is None
         }
         asked = replace(Said(required=said.required), first=size, after=after)
         if listing.far_end:

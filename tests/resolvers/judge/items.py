@@ -9,7 +9,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from tests.resolvers.judge.plain import Model, Slot, Type
+from tests.resolvers.judge.plain import Identity, Model, Slot, Type
 
 
 class Gone:
@@ -17,7 +17,6 @@ class Gone:
 
 
 GONE = Gone()
-Identity = tuple[tuple[str, Any], ...]
 
 
 @dataclass(eq=False, repr=False)
@@ -99,16 +98,18 @@ def _row(
     for end in type_.ends.values():
         wanted = [
             each
-            for each in known[end.node.name]
-            if all(shared.get(end.attributes[key], value) == value for key, value in each)
+            for node in end.nodes
+            for each in known[node.name]
+            if end.others or all(shared.get(end.attributes[key], value) == value for key, value in each)
         ]
         if not wanted or (end.optional and random.randrange(4) == 0):
             values[end.name] = None
             if not end.optional:
                 return None
             continue
-        values[end.name] = random.choice(wanted[:4])
-        shared |= {end.attributes[key]: value for key, value in values[end.name]}
+        values[end.name] = random.choice(wanted if end.others else wanted[:4])
+        if not end.others:
+            shared |= {end.attributes[key]: value for key, value in values[end.name]}
     return _written(model, type_, values, random)
 
 
@@ -126,6 +127,9 @@ def _written(model: Model, type_: Type, values: dict[str, Any], random: Random) 
         if values[field.name] is not None and field.attribute:
             item[field.attribute] = field.kind.attribute(values[field.name])
     for end in type_.ends.values():
+        if end.others and values[end.name] is not None:
+            item[end.key] = end.of(values[end.name]).partition_text(values[end.name])
+            continue
         for key, value in values[end.name] or ():
             item[end.attributes[key]] = end.node.fields[key].kind.attribute(value)
     return Row(type_, values, item)

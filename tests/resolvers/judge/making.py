@@ -94,8 +94,14 @@ class _Maker:
             model.types.append(self.node(name))
         for name in self.random.sample(_OTHERS, self.random.choice([2, 3])):
             model.types.append(self.other(name))
+        if not model.is_flat and not model.awkward and self.chance(2):
+            model.types += self.owned()
         for node in model.nodes:
-            beside = [each for each in node.lists if each.index is None and not each.required]
+            beside = [
+                each
+                for each in node.lists
+                if each.index is None and not each.required and not each.type.ends[each.end or ""].others
+            ]
             partition = node.keys[None].partition
             node.is_gathered = bool(beside) and not node.is_virtual and len(partition) == 2 and self.chance(3)
         return model
@@ -362,6 +368,39 @@ class _Maker:
         if self.chance(3):
             self.give_plain(made)
         return made
+
+    def owned(self) -> list[Type]:
+        """A record that belongs to a node of one of several types, and may name another such node."""
+        members = [
+            node
+            for node in self.model_.nodes
+            if not node.ends
+            and {*node.certain}
+            == {slot.path[0] for slot in node.slots(node.keys[None].partition)}
+            == {*node.identity}
+        ]
+        if len(members) < 2:
+            return []
+        made = Type("Own", "record")
+        for number, name in enumerate(("own_by", "own_seen")[: self.random.choice([1, 2])]):
+            first, *others = self.random.sample(members, len(members))
+            made.ends[name] = End(name, first, {}, number == 1, tuple(others))
+        self.give_fields(made, self.random.randint(1, 3))
+        made.fields["seq"] = Field("seq", replace(NUMBERS, pool=tuple(range(30))), attribute="seq")
+        unique, whole = Slot(("seq",), NUMBERS.forms[0]), (Whole("own_by"),)
+        parts = tuple(self.parts(made, self.random.choice([0, 1, 2]), certain=True))
+        made.keys[None] = KeyPair(
+            whole, self.told_apart(made, self.joined(self.head(made), parts, (unique,)))
+        )
+        index = self.index(projection="ALL")
+        made.keys[index.name] = KeyPair(whole, self.sort_of(made, set(), ("OWNBY#",)))
+        for node in made.ends["own_by"].nodes:
+            node.lists.append(Listing("owns", node, made, None, "own_by"))
+            node.lists.append(Listing("owns_by", node, made, index.name, "own_by", self.chance(8)))
+        self.leave_to_keys(made)
+        if self.chance(3):
+            self.give_root(made)
+        return [made]
 
     def give_flat(self, made: Type, near: End, far: End) -> None:
         """A key for a table without a sort key, and an index by which the first end finds it."""

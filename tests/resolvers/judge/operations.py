@@ -73,7 +73,7 @@ class Maker:
         known = [row.identity for row in self.rows if row.type is type_]
         for row in self.rows:
             for end in row.type.ends.values() if row.type else ():
-                if end.node is type_ and row.values[end.name] is not None:
+                if row.values[end.name] is not None and end.of(row.values[end.name]) is type_:
                     known.append(row.values[end.name])
         if known and self.random.randrange(20):
             return self.random.choice(known)
@@ -102,7 +102,8 @@ class Maker:
         names = [*type_.fields, *type_.methods, "__typename"] + (["id"] if type_.kind == "node" else [])
         if type_.ends and self.chance(3):
             end = self.random.choice([*type_.ends.values()])
-            return {self.key(end.name): EndAt(end, self.selection(end.node, depth + 1))}
+            inners = {node: self.selection(node, depth + 1) for node in end.nodes}
+            return {self.key(end.name): EndAt(end, inners)}
         name = self.random.choice(names)
         return {self.key(name): Leaf(name)}
 

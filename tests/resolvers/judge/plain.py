@@ -10,6 +10,7 @@ from tests.resolvers.judge.values import Form, Kind
 
 Path: TypeAlias = tuple[str, ...]
 """What a placeholder names: a field or a method, or an end and a key field of its node."""
+Identity: TypeAlias = tuple[tuple[str, Any], ...]
 Values: TypeAlias = Mapping[str, Any]
 """What an item says: a value for each field, the identity of a node for each end, None where it says nothing."""
 
@@ -34,8 +35,24 @@ class End:
     name: str
     node: Type
     attributes: Mapping[str, str]
-    """For each key field of the node."""
+    """For each key field of the node; nothing where it is of several types: then the attribute has the node's key."""
     optional: bool = False
+    others: tuple[Type, ...] = ()
+    """The further types of which its node may be."""
+
+    @property
+    def nodes(self) -> tuple[Type, ...]:
+        return (self.node, *self.others)
+
+    @property
+    def key(self) -> str:
+        """The attribute that has the key of its node."""
+        return f"{self.name}_key"
+
+    def of(self, identity: Identity) -> Type:
+        """The type of the node: each has key fields of its own."""
+        names = tuple(name for name, _ in identity)
+        return next(node for node in self.nodes if node.identity == names)
 
 
 @dataclass(frozen=True)
@@ -163,6 +180,10 @@ class Type:
             if not slot.form.loses and slot.path[0] in self.identity
         }
 
+    def partition_text(self, identity: Identity) -> str | None:
+        """The partition key of a node."""
+        return self.text(dict(identity), self.keys[None].partition)
+
     def kind_of(self, path: Path) -> Kind:
         if len(path) == 2:
             return self.ends[path[0]].node.kind_of(path[1:])
@@ -188,7 +209,10 @@ class Type:
             if isinstance(part, Slot):
                 yield part
             elif isinstance(part, Whole):
-                node = self.ends[part.end].node
+                end, node = self.ends[part.end], self.ends[part.end].node
+                if end.others:
+                    yield Slot((part.end,), Form("", str))
+                    continue
                 for slot in node.slots(node.keys[None].partition):
                     yield Slot((part.end, *slot.path), slot.form, slot.may_be_empty)
 
@@ -199,8 +223,8 @@ class Type:
             if isinstance(part, str):
                 texts.append(part)
             elif isinstance(part, Whole):
-                node, identity = self.ends[part.end].node, values[part.end]
-                text = None if identity is None else node.text(dict(identity), node.keys[None].partition)
+                identity = values[part.end]
+                text = None if identity is None else self.ends[part.end].of(identity).partition_text(identity)
                 if text is None:
                     return None
                 texts.append(text)

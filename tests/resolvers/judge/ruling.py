@@ -42,13 +42,6 @@ class Either:
 
 
 @dataclass(frozen=True)
-class Refusable:
-    """The same in a place that must not be null: then what it stands in is null."""
-
-    expected: Any
-
-
-@dataclass(frozen=True)
 class OneOf:
     """Any of some values."""
 
@@ -84,8 +77,6 @@ class Judge:
             for row in rows
             if row.type and row.type.kind == "node"
         }
-        self.lists_may_be_null = True
-        """Whether the schema says so of connections."""
         self.orders: dict[Instance, list[Row]] = {}
         """The rows of lists as they were shown."""
 
@@ -118,7 +109,9 @@ class Judge:
         """Whether the item says that this node is its owner."""
         end = listing.type.ends[listing.end or ""]
         identity = row.values_in(listing.index)[end.name]
-        return identity is not None and end.node.canonical(identity) == end.node.canonical(owner)
+        if identity is None or end.of(identity) is not listing.owner:
+            return False
+        return listing.owner.canonical(identity) == listing.owner.canonical(owner)
 
     def sort_key(self, listing: Listing, row: Row) -> Any:
         names = self.model.indexes[listing.index].attributes if listing.index else ("PK", "SK")
@@ -276,9 +269,10 @@ class Judge:
             case Leaf(name):
                 values = dict(identity) if row is None else row.values
                 return self._leaf(type_, values, name)
-            case EndAt(end, inner):
+            case EndAt(end, inners):
                 assert row is not None
-                return self._node(end.node, row.values[end.name], inner)
+                found = row.values[end.name]
+                return None if found is None else self._node(end.of(found), found, inners[end.of(found)])
         return self._list(each, identity)
 
     def _leaf(self, type_: Type, values: Mapping[str, Any], name: str) -> Any:
@@ -292,19 +286,14 @@ class Judge:
         return None if value is None else kind.shown(value)
 
     def _list(self, each: ListAt, owner: Identity | None) -> Any:
-        said, listing = each.said, each.listing
+        said = each.said
         values = [value for _, value in owner or ()]
         values += said.required.values()
         values += [value for operators in said.ranged.values() for value in operators.values()]
         values += [value for identity in said.to or () for _, value in identity]
-        if listing.is_one or self.lists_may_be_null:
-            expected = _in_nullable_place(lambda: {"": self._connection(each, owner)})
-            expected = _unwrapped(expected)
-            return Either(expected) if self._may_be_refused(iter(values)) else expected
-        expected = self._connection(each, owner)
-        if isinstance(expected, Refusable) or not self._may_be_refused(iter(values)):
-            return expected
-        return Refusable(expected)
+        expected = _in_nullable_place(lambda: {"": self._connection(each, owner)})
+        expected = expected if expected is BROKEN else expected[""]
+        return Either(expected) if self._may_be_refused(iter(values)) else expected
 
     def _connection(self, each: ListAt, owner: Identity | None) -> Any:
         listing, said = each.listing, each.said
@@ -325,17 +314,14 @@ class Judge:
         assert size is not None
         page = inside[max(0, len(inside) - size) :] if is_last else inside[:size]
         answer: dict[str, Any] = {}
-        refusable = False
         shown = [row for row in page if not self.is_seen_through(each, row)]
         if each.edge is not None:
             answer["edges"] = [self._edge(each, row) for row in shown]
         if each.nodes:
             nodes = [self._neighbour(listing, row, each.nodes) for row in shown]
-            if any(node is BROKEN for node in nodes):
-                raise Null
-            found = [node.expected if isinstance(node, Either) else node for node in nodes]
-            answer["nodes"] = [node for node in found if node is not None]
-            refusable = any(isinstance(node, Either) for node in nodes)
+            answer["nodes"] = [
+                node for node in nodes if (node.expected if isinstance(node, Either) else node) is not None
+            ]
         if each.counts:
             answer["totalCount"] = len(matching)
         if each.looks:
@@ -347,7 +333,7 @@ class Judge:
                 "startCursor": CursorOf(listing, page[0]) if page else None,
                 "endCursor": CursorOf(listing, page[-1]) if page else None,
             }
-        return Refusable(answer) if refusable else answer
+        return answer
 
     def _is_behind(
         self,
@@ -407,7 +393,7 @@ class Judge:
         found: set[Path] = set()
         for each in selection.values():
             if isinstance(each, EndAt):
-                found |= {(each.end.name, key) for key in each.end.attributes}
+                found |= {(each.end.name, key) for key in each.end.attributes} or {(each.end.name,)}
             elif isinstance(each, Leaf) and each.name in type_.methods:
                 found.add((type_.methods[each.name].need,))
             elif isinstance(each, Leaf) and each.name in type_.fields:
@@ -441,20 +427,11 @@ class Judge:
 
 
 def _in_nullable_place(made: Callable[[], dict[str, Any]]) -> Any:
-    """An object that is null where one of its fields must have a value and has none, and may be where one may be refused."""
+    """An object that is null where one of its fields must have a value and has none."""
     try:
-        fields = made()
+        return made()
     except Null:
         return BROKEN
-    plain = {key: each.expected if isinstance(each, Refusable) else each for key, each in fields.items()}
-    return Either(plain) if any(isinstance(each, Refusable) for each in fields.values()) else plain
-
-
-def _unwrapped(expected: Any) -> Any:
-    """What stands in the only field of an object."""
-    if isinstance(expected, Either):
-        return Either(expected.expected[""])
-    return expected if expected is BROKEN else expected[""]
 
 
 def _is_ordered(order: Any, operator: str, value: Any, wanted: Any) -> bool:

@@ -73,9 +73,10 @@ def _class(model: Model, type_: Type) -> str:
     lines = [f"@{type_.kind}({', '.join(keys)})", f"class {type_.name}:"]
     for end in type_.ends.values():
         stored = ", ".join(f"{key}={name!r}" for key, name in end.attributes.items())
-        if len(end.attributes) == 1:
-            stored = repr(next(iter(end.attributes.values())))
-        lines.append(f"    {end.name}: {end.node.name}{' | None' if end.optional else ''} = stored({stored})")
+        if len(end.attributes) < 2:
+            stored = repr(next(iter(end.attributes.values()), end.key))
+        annotation = " | ".join([*map(str, end.nodes), *(["None"] if end.optional else [])])
+        lines.append(f"    {end.name}: {annotation} = stored({stored})")
     for field in type_.fields.values():
         annotation = field.kind.annotation + (" | None" if field.optional else "")
         said = [repr(field.attribute)] if field.attribute not in (None, field.name) else []
