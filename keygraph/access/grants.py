@@ -98,6 +98,8 @@ class TypeAccess:
     key: frozenset[str] = frozenset()
     """The fields and ends in the record's key, which whoever sees the record knows."""
 
+    _restricted: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
+
     def grants(self, action: Action, name: str | None = None) -> list[Grants]:
         """What has to allow an action on a record, or on a field of one that is allowed: one of each of these."""
         rules = self.rules.get(action, ())
@@ -114,7 +116,12 @@ class TypeAccess:
 
     def is_restricted(self, name: str) -> bool:
         """Whether somebody may see the record and not this field."""
-        return any(not any(rule.is_open for rule in grants) for grants in self.grants("read", name))
+        found = self._restricted.get(name)
+        if found is None:
+            grants = self.grants("read", name)
+            found = any(not any(rule.is_open for rule in each) for each in grants)
+            self._restricted[name] = found
+        return found
 
     def decided(
         self, action: Action, claims: Claims, roles: frozenset[str], name: str | None = None

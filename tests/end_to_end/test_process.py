@@ -51,6 +51,7 @@ def test_the_first_start_serves_the_sample(start: Start, tmp_path: Path) -> None
         "Keygraph serves EcommerceData (keygraph_examples.commerce:graph) from sqlite:.keygraph/commerce.sqlite\n"
     )
     assert f"  playground  {address}/\n" in shown
+    assert "  access      open: the model has no access rules" in shown
     assert re.search(r'^  CustomerWithOrders +user\(userId: "12345"\)$', shown, re.MULTILINE)
     assert re.search(r'^  ProductPage +product\(productId: "ABC123"\)$', shown, re.MULTILINE)
     assert re.search(r'^  CategoryTree +category\(categoryId: "electronics"\)$', shown, re.MULTILINE)

@@ -151,6 +151,10 @@ def _greeting(model: Model, settings: Settings, address: str, document: str, met
     ]
     if metrics is not None:
         lines.append(f"  metrics     {metrics}/metrics")
+    if not model.graph.has_access_rules:
+        lines.append(
+            "  access      open: the model has no access rules, so everybody may read and write everything"
+        )
     queries = queries_to_try(document)
     if queries and settings.playground:
         lines += ["", "Try these queries in the playground:", ""]
