@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -168,3 +169,11 @@ class TestConfiguration:
         monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
         assert configured_tracing() is None
         assert "keygraph[tracing]" in caplog.text
+
+
+def test_what_is_off_is_not_imported() -> None:
+    """Every worker would take the memory, and the start the time, of libraries that nobody has asked for."""
+    code = "import sys, keygraph_server.app, keygraph_server.cli; print([each for each in sys.modules if each in sys.argv])"
+    names = ["opentelemetry", "opentelemetry.sdk", "prometheus_client"]
+    found = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
