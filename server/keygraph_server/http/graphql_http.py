@@ -176,7 +176,7 @@ class GraphQLEndpoint:
         documents: KnownDocuments = EVERY_DOCUMENT,
         answer_limit: int = 0,
         viewer_of: ViewerOf | None = None,
-        operation_memory: int = 64_000_000,
+        operation_memory: int = 48_000_000,
     ) -> None:
         """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is.
 

@@ -105,7 +105,7 @@ class LimitSettings(BaseModel):
         "`UNAVAILABLE` and `Retry-After`.",
     )
     operation_memory: int = Field(
-        default=64_000_000,
+        default=48_000_000,
         ge=1,
         description="How many bytes of items the operations of a process hold, until their answers are sent. Beyond "
         "that, one that needs more is given up with 503, the code `UNAVAILABLE` and `Retry-After`.",
