@@ -63,6 +63,8 @@ ISO_DATETIME = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\
 ISO_DATE = r"\d{4}-\d\d-\d\d"
 _ISO_DATETIME = re.compile(ISO_DATETIME, re.ASCII)
 _ISO_DATE = re.compile(ISO_DATE, re.ASCII)
+_LONGEST_MOMENT = 64
+"""A fraction of a second may have any number of digits, and moments are remembered with their texts."""
 
 
 class Moment(datetime):
@@ -77,7 +79,7 @@ class Moment(datetime):
     def of_text(text: str) -> Moment:
         """The moment that the text says, which it keeps. Raises ValueError where it is not ISO 8601."""
         # The same moments are asked for again and again: whether a key is one, and then what it says.
-        if not _ISO_DATETIME.fullmatch(text):
+        if len(text) > _LONGEST_MOMENT or not _ISO_DATETIME.fullmatch(text):
             raise ValueError("not an ISO 8601 date and time")
         moment = Moment.fromisoformat(text)
         moment.text = text

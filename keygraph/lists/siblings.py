@@ -78,9 +78,20 @@ def without_siblings(
     if keys.sort is None or keys.attributes[1].type != "S":
         return Reading((span,), others=siblings)
     beside = tuple(_standing(siblings, keys.index_name, partition, is_shown=is_shown))
-    return _reading(model, path, span, _told(keys.sort, texts), beside)
+    told = _told(keys.sort, texts)
+    is_short = _is_short(span, told) and all(_is_short(span, each) for _, each in beside)
+    return (_kept_reading if is_short else _reading)(model, path, span, told, beside)
 
 
+def _is_short(span: Span, texts: _Texts) -> bool:
+    """Whether what was found out of a range may be kept: clients decide how long texts are, and which they are."""
+    length = len(str(span.low or "")) + len(str(span.high or ""))
+    return length + sum(len(text) for _, text in texts if text is not None) <= _LONGEST_KEPT
+
+
+_RANGES_KEPT = 512
+_LONGEST_KEPT = 128
+"""Of the texts of a range. What is kept of one takes some kilobytes."""
 _Texts: TypeAlias = "tuple[tuple[str, str | None], ...]"
 
 
@@ -106,7 +117,6 @@ def _standing(
             yield record, _told(keys.sort, told or {})
 
 
-@lru_cache(maxsize=1024)
 def _reading(
     model: RecordTypes,
     path: AccessPath,
@@ -139,6 +149,9 @@ def _reading(
     return Reading(pieces, singles, tuple(others), tuple(part for part, _ in gaps) if is_apart else None)
 
 
+_kept_reading = lru_cache(maxsize=_RANGES_KEPT)(_reading)
+
+
 def _sort_shape(keys: Keys, texts: _Texts) -> Shape:
     """The shape of a sort key that has these texts in it; any text where nobody said what stands in it."""
     sort = keys.sort or Template((Slot(("",), key_text(FieldType("string"))),))
@@ -152,14 +165,19 @@ def is_between(model: RecordTypes, partition: KeyValue, gap: Span, *, is_shown: 
     """
     records = [record for record in model.types.values() if not record.is_virtual]
     standing = _standing(records, None, partition, is_shown=is_shown)
-    return any(_meets(gap, record.table_keys, told) for record, told in standing)
+    return any(
+        (_kept_meets if _is_short(gap, told) else _meets)(gap, record.table_keys, told)
+        for record, told in standing
+    )
 
 
-@lru_cache(maxsize=1024)
 def _meets(gap: Span, keys: Keys, texts: _Texts) -> bool:
     """Whether a sort key that has these texts in it can stand in a part of the range."""
     own = stretches(_sort_shape(keys, texts), _common_beginning(gap))
     return any(not gap.within(_span_of(each)).is_empty for each in own)
+
+
+_kept_meets = lru_cache(maxsize=_RANGES_KEPT)(_meets)
 
 
 def _begin_alike(keys: Keys, shown: KeyValue) -> bool:

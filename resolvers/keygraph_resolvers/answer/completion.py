@@ -548,7 +548,8 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
         written = record.first_attribute(stored)
         if written is None or stored.type.kind not in _SHORT:
             return _items, of_items
-        return _items, _written_column(written, stored, serialize, measure, of_items)
+        write = _writer(stored, None if serialize is None else type_.serialize)
+        return _items, _written_column(written, write, measure, of_items)
     name, expected = attribute
     only = {expected}
 
@@ -566,10 +567,9 @@ def _stored_column(selection: Selection, field: SelectedField, kind: Stored) -> 
     return _items, complete
 
 
-def _written_column(
-    name: str, stored: Field, serialize: ReadValue | None, measure: Measure, of_items: Complete
-) -> Complete:
-    """What writes a column whose values are mostly the same few: numbers, enums, times."""
+@lru_cache(maxsize=1024)
+def _writer(stored: Field, serialize: ReadValue | None) -> ReadValue:
+    """What gives what is written for a value of a field. All plans share it, since it remembers values."""
     decoded = decoder(stored.type)
 
     # By type too: 1 and True are equal.
@@ -577,6 +577,12 @@ def _written_column(
     def written(value: Any) -> Any:
         found = decoded(value)
         return found if serialize is None else serialize(found)
+
+    return written
+
+
+def _written_column(name: str, written: ReadValue, measure: Measure, of_items: Complete) -> Complete:
+    """What writes a column whose values are mostly the same few: numbers, enums, times."""
 
     def complete(run: Completion, items: Sequence[Any], path_of: PathOf) -> Sequence[Any]:
         try:

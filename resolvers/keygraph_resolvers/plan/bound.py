@@ -18,7 +18,7 @@ from keygraph_resolvers.steps.step import Below, Priced, Starts, StepCost
 
 MOST_PLACES = 1000
 """How many places a bound tells apart: through fragments a short document has any number of them."""
-_KEPT = 64
+_KEPT = 16
 """How many bounds one plan keeps, each for other page sizes."""
 _ONCE = Starts(1, frozenset({1}))
 

@@ -1,0 +1,108 @@
+"""What a process keeps of what clients send: nothing of their texts, whatever they are variables of."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any, cast
+
+import pytest
+
+from keygraph.dynamo.store import (
+    Answer,
+    Batch,
+    BatchGet,
+    Cost,
+    Count,
+    Counted,
+    Page,
+    Query,
+    Request,
+    Transaction,
+    UnreadStore,
+    Written,
+)
+from keygraph_examples import cargo, commerce, social
+from keygraph_resolvers import Service, build_schema
+from tests.resolvers.operations import GRAPHS, OPERATIONS
+from tests.resolvers.test_hostile_documents import SECRET
+
+MARK = "mark of a client"
+COMMERCE = build_schema(commerce.graph)
+
+ASKED = [
+    (commerce, 'query ($t: ID!) { user(userId: $t) { name orders { nodes { total } } } }'),
+    (commerce, "query ($t: ID!) { user(userId: $t) { reviews(first: 3) { totalCount nodes { rating } } } }"),
+    (commerce, "query ($t: String!) { users(where: { name: { eq: $t } }) { nodes { name } } }"),
+    (commerce, "query ($t: String!) { users(where: { name: { in: [$t] } }) { totalCount } }"),
+    (commerce, "query ($t: String!) { users(after: $t) { nodes { name } } }"),
+    (commerce, "query ($t: ID!) { nodes(ids: [$t]) { id } }"),
+    (commerce, "query ($t: String!) { users(createdAt: { from: $t }) { nodes { name } } }"),
+    (commerce, 'mutation ($t: String!) { createUser(input: { userId: "u", name: $t, email: "e", userType: CUSTOMER, '
+     'createdAt: "2024-01-01T00:00:00Z" }) { user { name } } }'),
+    (social, "query ($t: ID!) { user(userId: $t) { name friends { nodes { name } } } }"),
+    (cargo, "query ($t: ID!) { container(containerId: $t) { pallets { nodes { palletId } } } }"),
+]  # fmt: skip
+
+
+class Empty(UnreadStore):
+    """A table without items."""
+
+    async def send(self, request: Request[Answer], /) -> Answer:
+        answer: object = None
+        match request:
+            case Query():
+                answer = Page([], 0, None, Cost(1, 0.5))
+            case Count():
+                answer = Counted(0, 0, None, Cost(1, 0.5))
+            case BatchGet(keys):
+                answer = Batch([None for _ in keys], Cost(1, 0.5))
+            case Transaction():
+                answer = Written(Cost(1))
+        return cast(Answer, answer)
+
+
+def kept_texts() -> list[str]:
+    """The texts with the mark that anything holds, those of caches too."""
+    gc.collect()
+    found = []
+    for each in gc.get_objects():
+        if type(each).__name__ in {"frame", "module"}:
+            continue
+        for held in gc.get_referents(each):
+            if isinstance(held, str) and len(held) > 200 and MARK in held:
+                found.append(f"{type(each).__name__}: {held[:30]}")
+    return found
+
+
+@pytest.mark.parametrize(("model", "document"), ASKED)
+async def test_no_long_text_is_kept(model: Any, document: str) -> None:
+    """Each request with another text would take memory that is never free again."""
+    service = Service(build_schema(model.graph), Empty(model.graph.table), secret=SECRET)
+    for number in range(3):
+        answer = await service.execute(document, {"t": f"{MARK} {number} {'x' * 900}"})
+        del answer
+    assert kept_texts() == []
+
+
+@pytest.mark.parametrize("model", GRAPHS)
+async def test_no_long_text_of_an_ordinary_operation_is_kept(model: str) -> None:
+    """A thousand users with long ids would take memory that is never free again."""
+    service = Service(build_schema(GRAPHS[model]), Empty(GRAPHS[model].table), secret=SECRET)
+    # A template remembers the last key that it has read, until it reads another.
+    for said in (f"{MARK} {'x' * 900}", "1"):
+        for operation in OPERATIONS[model]:
+            given = operation.variables[0].items()
+            variables = {name: said if isinstance(value, str) else value for name, value in given}
+            await service.execute(operation.document, variables)
+        del said, variables
+    assert kept_texts() == []
+
+
+async def test_moments_have_few_digits() -> None:
+    """A time with a fraction of 100,000 digits would be remembered, and 4,096 of them."""
+    service = Service(COMMERCE, Empty(commerce.graph.table), secret=SECRET)
+    document = (
+        'query ($t: DateTime!) { user(userId: "u") { orders(orderDate: { from: $t }) { totalCount } } }'
+    )
+    answer = await service.execute(document, {"t": f"2024-01-01T00:00:00.{'0' * 1000}Z"})
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["BAD_USER_INPUT"]
