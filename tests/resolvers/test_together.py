@@ -467,10 +467,17 @@ class Player:
     tasks: Many[Task] = many()
 
 
+@node("MATE#{mate_id}")
+class Mate:
+    mate_id: ID
+    name: str
+
+
 @record("{player}", "FRIENDS")
 class Friends:
     player: Player
     names: str
+    best: Mate | None = stored("best")
 
 
 @record("{player}", "ITEM#{number}")
@@ -488,7 +495,7 @@ class Task:
 @pytest.mark.parametrize("has_friends", [True, False])
 async def test_an_only_neighbour_is_read_with_the_rest(make_store: MakeStore, has_friends: bool) -> None:
     """An item at a known key would take a request of its own, and split the lists around it."""
-    graph = Graph(Table("Players", partition_key="PK", sort_key="SK"), Player, Friends, Piece, Task)
+    graph = Graph(Table("Players", partition_key="PK", sort_key="SK"), Player, Friends, Piece, Task, Mate)
     made = world(graph, await make_store(graph.table))
     await made.put({"PK": "PLAYER#1", "SK": "#", "name": "Ann"})
     if has_friends:
@@ -509,3 +516,18 @@ async def test_an_only_neighbour_is_read_with_the_rest(make_store: MakeStore, ha
     shown = steps_text(made.service.explain(document).steps)
     assert shown.count("Query") == 1
     assert "GetItem" not in shown
+
+
+async def test_an_only_neighbour_that_is_not_come_to_leads_on(make_store: MakeStore) -> None:
+    """What hangs on it would wait for itself, and be missing without a word that a client understands."""
+    graph = Graph(Table("Players", partition_key="PK", sort_key="SK"), Player, Friends, Piece, Task, Mate)
+    made = world(graph, await make_store(graph.table))
+    await made.put({"PK": "PLAYER#1", "SK": "#", "name": "Ann"})
+    await made.put({"PK": "PLAYER#1", "SK": "FRIENDS", "names": "Bob", "best": "b"})
+    await made.put({"PK": "MATE#b", "SK": "MATE#b", "name": "Bob"})
+    await made.put(*({"PK": "PLAYER#1", "SK": f"A#{number}"} for number in range(30)))
+    document = """{ player(playerId: "1") {
+      friends { best { name } } tasks(first: 20) { nodes { number } pageInfo { hasNextPage } } } }"""
+    found = (await made.ask(document))["player"]
+    assert found["friends"] == {"best": {"name": "Bob"}}
+    assert (len(found["tasks"]["nodes"]), found["tasks"]["pageInfo"]["hasNextPage"]) == (20, True)

@@ -298,10 +298,16 @@ class Scheduler:
     def look_up_held(self, key: Key, round_trip: int) -> None:
         """The item that was held was not come to: it is read like any other, in that round trip."""
         del self._round_trips[key]
-        if self._lookups[key]:
-            self._wait(key, round_trip)
-        else:
+        if not self._lookups[key]:
             del self._lookups[key]
+            return
+        for lookup in dict.fromkeys(lookup for lookup, _ in self._lookups[key]):
+            # It adds to the batches behind this one from now on: this one would wait for itself.
+            if lookup.later and lookup.round_trip < round_trip:
+                self._count_down(lookup.later, False, lookup.round_trip)
+                self._feeding[lookup.later, False, round_trip] += 1
+            lookup.round_trip = max(lookup.round_trip, round_trip)
+        self._wait(key, round_trip)
 
 
 def _of_list(future: asyncio.Future[Arrived], earliest: int) -> tuple[Any, int]:
