@@ -8,11 +8,12 @@ import types
 from collections import Counter
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keygraph.dynamo.store import BatchWrite, CreateTable
+from keygraph.dynamo.store import BatchWrite, CreateTable, Query
 from keygraph.engines.open import open_store
 from keygraph_resolvers import Observed, Service, build_schema, check
 from keygraph_server.hot import command
@@ -108,11 +109,24 @@ class Server:
             await store.send(BatchWrite(ITEMS))
             service = Service(build_schema(self.graph), store, secret=b"x" * 32)
             for query in queries:
-                exchange = Exchange({}, is_get=False, observed=Observed())
-                exchange.answer = await service.execute(query, observed=exchange.observed)
+                self.observed = Observed()
+                exchange = Exchange({}, is_get=False, observed=self.observed)
+                exchange.answer = await service.execute(query, observed=self.observed)
                 exchange.status = 200
                 assert "errors" not in exchange.answer, exchange.answer
                 self.spots.report(EndedOperation(exchange))
+
+    async def count(self, *requests: Query) -> list[dict[str, Any]]:
+        """What is told of these requests, as if an operation had sent them."""
+        await self.ask("{ players { nodes { name } } }")
+        exchange = Exchange({}, is_get=False, observed=self.observed)
+        assert self.observed.meter is not None
+        [sent] = self.observed.meter.sent
+        self.observed.meter.sent[:] = [sent._replace(request=each) for each in requests]
+        self.spots = HotSpots(self.graph.table, b"secret", shows_keys=True)
+        self.spots.report(EndedOperation(exchange))
+        found: list[dict[str, Any]] = self.spots.told()["partitions"]
+        return found
 
 
 @pytest.fixture
@@ -194,6 +208,12 @@ class TestCounting:
         await server.ask('{ team(teamId: "1") { motto } }')
         [found] = server.spots.told()["fields"]
         assert found["units"] == pytest.approx(0.5 / 432, rel=0.01)
+
+    async def test_any_key_can_be_told(self, server: Server) -> None:
+        """A client that asks for half a character would end the metrics of the server."""
+        read = await server.count(Query("TEAM#\ud800"), Query("TEAM#é"), Query("T" * 3000))
+        assert [each["key"] for each in read] == ["TEAM#?", "TEAM#é", "T" * 200 + "…"]
+        orjson.dumps(server.spots.told())
 
     async def test_keys_are_hashes_unless_they_are_asked_for(self, server: Server) -> None:
         """Who may see figures would see who the customers are."""

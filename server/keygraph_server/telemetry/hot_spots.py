@@ -176,7 +176,7 @@ class HotSpots:
         }
 
     def _hashed(self, key: str) -> str:
-        return hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=6, key=self._hash_key).hexdigest()
+        return hashlib.blake2b(key.encode(), digest_size=6, key=self._hash_key).hexdigest()
 
 
 def _found(known: dict[str, str], plan: Plan, place: str) -> str:
@@ -188,4 +188,7 @@ def _found(known: dict[str, str], plan: Plan, place: str) -> str:
 
 def _text(value: KeyValue) -> str:
     text = value if isinstance(value, str) else repr(value) if isinstance(value, bytes) else str(value)
+    if not text.isascii():
+        # A client may ask for a key that is no valid Unicode, which JSON cannot tell.
+        text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}…"

@@ -7,16 +7,18 @@ all workers, also while one of them is busy. A worker that ends takes its file a
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from keygraph_server.telemetry.metrics import Metrics
+
+_log = logging.getLogger(__name__)
 
 FOLDER_VARIABLE = "KEYGRAPH_SNAPSHOT_FOLDER"
 """How workers are told the folder. It is not a setting: `keygraph serve` makes a folder for itself."""
@@ -53,9 +55,13 @@ class Snapshots:
             self._metrics.lag.observe(max(0.0, loop.time() - planned))
             if loop.time() - written >= _SECONDS:
                 written = loop.time()
-                # A full disk must not end what the next second may bring back.
-                with suppress(OSError):
+                try:
                     self._write()
+                except OSError:
+                    pass  # a full disk: the next second may bring it back
+                except Exception:
+                    _log.exception("The counts of this process cannot be told")
+                    return
 
     def _write(self) -> None:
         told = {
