@@ -120,23 +120,21 @@ class MeteredStore:
         return max((sent.round_trip for sent in self.sent), default=0)
 
     async def send(self, request: Request[Answer], /) -> Answer:
-        if self.budget is None:
+        budget = self.budget
+        if budget is None:
             return await self._send(request)
         most = most_units(request)
-        if not self._has_room(most):
+        # One request alone can always be sent.
+        if self.reserved and (self._waiting or self.read_units + self.reserved + most > budget):
             await self._wait(most)
         else:
             self.reserved += most
         try:
             return await self._send(request)
         finally:
-            self._give_back(most)
-
-    def _has_room(self, most: float) -> bool:
-        """Whether a request that may cost so much can be sent now. One alone always can."""
-        if not self.reserved or self.budget is None:
-            return True
-        return not self._waiting and self.read_units + self.reserved + most <= self.budget
+            self.reserved -= most
+            if self._waiting:
+                self._let_go_on(budget)
 
     async def _wait(self, most: float) -> None:
         """Waits until so much is reserved."""
@@ -146,19 +144,19 @@ class MeteredStore:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._give_back(most)
+                self.reserved -= most
+                self._let_go_on(self.budget or 0.0)
             raise
 
-    def _give_back(self, most: float) -> None:
-        """Gives back what was reserved, to the requests that wait for it."""
-        self.reserved -= most
+    def _let_go_on(self, budget: float) -> None:
+        """Reserves what is free for the requests that wait for it."""
         waiting = self._waiting
         while waiting:
             wanted, turn = waiting[0]
             if turn.cancelled():
                 waiting.popleft()
                 continue
-            room = (self.budget or 0.0) - self.read_units - self.reserved
+            room = budget - self.read_units - self.reserved
             if self.reserved and wanted > room and not self.is_exceeded:
                 break
             waiting.popleft()
@@ -201,18 +199,22 @@ class MeteredStore:
         await self.store.close()
 
 
-_MOST_OF_A_PAGE = PAGE_BYTES + ITEM_BYTES
-"""A page ends with the item that reaches 1 MB."""
+_OF_PAGES = (Query, Count)
+_UNITS_OF_AN_ITEM = read_units(ITEM_BYTES, consistent=False)
+_UNITS_OF_A_PAGE = read_units(PAGE_BYTES + ITEM_BYTES, consistent=False)
+"""A page ends with the item that reaches 1 MB: the fourth one at the latest."""
 
 
 def most_units(request: Request[object]) -> float:
     """The most read units that a request can cost, whatever items there are; of writes none."""
-    if isinstance(request, BatchGet):
-        return len(request.keys) * read_units(ITEM_BYTES, request.consistent)
-    if isinstance(request, Query | Count):
-        size = _MOST_OF_A_PAGE if request.limit is None else min(_MOST_OF_A_PAGE, request.limit * ITEM_BYTES)
-        return read_units(size, request.consistent)
-    return 0.0
+    if isinstance(request, _OF_PAGES):
+        limit = request.limit
+        units = _UNITS_OF_A_PAGE if limit is None or limit > 3 else limit * _UNITS_OF_AN_ITEM
+    elif isinstance(request, BatchGet):
+        units = len(request.keys) * _UNITS_OF_AN_ITEM
+    else:
+        return 0.0
+    return units * 2 if request.consistent else units
 
 
 def _seen(answer: object) -> tuple[Cost, int] | None:
