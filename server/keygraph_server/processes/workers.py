@@ -80,6 +80,9 @@ class Workers(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """Replace workers that have died or do not give a sign of life."""
+        if self.signal_queue:
+            # Ctrl-C in a terminal is sent to the workers too, which may end before it is handled here.
+            return
         for place, worker in enumerate(self.processes):
             if worker.process.is_alive():
                 silent = worker.seconds_silent()
