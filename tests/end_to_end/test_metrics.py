@@ -52,6 +52,7 @@ def test_one_port_has_the_counts_of_all_workers(start: Start) -> None:
     assert total(samples, "keygraph_operation_read_units_total", name="Profile") == 10
     assert total(samples, "keygraph_store_request_seconds_count", kind="GetItem") == 20
     assert total(samples, "keygraph_event_loop_lag_seconds_count") > 0
+    assert "keygraph_connections" in {sample.name for sample in samples}
     assert total(samples, "keygraph_resident_memory_bytes") > 50_000_000
     workers = {
         sample.labels["worker"] for sample in samples if sample.name == "keygraph_operations_in_flight"

@@ -20,11 +20,13 @@ from keygraph.dynamo.traffic import Traffic
 from keygraph_resolvers import Observed
 from keygraph_resolvers.admission import Admission
 from keygraph_resolvers.memory import Memory
+from keygraph_server.connections.gate import Gate
 from keygraph_server.http.graphql_http import Exchange
+from keygraph_server.settings.connections import ConnectionSettings
 from keygraph_server.telemetry.exposition import SILENT, serve_metrics
 from keygraph_server.telemetry.metrics import OTHER, REFUSED, Family, Metrics
 from keygraph_server.telemetry.operations import EndedOperation, Watching
-from keygraph_server.telemetry.process import watch_process, watch_traffic
+from keygraph_server.telemetry.process import watch_connections, watch_process, watch_traffic
 from keygraph_server.telemetry.snapshots import FOLDER_VARIABLE, Snapshots
 
 PAGE = Path(__file__).parents[2] / "docs/operations.md"
@@ -118,6 +120,7 @@ def all_families() -> list[Family]:
     metrics = Metrics(1)
     watch_process(metrics, Watching([]), Admission(1, 1), Memory(1), lambda: {"documents": 1.0})
     watch_traffic(metrics, Traffic())
+    watch_connections(metrics)
     return [*metrics.families(), SILENT]
 
 
@@ -126,6 +129,16 @@ def test_the_page_has_every_metric() -> None:
     rows = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `keygraph_")]
     told = {name for row in rows for name in re.findall(r"`(keygraph_\w+)`", row)}
     assert told == {each.name for each in all_families()}
+
+
+def test_connections_are_read_from_their_gates() -> None:
+    """An attack by connections would be seen by nobody who watches the metrics."""
+    metrics, gate = Metrics(1), Gate(ConnectionSettings())
+    watch_connections(metrics)
+    before = samples(metrics, "keygraph_connections_closed_total").get(("answered 408",), 0)
+    gate.closed["answered 408"] += 2
+    assert samples(metrics, "keygraph_connections_closed_total")["answered 408",] == before + 2
+    assert samples(metrics, "keygraph_connections")[()] >= 0
 
 
 class TestExposition:

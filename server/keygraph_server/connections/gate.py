@@ -7,6 +7,7 @@ import logging
 from collections import Counter, OrderedDict
 from ipaddress import IPv6Address, ip_address
 from typing import Protocol
+from weakref import WeakSet
 
 from keygraph_server.settings.connections import ConnectionSettings
 
@@ -47,6 +48,7 @@ class Gate:
         self._next_check: asyncio.TimerHandle | None = None
         self._reported: Counter[str] = Counter()
         self._reported_at = float("-inf")
+        GATES.add(self)
 
     @property
     def count(self) -> int:
@@ -146,3 +148,7 @@ def network_of(host: str) -> str:
             return str(address.ipv4_mapped)
         return str(IPv6Address(int(address) >> 64 << 64))
     return str(address)
+
+
+GATES: WeakSet[Gate] = WeakSet()
+"""The gates of this process, for whoever watches it: a server has one."""

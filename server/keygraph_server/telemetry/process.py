@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,6 +15,7 @@ from keygraph.dynamo.traffic import Traffic, traffic_of
 from keygraph_resolvers import Service
 from keygraph_resolvers.admission import Admission
 from keygraph_resolvers.memory import Memory
+from keygraph_server.connections.gate import GATES
 from keygraph_server.logs import direct_logger
 from keygraph_server.settings import Settings
 from keygraph_server.telemetry.hot_spots import HotSpots
@@ -72,6 +74,7 @@ class Telemetry:
         traffic = traffic_of(store)
         if traffic is not None:
             watch_traffic(self._metrics, traffic)
+        watch_connections(self._metrics)
         async with Snapshots(self._folder, self._metrics, self._hot.told):
             yield
 
@@ -120,6 +123,23 @@ def watch_process(
 def _resident_bytes() -> float:
     pages = int(_MEMORY.read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def watch_connections(metrics: Metrics) -> None:
+    """Tell how many connections there are, and why the server has closed some."""
+    metrics.watch(
+        "keygraph_connections",
+        "gauge",
+        "Connections of clients that are open.",
+        lambda: sum(gate.count for gate in GATES),
+    )
+    metrics.watch(
+        "keygraph_connections_closed_total",
+        "counter",
+        "Connections that the server has closed, by reason.",
+        lambda: sum((gate.closed for gate in GATES), Counter[str]()),
+        label="reason",
+    )
 
 
 def watch_traffic(metrics: Metrics, traffic: Traffic) -> None:
