@@ -140,13 +140,6 @@ class ListArguments:
         identity = owner.identity if owner else None
         at = None if self._form.expiry is None else run.now
         neighbours = self._form.of(identity, at)
-        seen: Decision = True
-        if run.access is not None:
-            seen = self.seen(run)
-            if not isinstance(seen, bool):
-                seen = run.access.of_list(self.path, dict(neighbours.values), seen)
-            if not isinstance(seen, bool):
-                neighbours = self._narrowed(run, seen).of(identity, at)
         extent = self.extent
         if self.after is not None or self.before is not None:
             places = {
@@ -158,6 +151,13 @@ class ListArguments:
             if self.from_end:
                 start, end = end, start
             extent = replace(extent, after=start, until=end)
+        seen: Decision = True
+        if run.access is not None:
+            seen = self.seen(run)
+            if not isinstance(seen, bool):
+                seen = run.access.of_list(self.path, dict(neighbours.values), seen)
+            if not isinstance(seen, bool):
+                neighbours = self._narrowed(run, seen).of(identity, at)
         page, goes_on = PageOf(neighbours, extent), self.goes_on or not isinstance(seen, bool)
         return Connection(run, self, neighbours, identity or (), page, seen is False, goes_on)
 
