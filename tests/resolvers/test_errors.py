@@ -200,19 +200,6 @@ async def test_a_corrupt_edge_harms_no_other(shop: World) -> None:
     assert error["extensions"] == {"code": "CORRUPT_ITEM"}
 
 
-async def test_a_corrupt_node_harms_no_other(shop: World) -> None:
-    """One broken item would take the page that it stands on, for ever."""
-    await shop.put(user("odd", GSI1PK="USER", GSI1SK="2024-01-01", name=Decimal(1)))
-    document = "{ users(first: 100) { nodes { userId name } } }"
-    answer = await shop.service.execute(document)
-    nodes = answer["data"]["users"]["nodes"]
-    assert nodes.count(None) == 1
-    assert len(nodes) > 3
-    [error] = answer["errors"]
-    assert error["path"] == ["users", "nodes", nodes.index(None), "name"]
-    assert error["extensions"] == {"code": "CORRUPT_ITEM"}
-
-
 async def test_an_end_that_is_no_key(shop: World) -> None:
     """An attribute that names another shape's key would be followed to that item."""
     key = {"PK": "ORDER#odd", "SK": "ORDER#odd", "Type": "Order", "orderId": "odd", "total": Decimal(1)}

@@ -110,7 +110,7 @@ def test_lists_of_edges() -> None:
         part("BookAuthorsConnection")
         == '''type BookAuthorsConnection {
   edges: [BookAuthorsEdge]!
-  nodes: [Author]!
+  nodes: [Author!]!
   pageInfo: PageInfo!
 
   """The number of edges; null with a warning if counting costs too much."""
@@ -160,7 +160,7 @@ type Cover {
   gloss: Boolean!
 }'''
     )
-    assert fields("CoverConnection")[:2] == ["edges: [CoverEdge]!", "nodes: [Cover]!"]
+    assert fields("CoverConnection")[:2] == ["edges: [CoverEdge]!", "nodes: [Cover!]!"]
     assert fields("CoverEdge") == ["cursor: String!", "node: Cover"]
     assert fields("ShadeCoversEdge") == ["cursor: String!", "node: Book", "gloss: Boolean!"]
 

@@ -328,7 +328,7 @@ class _Types:
                 made,
                 [
                     ServedField("edges", list_of(nullable(edge)), Edges()),
-                    ServedField("nodes", list_of(nullable(node)), Nodes()),
+                    ServedField("nodes", list_of(node), Nodes()),
                     ServedField("pageInfo", self._page_info, PageInfo()),
                     ServedField(
                         "totalCount",

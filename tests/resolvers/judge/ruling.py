@@ -293,7 +293,8 @@ class Judge:
         values += [value for identity in said.to or () for _, value in identity]
         expected = _in_nullable_place(lambda: {"": self._connection(each, owner)})
         expected = expected if expected is BROKEN else expected[""]
-        return Either(expected) if self._may_be_refused(iter(values)) else expected
+        may_be_refused = self._may_be_refused(iter(values)) and not isinstance(expected, Either)
+        return Either(expected) if may_be_refused else expected
 
     def _connection(self, each: ListAt, owner: Identity | None) -> Any:
         listing, said = each.listing, each.said
@@ -314,14 +315,17 @@ class Judge:
         assert size is not None
         page = inside[max(0, len(inside) - size) :] if is_last else inside[:size]
         answer: dict[str, Any] = {}
+        refusable = False
         shown = [row for row in page if not self.is_seen_through(each, row)]
         if each.edge is not None:
             answer["edges"] = [self._edge(each, row) for row in shown]
         if each.nodes:
             nodes = [self._neighbour(listing, row, each.nodes) for row in shown]
-            answer["nodes"] = [
-                node for node in nodes if (node.expected if isinstance(node, Either) else node) is not None
-            ]
+            if any(node is BROKEN for node in nodes):
+                raise Null
+            found = [node.expected if isinstance(node, Either) else node for node in nodes]
+            answer["nodes"] = [node for node in found if node is not None]
+            refusable = any(isinstance(node, Either) for node in nodes)
         if each.counts:
             answer["totalCount"] = len(matching)
         if each.looks:
@@ -333,7 +337,8 @@ class Judge:
                 "startCursor": CursorOf(listing, page[0]) if page else None,
                 "endCursor": CursorOf(listing, page[-1]) if page else None,
             }
-        return answer
+        # The elements of `nodes` must have a value: where one is refused, the list is null.
+        return Either(answer) if refusable else answer
 
     def _is_behind(
         self,

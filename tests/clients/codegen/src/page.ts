@@ -57,7 +57,7 @@ while (hasNextPage) {
   const { user }: OrdersQuery = await ask(ORDERS, { userId, after });
   if (!user?.orders) throw new Error("there is no such user");
   name = user.name;
-  for (const order of user.orders.nodes) if (order) orders.push([order.orderId, order.total]);
+  for (const order of user.orders.nodes) orders.push([order.orderId, order.total]);
   ({ hasNextPage, endCursor: after } = user.orders.pageInfo);
 }
 const renamed = await ask(RENAME, { input: { userId, name: `${name} Jr.` } });
