@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,15 @@ class TestSecureHeaders:
         lines = head.decode().split("\r\n")
         assert {f"{name}: {value}" for name, value in ALWAYS.items()} <= {*lines}
         assert any(line.startswith("content-security-policy: default-src 'none'") for line in lines)
+
+    def test_answers_of_a_connection_have_a_request_id_too(self) -> None:
+        """Whoever is refused could not say which request it was."""
+        head, _, body = NOT_HTTP.answer.partition(b"\r\n\r\n")
+        [error] = json.loads(body)["errors"]
+        request_id = error["extensions"]["requestId"]
+        assert len(request_id) == 32
+        assert f"x-request-id: {request_id}" in head.decode().split("\r\n")
+        assert request_id.encode() not in NOT_HTTP.answer
 
     async def test_in_production_browsers_stay_with_https(self, folder: Path) -> None:
         """A visitor's first request could go out in the open each time."""

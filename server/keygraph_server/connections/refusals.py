@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -24,13 +25,16 @@ class Refusal:
 
     @property
     def answer(self) -> bytes:
-        """The complete HTTP response."""
-        body = orjson.dumps({"errors": [{"message": self.message, "extensions": {"code": self.code}}]})
+        """The complete HTTP response. It has a request id of its own."""
+        request_id = os.urandom(16).hex()
+        extensions = {"code": self.code, "requestId": request_id}
+        body = orjson.dumps({"errors": [{"message": self.message, "extensions": extensions}]})
         retry = "retry-after: 1\r\n" if self.status is HTTPStatus.SERVICE_UNAVAILABLE else ""
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\n"
             "content-type: application/json; charset=utf-8\r\n"
             f"{_SECURE}"
+            f"x-request-id: {request_id}\r\n"
             f"content-length: {len(body)}\r\n"
             f"{retry}connection: close\r\n\r\n"
         )

@@ -79,7 +79,7 @@ class LimitSettings(BaseModel):
     max_where_terms: int = Field(
         default=50,
         ge=1,
-        description="How many conditions one `where` may have.",
+        description="How many conditions one `where` may have; each element of `and` and `or` counts as one more, and so does `not`.",
     )
     operation_timeout: float = Field(
         default=15.0,
