@@ -22,7 +22,11 @@ PUBLIC = {
         # What can go wrong.
         *("KeygraphError", "ModelError", "BadUserInput", "CorruptItem", "StoreError"),
     },
-    "keygraph_resolvers": {"GraphSchema", "Observed", "Service", "build_schema", "check"},
+    "keygraph_resolvers": {
+        *("GraphSchema", "Service", "build_schema", "check"),
+        # What a document may be, and what can be seen of an operation.
+        *("DocumentLimits", "NO_LIMITS", "Observed"),
+    },
     "keygraph_server": set(),
     "keygraph_examples": set(),
 }
