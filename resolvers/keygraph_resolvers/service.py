@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from graphql import (
     DocumentNode,
@@ -23,7 +24,6 @@ from keygraph.access.claims import Claims
 from keygraph.dynamo.store import Store
 from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
-from keygraph.model.records import RecordType
 from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
@@ -46,6 +46,8 @@ from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Limits, Run
 from keygraph_resolvers.schema.strawberry_internals import core_schema
 from keygraph_resolvers.schema.types import GraphSchema
+
+PreparedT = TypeVar("PreparedT", Document, Plan)
 
 
 @dataclass(slots=True, eq=False)
@@ -104,6 +106,7 @@ class Service:
         )
         self._core = core_schema(schema)
         self.admission = Admission(max_running, max_waiting)
+        self._preparing = Admission(1, max_running + max_waiting)
         self._documents = Documents(
             self._core,
             schema.graph,
@@ -147,8 +150,9 @@ class Service:
         """
         ends = asyncio.get_running_loop().time() + self._timeout
         seen = Observed() if observed is None else observed
-        read = self._documents.read(document)
         try:
+            known = self._documents.known(document)
+            read = known or await self._prepared(partial(self._documents.read, document), ends)
             self._documents.refuse_many_values(variables or {})
             seen.operation = operation = _operation(read, operation_name)
             if only_queries and operation.operation is not OperationType.QUERY:
@@ -156,11 +160,20 @@ class Service:
             if not self._has_plan(operation):
                 elsewhere = self._elsewhere(read, operation, variables, with_cost=with_cost, viewer=viewer)
                 return await self._in_time(elsewhere, ends)
-            plan, run = self._planned(read, operation, variables, viewer)
+            values = self._values(operation, variables)
+            make_plan = partial(self._documents.plan, read, operation, values.coerced)
+            if known is None:
+                plan = make_plan()  # a part of the same turn
+            else:
+                known_plan = self._documents.known_plan(read, operation, values.coerced)
+                plan = known_plan or await self._prepared(make_plan, ends)
         except _Refused as refused:
             return {"errors": refused.errors}
-        except DocumentLimit as beyond:
+        except (DocumentLimit, Overloaded) as beyond:
             return {"errors": [public_error(caused(beyond))]}
+        except TimeoutError:
+            return self._late()
+        run = self._run_of(values, plan, viewer)
         run.idempotency_key = idempotency_key
         run.meter.holding = holding
         bound = Bound(plan, run)
@@ -176,16 +189,26 @@ class Service:
             answer.setdefault("extensions", {})["cost"] = report
         return answer
 
+    async def _prepared(self, prepare: Callable[[], PreparedT], ends: float) -> PreparedT:
+        """What is worked out for a text that has not come before: one at a time, and between two all others have their turn.
+        Raises Overloaded, or TimeoutError."""
+        async with asyncio.timeout_at(ends), self._preparing:
+            await asyncio.sleep(0)
+            return prepare()
+
     async def _in_time(self, response: Awaitable[dict[str, Any]], ends: float) -> dict[str, Any]:
         """The response, if it comes before the event loop's clock says `ends`."""
         try:
             async with asyncio.timeout_at(ends):
                 return await response
         except TimeoutError:
-            late = TimedOut(
-                f"The operation took more than {self._timeout:g} seconds. What it writes may have been written."
-            )
-            return {"data": None, "errors": [public_error(caused(late))]}
+            return self._late()
+
+    def _late(self) -> dict[str, Any]:
+        late = TimedOut(
+            f"The operation took more than {self._timeout:g} seconds. What it writes may have been written."
+        )
+        return {"data": None, "errors": [public_error(caused(late))]}
 
     def explain(
         self,
@@ -205,7 +228,9 @@ class Service:
             if not self._has_plan(operation):
                 raise _no_plan(operation)
             taken = stand_ins(self._core, operation, given)
-            plan, run = self._planned(read, operation, given | taken, viewer)
+            values = self._values(operation, given | taken)
+            plan = self._documents.plan(read, operation, values.coerced)
+            run = self._run_of(values, plan, viewer)
         except DocumentLimit as beyond:
             raise BadUserInput(str(beyond)) from None
         except _Refused as refused:
@@ -222,14 +247,10 @@ class Service:
             return refused_error(bound, self._cost_limit)
         return None
 
-    def _planned(
-        self,
-        read: Document,
-        operation: OperationDefinitionNode,
-        variables: Mapping[str, Any] | None,
-        viewer: Claims | None,
-    ) -> tuple[Plan, Run]:
-        """The plan of a query, and a run of it."""
+    def _values(
+        self, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
+    ) -> VariableValues:
+        """The values of an operation's variables."""
         values = get_variable_values(
             self._core,
             operation.variable_definitions or (),
@@ -239,30 +260,24 @@ class Service:
         )
         if not isinstance(values, VariableValues):
             raise _Refused([public_error(error) for error in values])
-        plan = self._documents.plan(read, operation, values.coerced)
-        run = self._run_of(values, plan.attributes, plan.looked_for, viewer)
-        run.is_consistent = plan.is_consistent
-        return plan, run
+        return values
 
-    def _run_of(
-        self,
-        values: VariableValues,
-        attributes: Attributes,
-        looked_for: frozenset[RecordType],
-        viewer: Claims | None,
-    ) -> Run:
-        return Run(
+    def _run_of(self, values: VariableValues, plan: Plan | None, viewer: Claims | None) -> Run:
+        """A run of a plan; without a plan one of other fields, which say themselves what they read."""
+        run = Run(
             self.schema.graph,
             self.store,
             self._cursors,
             self.limits,
             self.schema.schema_converter,
             values,
-            attributes,
-            looked_for,
+            self._no_attributes if plan is None else plan.attributes,
+            frozenset() if plan is None else plan.looked_for,
             self._cost_limit,
             viewer or {},
         )
+        run.is_consistent = plan is not None and plan.is_consistent
+        return run
 
     def _has_plan(self, operation: OperationDefinitionNode) -> bool:
         """Whether the operation may have fields of the graph's own."""
@@ -279,7 +294,7 @@ class Service:
             async with self.admission:
                 return await self._run(plan, run, document, variables)
         except Overloaded as overloaded:
-            return {"errors": [public_error(GraphQLError(str(overloaded), original_error=overloaded))]}
+            return {"errors": [public_error(caused(overloaded))]}
 
     async def _run(
         self, plan: Plan, run: Run, document: Document, variables: Mapping[str, Any] | None
@@ -360,7 +375,7 @@ class Service:
             raise _refused("subscriptions are not supported")
         if operation.operation == OperationType.MUTATION and self._core.mutation_type is None:
             raise _refused("mutations are not supported")
-        run = self._run_of(VariableValues({}, {}), self._no_attributes, frozenset(), viewer)
+        run = self._run_of(VariableValues({}, {}), None, viewer)
         if meter is not None:
             run.meter = meter
         result: Any = execute(

@@ -111,3 +111,34 @@ async def test_refusals_are_logged_once(caplog: pytest.LogCaptureFixture) -> Non
         "Operations are refused, because 1 run and 0 wait already"
     ]
     assert admission.refusals.count == 1_000
+
+
+async def test_new_documents_leave_turns_to_others(shop: World) -> None:
+    """A burst of texts that nobody has sent before would stop everybody until all of them are validated and planned."""
+    known = '{ user(userId: "1") { name } }'
+    service = shop.service
+    await service.execute(known)
+    ended: list[str] = []
+
+    async def ask(name: str, document: str) -> None:
+        await service.execute(document)
+        ended.append(name)
+
+    fields = " ".join(f"a{number}: name" for number in range(10))
+    new = [f'{{ user(userId: "{number}") {{ {fields} }} }}' for number in range(30)]
+    burst = [asyncio.create_task(ask("new", document)) for document in new]
+    await asyncio.sleep(0)
+    burst.append(asyncio.create_task(ask("known", known)))
+    await asyncio.gather(*burst)
+    assert ended.index("known") < 5
+
+
+async def test_new_documents_have_their_time_and_their_number(shop: World) -> None:
+    """Those that wait for their turn would wait without end, and without a limit."""
+    service = world(shop.graph, shop.tracer.store, max_running=2, max_waiting=3).service
+    answers = await asyncio.gather(*(service.execute(f"{{ a{number}: __typename }}") for number in range(8)))
+    codes = [answer["errors"][0]["extensions"]["code"] for answer in answers if "errors" in answer]
+    assert codes == ["UNAVAILABLE"] * 2
+    late = world(shop.graph, shop.tracer.store, timeout=0.000001).service
+    [error] = (await late.execute("{ __typename }"))["errors"]
+    assert error["extensions"]["code"] == "TIMEOUT"

@@ -147,18 +147,16 @@ class Documents:
         """How much is kept, roughly."""
         return self._kept.bytes
 
-    def read(self, text: str) -> Document:
-        """The document of a text. Its errors are those of parsing, of its limits, or of validation."""
-        digest = sha256(text.encode(errors="surrogatepass")).digest()
-        found: Document | None = self._kept.get(digest)
-        if found is None:
-            found = self._read(text, digest)
-            if not found.errors:
-                tokens = found.ast.token_count or 0
-                self._kept.keep(digest, found, _ENTRY_BYTES + len(text) + _TOKEN_BYTES * tokens)
+    def known(self, text: str) -> Document | None:
+        """The document of a text that has come before."""
+        found: Document | None = self._kept.get(_digest(text))
         return found
 
-    def _read(self, text: str, digest: bytes) -> Document:
+    def read(self, text: str) -> Document:
+        """The document of a text. Its errors are those of parsing, of its limits, or of validation."""
+        known = self.known(text)
+        if known is not None:
+            return known
         try:
             ast = self._limited.parsed(text)
         except GraphQLError as error:
@@ -166,7 +164,11 @@ class Documents:
         errors = validation_errors(
             self._schema, ast, introspection=self._introspection, suggestions=self._suggestions
         )
-        return Document(ast, errors, digest)
+        found = Document(ast, errors, _digest(text))
+        if not errors:
+            size = _ENTRY_BYTES + len(text) + _TOKEN_BYTES * (ast.token_count or 0)
+            self._kept.keep(found.digest, found, size)
+        return found
 
     def refuse_many_values(self, variables: Mapping[str, Any]) -> None:
         """Raises DocumentLimit where variables have too many values, each element and each member being one."""
@@ -184,15 +186,36 @@ class Documents:
             told = "The variables have more values than they may have"
             raise DocumentLimit(f"{told}, and the limit is {most:,}.")
 
+    def known_plan(
+        self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
+    ) -> Plan | None:
+        """The plan of a query, with what the variables say to its directives, if it was made before."""
+        found: Plan | None = self._kept.get(_plan_key(document, operation, _booleans(document, variables)))
+        return found
+
     def plan(
         self, document: Document, operation: OperationDefinitionNode, variables: Mapping[str, Any]
     ) -> Plan:
         """The plan of a query, with what the variables say to its directives."""
-        booleans = {name: bool(variables.get(name)) for name in document.deciding}
-        key = (document.digest, operation.name.value if operation.name else None, tuple(booleans.values()))
-        found: Plan | None = self._kept.get(key)
-        if found is None:
-            found = compile_plan(self._schema, self._graph, operation, document.fragments, booleans)
-            fields = sum(len(selection.fields) for selection in found.selections)
-            self._kept.keep(key, found, _ENTRY_BYTES + _FIELD_BYTES * fields)
+        known = self.known_plan(document, operation, variables)
+        if known is not None:
+            return known
+        booleans = _booleans(document, variables)
+        found = compile_plan(self._schema, self._graph, operation, document.fragments, booleans)
+        fields = sum(len(selection.fields) for selection in found.selections)
+        self._kept.keep(_plan_key(document, operation, booleans), found, _ENTRY_BYTES + _FIELD_BYTES * fields)
         return found
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode(errors="surrogatepass")).digest()
+
+
+def _booleans(document: Document, variables: Mapping[str, Any]) -> dict[str, bool]:
+    return {name: bool(variables.get(name)) for name in document.deciding}
+
+
+def _plan_key(
+    document: Document, operation: OperationDefinitionNode, booleans: Mapping[str, bool]
+) -> Hashable:
+    return document.digest, operation.name.value if operation.name else None, tuple(booleans.values())
