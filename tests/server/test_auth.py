@@ -71,7 +71,7 @@ class TestTokens:
         [
             token("another secret that is also long enough"),
             token(exp=None),
-            token(nbf=time.time() + 60),
+            token(nbf=time.time() + 3600),
             token()[:-4] + "AAAA",
             token().rpartition(".")[0] + ".",
             jwt.encode({"sub": "12345", "exp": time.time() + 3600}, None, "none"),
