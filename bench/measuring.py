@@ -99,7 +99,6 @@ async def measured(
     root = await run.read(plan.steps.start_by_key)
     completion = Completion(plan, limits)
     write_data(completion, plan.root, root)
-    errors, _ = completion.errors_and_warnings()
-    if errors:
-        raise ValueError(f"the answer has errors: {errors[:3]}")
+    if completion.reports:
+        raise ValueError(f"the answer has errors: {completion.reports[:3]}")
     return Measured(tuple(run.meter.sent))

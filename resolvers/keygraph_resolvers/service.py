@@ -26,6 +26,7 @@ from keygraph.errors import BadUserInput, TimedOut
 from keygraph.lists.projection import Attributes
 from keygraph_resolvers.admission import Admission, Overloaded
 from keygraph_resolvers.answer.completion import AnswerTooLarge, Completion, write_data
+from keygraph_resolvers.answer.reports import errors_and_warnings
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error, internal_error, public_error
 from keygraph_resolvers.memory import Holding
 from keygraph_resolvers.plan.bound import Bound
@@ -316,12 +317,14 @@ class Service:
             return {"data": None, "errors": [answer_limit_error(run.limits.answer_bytes)]}
         except Exception as error:
             return {"data": None, "errors": [internal_error(error)]}
-        own_errors, warnings = completion.errors_and_warnings()
-        errors = [*found.errors, *map(public_error, own_errors)]
+        errors = found.errors
+        if completion.reports:
+            own_errors, warnings = errors_and_warnings(completion.reports, run.limits.count_pages)
+            errors = [*errors, *map(public_error, own_errors)]
+            if warnings:
+                response["extensions"] = {"warnings": warnings}
         if errors:
             response["errors"] = errors
-        if warnings:
-            response["extensions"] = {"warnings": warnings}
         return response
 
     async def _read(

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from itertools import accumulate, chain
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from graphql import (
     GraphQLBoolean,
-    GraphQLError,
     GraphQLID,
     GraphQLInt,
     GraphQLOutputType,
@@ -34,11 +33,10 @@ from graphql import (
     is_non_null_type,
 )
 
-from keygraph.errors import WriteRefused
 from keygraph.keys.types import Kind, decoder
 from keygraph.model.fields import Field
 from keygraph.model.permissions import Permissions
-from keygraph_resolvers.errors import RefusedPart, message_of
+from keygraph_resolvers.answer.reports import FieldReport, Path, PathStep
 from keygraph_resolvers.plan.plan import Plan
 from keygraph_resolvers.read.access import forbidden, is_readable
 from keygraph_resolvers.read.objects import ListObject, Object
@@ -62,16 +60,6 @@ FAILED: Final = object()
 # --- Paths --------------------------------------------------------------------------------------------
 
 
-class PathStep(NamedTuple):
-    """One element of a path."""
-
-    key: str | int
-    order: int
-    """Its place among its siblings in the answer."""
-    is_nullable: bool
-
-
-Path: TypeAlias = tuple[PathStep, ...]
 PathOf: TypeAlias = Callable[[int], Path]
 """Makes the path of the value with this number."""
 
@@ -148,28 +136,6 @@ def _size_of(value: Any) -> int:
 # --- Reports ------------------------------------------------------------------------------------------
 
 
-class FieldReport(NamedTuple):
-    """What is to be told of a position in the answer."""
-
-    path: Path
-    field: SelectedField
-    error: Exception | None
-    """None for a count that was given up."""
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        return tuple(step.order for step in self.path)
-
-    @property
-    def keys(self) -> list[str | int]:
-        return [step.key for step in self.path]
-
-    @property
-    def null_depth(self) -> int:
-        """How long the path of the position is that becomes null for the error."""
-        return next((n for n in range(len(self.path), 0, -1) if self.path[n - 1].is_nullable), 0)
-
-
 class Completion:
     """What the writing of one answer shares: what others have answered, how objects are written, what is reported."""
 
@@ -185,7 +151,6 @@ class Completion:
         self.foreign: Mapping[str, Any] = foreign or {}
         self.reports: list[FieldReport] = []
         self.access = access
-        self._limits = limits
         self._left = limits.answer_bytes
 
     def count(self, size: int) -> None:
@@ -198,63 +163,6 @@ class Completion:
         """Takes note of what is to be told of a position; without an error it is a warning."""
         self.count(_REPORT_BYTES + _size_of_all(step.key for step in path))
         self.reports.append(FieldReport(path, field, error))
-
-    def errors_and_warnings(self) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
-        """The errors and warnings of the answer, in its order.
-
-        An error ends the writing of what becomes null for it: what was reported behind it in there is not told.
-        """
-        errors, warnings = [], []
-        ended: tuple[int, ...] | None = None
-        for each in sorted(self.reports, key=lambda report: report.order):
-            order = each.order
-            if ended is not None and order[: len(ended)] == ended:
-                continue
-            if each.error is None:
-                warnings.append(self._count_warning(each))
-            else:
-                errors += _graphql_errors(each, each.error)
-                ended = order[: each.null_depth]
-        return errors, warnings
-
-    def _count_warning(self, report: FieldReport) -> dict[str, Any]:
-        most = self._limits.count_pages
-        message = (
-            f"totalCount is null: counting the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
-            "Count a narrower range, or page through the list."
-        )
-        return {"code": "COUNT_LIMIT", "message": message, "path": report.keys}
-
-
-def _graphql_errors(report: FieldReport, error: Exception) -> list[GraphQLError]:
-    """The errors of a position: one, or all that is wrong with a write."""
-    if not isinstance(error, WriteRefused):
-        return [_graphql_error(report, error)]
-    return [
-        GraphQLError(
-            message_of(refused),
-            nodes=list(report.field.nodes),
-            path=report.keys,
-            original_error=refused,
-            extensions=refused.extensions,
-        )
-        for refused in map(RefusedPart, error.refusals)
-    ]
-
-
-def _graphql_error(report: FieldReport, error: Exception) -> GraphQLError:
-    if isinstance(error, GraphQLError) and error.path is None:
-        original = error.original_error or error
-        extensions = error.extensions
-    else:
-        original, extensions = error, None
-    return GraphQLError(
-        str(error) or type(error).__name__,
-        nodes=list(report.field.nodes),
-        path=report.keys,
-        original_error=original,
-        extensions=extensions,
-    )
 
 
 # --- Values -------------------------------------------------------------------------------------------

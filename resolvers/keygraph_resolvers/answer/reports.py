@@ -1,0 +1,106 @@
+"""What an answer tells besides its data: the errors of its positions, and the warnings, in the order of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+from graphql import GraphQLError
+
+from keygraph.errors import WriteRefused
+from keygraph_resolvers.errors import RefusedPart, message_of
+from keygraph_resolvers.steps.selection import SelectedField
+
+
+class PathStep(NamedTuple):
+    """One element of a path."""
+
+    key: str | int
+    order: int
+    """Its place among its siblings in the answer."""
+    is_nullable: bool
+
+
+Path: TypeAlias = tuple[PathStep, ...]
+
+
+class FieldReport(NamedTuple):
+    """What is to be told of a position in the answer."""
+
+    path: Path
+    field: SelectedField
+    error: Exception | None
+    """None for a count that was given up."""
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        return tuple(step.order for step in self.path)
+
+    @property
+    def keys(self) -> list[str | int]:
+        return [step.key for step in self.path]
+
+    @property
+    def null_depth(self) -> int:
+        """How long the path of the position is that becomes null for the error."""
+        return next((n for n in range(len(self.path), 0, -1) if self.path[n - 1].is_nullable), 0)
+
+
+def errors_and_warnings(
+    reports: Iterable[FieldReport], count_pages: int
+) -> tuple[list[GraphQLError], list[dict[str, Any]]]:
+    """The errors and warnings of an answer. `count_pages` is how many pages a count may read.
+
+    An error ends the writing of what becomes null for it: what was reported behind it in there is not told.
+    """
+    errors, warnings = [], []
+    ended: tuple[int, ...] | None = None
+    for each in sorted(reports, key=lambda report: report.order):
+        order = each.order
+        if ended is not None and order[: len(ended)] == ended:
+            continue
+        if each.error is None:
+            warnings.append(_count_warning(each, count_pages))
+        else:
+            errors += _graphql_errors(each, each.error)
+            ended = order[: each.null_depth]
+    return errors, warnings
+
+
+def _count_warning(report: FieldReport, most: int) -> dict[str, Any]:
+    message = (
+        f"totalCount is null: counting the list takes more than {most} page{'s' * (most > 1)} of 1 MB. "
+        "Count a narrower range, or page through the list."
+    )
+    return {"code": "COUNT_LIMIT", "message": message, "path": report.keys}
+
+
+def _graphql_errors(report: FieldReport, error: Exception) -> list[GraphQLError]:
+    """The errors of a position: one, or all that is wrong with a write."""
+    if not isinstance(error, WriteRefused):
+        return [_graphql_error(report, error)]
+    return [
+        GraphQLError(
+            message_of(refused),
+            nodes=list(report.field.nodes),
+            path=report.keys,
+            original_error=refused,
+            extensions=refused.extensions,
+        )
+        for refused in map(RefusedPart, error.refusals)
+    ]
+
+
+def _graphql_error(report: FieldReport, error: Exception) -> GraphQLError:
+    if isinstance(error, GraphQLError) and error.path is None:
+        original = error.original_error or error
+        extensions = error.extensions
+    else:
+        original, extensions = error, None
+    return GraphQLError(
+        str(error) or type(error).__name__,
+        nodes=list(report.field.nodes),
+        path=report.keys,
+        original_error=original,
+        extensions=extensions,
+    )
