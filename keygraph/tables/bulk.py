@@ -13,7 +13,7 @@ from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import BatchWrite, Page, Scan, Store, Write, pages
 from keygraph.dynamo.table import Key
 from keygraph.errors import ConditionFailed
-from keygraph.writing.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_note
 
 Mark = TypeVar("Mark")
 

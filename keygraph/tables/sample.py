@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from keygraph.dynamo.items import Item
 from keygraph.dynamo.store import Scan, Store
-from keygraph.writing.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_note
 
 _SEGMENTS = 16
 """Many segments, because one page of a segment often comes from a single partition."""

@@ -32,7 +32,7 @@ from keygraph.tables.findings import (
 )
 from keygraph.tables.item_fields import ItemFields
 from keygraph.tables.item_keys import ItemKeys
-from keygraph.writing.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_note
 
 _WINDOW_ITEMS = 1000
 """The most items in a window; DynamoDB ends a page at 1 MB anyway."""

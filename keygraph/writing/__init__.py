@@ -1,6 +1,7 @@
-"""Writing records: every item that belongs to a write, in one transaction, with the conditions that keep the graph whole.
+"""What a write does: every item that belongs to it, in one transaction, with the conditions that keep the graph whole.
 
-`requests` says what can be asked for, `items` makes a record's items of its fields, `steps` makes the steps (`step`) of a
-transaction on their conditions (`presence`), with what a client is told where one of them fails. `edges` finds what names a
-node, `removal` deletes and moves what is named, `sending` sends, and `writer` carries requests out.
+`requests` says what can be asked for, `items` makes a record's items of its fields. The steps (`step`) of a transaction stand
+on `ground` and `ends`; `new`, `changes`, `upserts` and `moves` make those of each kind of request, `steps` those of all, on
+conditions of what is there (`presence`) and on the model's rules (`rules`), with what a client is told where one fails.
+All of that only computes: the room `sending` reads and sends.
 """

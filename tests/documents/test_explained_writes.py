@@ -8,7 +8,7 @@ import pytest
 
 from keygraph.dynamo.actions import Action, CheckItem, PutItem, key_of
 from keygraph.dynamo.store import BatchGet, Query, Transaction
-from keygraph.writing.describe import DescribedAction
+from keygraph.writing.sending.describe import DescribedAction
 from keygraph_resolvers.errors import public_path
 from keygraph_resolvers.steps.explained import Explained
 from tests.documents.served import Served

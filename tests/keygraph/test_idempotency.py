@@ -18,9 +18,9 @@ from keygraph.errors import Unavailable, WriteRefused
 from keygraph.tables.bulk import whole_table
 from keygraph.tables.sample import sample
 from keygraph.tables.verify import Verification
-from keygraph.writing.idempotency import IdempotencyKey, is_note
 from keygraph.writing.requests import Change, Create, Delete, Done, Put, WriteRequest
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.idempotency import IdempotencyKey, is_note
+from keygraph.writing.sending.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)

@@ -19,7 +19,7 @@ from keygraph.engines.open import open_store
 from keygraph.engines.sqlite.engine import open_sqlite
 from keygraph.errors import TokenReused
 from keygraph.writing.requests import Change
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.writer import Writer
 from tests.conftest import LOCAL, MakeStore
 from tests.keygraph.faulty import FaultyProxy
 from tests.keygraph.histories.asking import beginning, person

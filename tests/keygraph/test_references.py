@@ -14,7 +14,7 @@ from keygraph.errors import WriteRefused
 from keygraph.tables.attributes import AttributeCounter, unmatched
 from keygraph.writing.marks import MARK
 from keygraph.writing.requests import Create, Delete, Move, OnEdges, Put, WriteRequest
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.writer import Writer
 from tests.conftest import MakeStore
 
 gsi = Index("gsi", "gp", "gs")

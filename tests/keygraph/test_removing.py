@@ -26,7 +26,7 @@ from keygraph.writing.requests import (
     WriteAnswer,
     WriteRequest,
 )
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.writer import Writer
 from tests.conftest import MakeStore, on_exact_engines
 
 gsi = Index("gsi", "gp", "gs")
@@ -427,7 +427,7 @@ async def test_a_transaction_of_somebody_else_is_waited_for(teams: Teams) -> Non
 
 async def test_a_mark_that_was_left_behind(teams: Teams, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash would keep everybody from a node for ever, or an edge would slip under a delete that is slow."""
-    monkeypatch.setattr("keygraph.writing.sending._PAUSE", 0.0001)
+    monkeypatch.setattr("keygraph.writing.sending.sender._PAUSE", 0.0001)
     marked = await teams.item("TEAM#red", "TEAM#red")
     assert marked is not None
     await teams.store.send(Write(PutItem({**marked, MARK: "1234#9999999999"})))

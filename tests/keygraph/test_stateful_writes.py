@@ -17,7 +17,7 @@ from keygraph.dynamo.store import CreateTable, DeleteTable
 from keygraph.engines.open import open_store
 from keygraph.errors import WriteRefused
 from keygraph.writing.requests import WriteRequest
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.writer import Writer
 from tests.conftest import LOCAL
 from tests.keygraph.histories.asking import Asking, beginning
 from tests.keygraph.histories.declared import graph

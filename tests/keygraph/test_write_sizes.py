@@ -10,7 +10,7 @@ from keygraph import ID, Graph, Index, Many, Table, node, record
 from keygraph.dynamo.store import Request, Scan, Store
 from keygraph.errors import Refusal, WriteRefused
 from keygraph.writing.requests import Change, Create, Put, Upsert, WriteRequest
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 from tests.tracing import TracingStore
 

@@ -32,7 +32,7 @@ from keygraph.errors import WriteRefused
 from keygraph.model.record_keys import Texts
 from keygraph.writing.items import with_ids
 from keygraph.writing.requests import Change, Create, Delete, OnEdges, Put, Upsert, WriteAnswer, WriteRequest
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)

@@ -11,8 +11,8 @@ from keygraph.dynamo.actions import DeleteItem
 from keygraph.errors import WriteRefused
 from keygraph.writing.items import Refusals
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, WriteRequest
+from keygraph.writing.sending.writer import Writer
 from keygraph.writing.steps import StepMaker
-from keygraph.writing.writer import Writer
 from tests.conftest import ENGINES, MakeStore
 from tests.keygraph.histories.asking import beginning
 from tests.keygraph.histories.declared import graph

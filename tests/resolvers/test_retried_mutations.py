@@ -8,7 +8,7 @@ import pytest
 
 from keygraph import ID, Graph, Many, Table, new_id, node, record
 from keygraph.dynamo.store import Scan, Store
-from keygraph.writing.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_note
 from keygraph_resolvers import Service, build_schema
 from tests.conftest import MakeStore
 

@@ -8,7 +8,7 @@ import pytest
 
 from keygraph import ID, Graph, Index, Many, Table, edge, new_id, node
 from keygraph.dynamo.store import Scan
-from keygraph.writing.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_note
 from keygraph_resolvers import Service
 from tests.conftest import MakeStore, on_exact_engines
 from tests.resolvers.worlds import World, world

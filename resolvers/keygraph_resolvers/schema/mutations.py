@@ -26,9 +26,9 @@ from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
 from keygraph.names import camel, with_article
-from keygraph.writing.idempotency import LONGEST_KEY, IdempotencyKey
 from keygraph.writing.items import Refusals, new_id, with_ids
 from keygraph.writing.requests import Change, Create, Delete, Move, OnEdges, Put, Upsert, WriteRequest
+from keygraph.writing.sending.idempotency import LONGEST_KEY, IdempotencyKey
 from keygraph_resolvers.schema.definitions import (
     OutputType,
     add_fields,

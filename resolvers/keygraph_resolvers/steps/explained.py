@@ -20,7 +20,7 @@ from keygraph.lists.describe import DescribedRequest, described_condition, key_r
 from keygraph.lists.projection import attributes_of
 from keygraph.model.paths import AccessPath
 from keygraph.model.records import RecordType
-from keygraph.writing.describe import DescribedAction, DescribedTransaction
+from keygraph.writing.sending.describe import DescribedAction, DescribedTransaction
 from keygraph_resolvers.errors import RefusedPart, message_of, public_path
 from keygraph_resolvers.read.run import Run
 from keygraph_resolvers.schema.inputs import DEFAULT_PAGE_SIZE

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from keygraph.dynamo.limits import BATCH_GET_KEYS
 from keygraph.dynamo.store import Query, read_units
 from keygraph.errors import KeygraphError
-from keygraph.writing.describe import describe_write
-from keygraph.writing.idempotency import IdempotencyKey
 from keygraph.writing.requests import WriteRequest
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.describe import describe_write
+from keygraph.writing.sending.idempotency import IdempotencyKey
+from keygraph.writing.sending.writer import Writer
 from keygraph_resolvers.read.meter import READ, Read
 from keygraph_resolvers.read.objects import Object
 from keygraph_resolvers.read.run import Run

@@ -32,7 +32,7 @@ from keygraph.tables.item_fields import ItemFields
 from keygraph.tables.item_keys import ItemKeys
 from keygraph.tables.item_rules import ItemRules
 from keygraph.tables.pairs import Pairs
-from keygraph.writing.idempotency import is_note
+from keygraph.writing.sending.idempotency import is_note
 from keygraph_server.commands.checkpoint import Checkpoint, Reached
 from keygraph_server.commands.sources import STANDARD_INPUT, Entry, Lines, Sample, Source
 from keygraph_server.errors import CommandError

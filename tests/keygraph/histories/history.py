@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from keygraph.dynamo.store import Store
 from keygraph.errors import StoreError, WriteRefused
 from keygraph.writing.requests import Create, Delete, Move, Upsert, WriteRequest
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.writer import Writer
 from tests.keygraph.histories.asking import CLUBS, PASSING, PEOPLE, Asking, beginning, person
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.plain import Name, Refused, State, Values, after, name_of, thing, things

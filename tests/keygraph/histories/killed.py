@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keygraph.engines.open import open_store
-from keygraph.writing.writer import Writer
+from keygraph.writing.sending.writer import Writer
 from tests.keygraph.histories.declared import graph
 from tests.keygraph.histories.history import Event, asked, write
 

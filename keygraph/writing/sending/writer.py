@@ -12,11 +12,11 @@ from keygraph.dynamo.table import Key
 from keygraph.errors import KeygraphError, StoreError
 from keygraph.graph import Graph
 from keygraph.model.permissions import Permissions
-from keygraph.writing.idempotency import IdempotencyKey
 from keygraph.writing.items import Refusals
-from keygraph.writing.removal import Removal
 from keygraph.writing.requests import WriteAnswer, WriteRequest
-from keygraph.writing.sending import TransactionSender
+from keygraph.writing.sending.idempotency import IdempotencyKey
+from keygraph.writing.sending.removal import Removal
+from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.steps import StepMaker
 
 

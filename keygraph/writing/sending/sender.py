@@ -27,11 +27,12 @@ from keygraph.errors import (
 )
 from keygraph.graph import Graph
 from keygraph.model.expiry import now
-from keygraph.writing.idempotency import IdempotencyKey, done_before, note_key, note_step
+from keygraph.writing.ground import Stored
 from keygraph.writing.marks import is_marked, removal_of_old
 from keygraph.writing.requests import Done, WriteRequest
+from keygraph.writing.sending.idempotency import IdempotencyKey, done_before, note_key, note_step
 from keygraph.writing.step import TransactionStep
-from keygraph.writing.steps import StepMaker, Stored
+from keygraph.writing.steps import StepMaker
 
 _TRIES = 10
 _PAUSE = 0.005

@@ -17,7 +17,7 @@ from keygraph.graph import Graph
 from keygraph.lists.listing import bind
 from keygraph.model.record_keys import Texts
 from keygraph.model.references import EndReference
-from keygraph.writing.sending import TransactionSender
+from keygraph.writing.sending.sender import TransactionSender
 
 _AT_A_TIME = 100
 

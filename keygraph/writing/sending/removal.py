@@ -32,14 +32,14 @@ from keygraph.errors import (
 from keygraph.graph import Graph
 from keygraph.model.record_keys import Texts
 from keygraph.model.references import EndReference
-from keygraph.writing.edges import NamingRecord, Range, look, ranges
+from keygraph.writing.ground import Stored
 from keygraph.writing.items import Refusals
 from keygraph.writing.marks import UNMARKED, has_mark, is_marked, new_token, removal, set_mark, token_of
 from keygraph.writing.requests import Delete, Done, Move, OnEdges, WriteRequest
 from keygraph.writing.rules import Guard
-from keygraph.writing.sending import TransactionSender
+from keygraph.writing.sending.edges import NamingRecord, Range, look, ranges
+from keygraph.writing.sending.sender import TransactionSender
 from keygraph.writing.step import TransactionStep, merged
-from keygraph.writing.steps import Stored
 
 _Node: TypeAlias = tuple[str, Texts]
 """A node, by its type's name and its identity."""

@@ -24,13 +24,14 @@ from keygraph.model.permissions import Permissions
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import RecordType
 from keygraph.names import with_article
-from keygraph.writing.edges import ranges
-from keygraph.writing.idempotency import IdempotencyKey, note_key, note_step
+from keygraph.writing.ground import Stored
 from keygraph.writing.items import Refusals
-from keygraph.writing.removal import named_nodes
 from keygraph.writing.requests import Change, Create, Delete, Done, Move, OnEdges, Put, Upsert, WriteRequest
+from keygraph.writing.sending.edges import ranges
+from keygraph.writing.sending.idempotency import IdempotencyKey, note_key, note_step
+from keygraph.writing.sending.removal import named_nodes
 from keygraph.writing.step import TransactionStep, again
-from keygraph.writing.steps import StepMaker, Stored
+from keygraph.writing.steps import StepMaker
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,263 @@
+"""The steps of records that are changed or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, cast
+
+from keygraph.dynamo import actions
+from keygraph.dynamo.actions import (
+    AddMembers,
+    AddNumber,
+    Append,
+    RemoveMembers,
+    SetTo,
+    changed,
+)
+from keygraph.dynamo.conditions import And, Condition, Path, at_path
+from keygraph.dynamo.items import Item, Value
+from keygraph.dynamo.table import Key
+from keygraph.errors import Refusal
+from keygraph.model.record_keys import Keys
+from keygraph.model.references import EndReference
+from keygraph.writing.ends import EndSteps
+from keygraph.writing.ground import Made, Stored, named_in
+from keygraph.writing.items import Refusals
+from keygraph.writing.presence import has_version, is_unchanged
+from keygraph.writing.requests import Change, Delete, Done
+from keygraph.writing.rules import (
+    UNGUARDED,
+    Foreseen,
+    broken_rule,
+    check_rules,
+    foreseen_rules,
+    told_in_keys,
+)
+from keygraph.writing.step import TransactionStep, again, lost_or_again
+
+_MISSING: Any = object()
+
+
+class ChangeSteps(EndSteps):
+    """Makes the steps of changes and deletes."""
+
+    def _changed(
+        self, request: Change, stored: Stored, refusals: Refusals, *, is_upsert: bool = False
+    ) -> Made:
+        record, where, done = request.record, request.where, Done(request.record, request.identity, None)
+        maker = self.maker(record)
+        names = named_in(request)
+        for name in sorted(names & self._told_by_key(record)):
+            mend = f" Use move{record.name}." if "move" in record.writes else ""
+            problem = f" is part of the key of {record.name} and cannot be changed.{mend}"
+            refusals.add((*where, maker.shown(name)), maker.shown(name), problem)
+        changes = self._changes(request, refusals)
+        key, old = self.place(request, stored, refusals)
+        if refusals.found:
+            return [], done
+        partner = self._partners.of(record)
+        following, relied = self.relied(request)
+        conditions: list[Condition] = [self._presence.is_there(record)]
+        others: list[TransactionStep] = []
+        rules = self._foreseen(request, changes, old, conditions, refusals)
+        guard = UNGUARDED
+        if self.access is not None:
+            own = request.identity if is_upsert else None
+            guard = self.access.guard(maker, request, old, refusals, identity=own, changes=changes)
+            conditions += guard.conditions
+        if old is not None and (following or partner):
+            attributes = changed(maker.without_own_keys(old), changes)
+            new, _ = maker.with_keys(attributes, where, refusals)
+            # What the keys say is not written a second time.
+            left_out = attributes.keys() - new.keys()
+            changes = [change for change in changes if change.path[0] not in left_out]
+            changes += _differences({**old, **attributes}, new, maker.own_keys)
+            changes += [actions.Remove((name,)) for name in sorted(left_out & old.keys())]
+            conditions += [is_unchanged(path, old) for path in relied]
+            others = self._partner_changed(request, old, new, stored, refusals)
+        if old is not None:
+            maker.check(changed(old, changes), names, where, refusals)
+        version = has_version(request.record, request.version)
+        condition = And((*conditions, *version))
+        # DynamoDB takes no update in a transaction that changes nothing.
+        update = (
+            actions.UpdateItem(key, tuple(changes), condition)
+            if changes
+            else actions.CheckItem(key, condition)
+        )
+        # Where an upsert finds nothing, somebody has deleted it in the meantime.
+        told, broken = again if is_upsert else self.refused(request, guard), broken_rule(rules)
+        refusal = (lambda item: told(item) or (broken(item) if item else None)) if rules else told
+        steps = [TransactionStep(update, refusal), *others]
+        return [*steps, *self._checks(request, stored, refusals)], done
+
+    def _foreseen(
+        self,
+        request: Change,
+        changes: Sequence[actions.AttributeChange],
+        old: Item | None,
+        conditions: list[Condition],
+        refusals: Refusals,
+    ) -> list[Foreseen]:
+        """What the model's rules ask of what is there, which is added to the conditions."""
+        record, names = request.record, named_in(request)
+        if not record.rules:
+            return []
+        maker, known = self.maker(record), [*changes]
+        in_keys = told_in_keys(record, names) if old is not None else []
+        if old is not None and in_keys:
+            whole = record.completed(old)
+            for path in maker.paths(in_keys):
+                value = at_path(whole, path, _MISSING)
+                known.append(actions.Remove(path) if value is _MISSING else SetTo(path, cast(Value, value)))
+            keys = maker.keys_that_follow(in_keys)
+            relied = [(key.name,) for each in keys for key in each.attributes]
+            conditions += [is_unchanged(path, old) for path in (*maker.paths(in_keys), *relied)]
+        rules = foreseen_rules(maker, names, known, request.where, refusals)
+        conditions += [each.condition for each in rules]
+        return rules
+
+    def relied(self, request: Change) -> tuple[list[Keys], list[Path]]:
+        """The keys that a change makes anew, and the attributes that must still be what was read for it."""
+        record, maker, names = request.record, self.maker(request.record), named_in(request)
+        following = maker.keys_that_follow(names)
+        sources, partner = maker.sources(following), self._partners.of(record)
+        if partner is not None:
+            sources |= {*names, *self._kept(record), *partner.moving}
+            sources |= partner.shared if partner.is_loose else set()
+            sources |= {record.version.name} if record.version else set()
+        return following, maker.paths(sorted(sources))
+
+    def _changes(self, request: Change, refusals: Refusals) -> list[actions.AttributeChange]:
+        record, where, maker = request.record, request.where, self.maker(request.record)
+        changes: list[actions.AttributeChange] = []
+        for name, value in {**request.values, **self._kept(record)}.items():
+            part: Item = {}
+            if value is not None:
+                maker.place(part, name, value, where, refusals)
+            elif not maker.is_optional(name):
+                shown = maker.shown(name)
+                refusals.add((*where, shown), shown, f" of {record.name} cannot be removed.")
+            for path in maker.paths([name]):
+                given = cast(Value, at_path(part, path))
+                changes.append(actions.Remove(path) if given is None else SetTo(path, given))
+        for name, value in request.added.items():
+            stored: Any = maker.encoded(name, value, where, refusals)
+            [path] = maker.paths([name])
+            match record.fields[name].type.kind:
+                case "set":
+                    changes += [AddMembers(path, stored)] if stored else []
+                case "list":
+                    changes += [Append(path, tuple(stored))] if stored else []
+                case _:
+                    changes += [] if stored is None else [AddNumber(path, stored)]
+        for name, value in request.taken.items():
+            members: Any = maker.encoded(name, value, where, refusals)
+            changes += [RemoveMembers(maker.paths([name])[0], members)] if members else []
+        version = record.version
+        return [*changes, *([AddNumber(version.attribute, Decimal(1))] if version else [])]
+
+    # --- The other item of an edge ----------------------------------------------------------------------
+
+    def _partner_changed(
+        self, request: Change, old: Item, new: Item, stored: Stored, refusals: Refusals
+    ) -> list[TransactionStep]:
+        """What a change of an edge does to its other item."""
+        record, where, partners = request.record, request.where, self._partners
+        before = partners.item(record, old, where, refusals)
+        after = partners.item(record, new, where, refusals)
+        if before is None or after is None:
+            return []
+        conditions: list[Condition] = []
+        partner = partners.of(record)
+        if partner is not None and (partner.is_loose or partner.own):
+            there = partners.there(record, old, stored)
+            if there is not None:
+                before, after = there, partners.changed(record, there, after, where, refusals)
+                check_rules(self.maker(partner.record), after, where, refusals)
+                own = self.maker(partner.record).paths(partner.own)
+                conditions += [is_unchanged(path, there) for path in own]
+        key, key_after = map(self._key_of, (before, after))
+        if key != key_after:
+            return self._partner_moved(request, key, after, conditions)
+        changes = _differences(before, after, before.keys() | after.keys())
+        if not changes:
+            return []
+        update = actions.UpdateItem(key, tuple(changes), And((self._presence.there, *conditions)))
+        return [TransactionStep(update, _lost(request), is_partner=True)]
+
+    def _partner_moved(
+        self, request: Change, key: Key, after: Item, conditions: Sequence[Condition]
+    ) -> list[TransactionStep]:
+        """What gives the other item of an edge another key."""
+        other = self._graph.correspondences[request.record.name].other
+        told = f"The other item of this {request.record.name} would take the place of another one."
+        taken = Refusal("CONFLICT", (told,), request.where)
+        delete = actions.DeleteItem(key, And((self._presence.there, *conditions)))
+        put = actions.PutItem(after, self._presence.is_free(other))
+        return [
+            TransactionStep(delete, _lost(request), is_partner=True),
+            TransactionStep(put, lambda _: taken, is_partner=True),
+        ]
+
+    # --- Deletes ----------------------------------------------------------------------------------------
+
+    def _deleted(self, request: Delete, stored: Stored, refusals: Refusals) -> Made:
+        record, done = request.record, Done(request.record, request.identity, None)
+        key, old = self.place(request, stored, refusals)
+        guard = self.guard(request, old, refusals)
+        conditions = self.conditions(request, guard)
+        others: list[TransactionStep] = []
+        partner = self._partners.of(record)
+        if old is not None and partner is not None:
+            conditions += [is_unchanged(path, old) for path in self.maker(record).paths(partner.moving)]
+            other = self._partners.there(record, old, stored) if partner.is_loose else None
+            other = other or self._partners.item(record, old, request.where, refusals)
+            if other and self._key_of(other) != key:
+                others = [TransactionStep(actions.DeleteItem(self._key_of(other)), again)]
+        delete = actions.DeleteItem(key, And(tuple(conditions)))
+        return [TransactionStep(delete, self.refused(request, guard)), *others], done
+
+    def detaching(self, references: Sequence[EndReference], item: Item) -> Change | Delete:
+        """What keeps a record from naming a node that is deleted: its ends go, or else the record itself."""
+        record = references[0].record
+        identity = record.read_identity(item) or ()
+        if all(reference.is_removable for reference in references):
+            return Change(record, identity, dict.fromkeys(reference.end.name for reference in references))
+        return Delete(record, identity)
+
+    def detached(
+        self, references: Sequence[EndReference], item: Item, stored: Stored, refusals: Refusals
+    ) -> list[TransactionStep]:
+        """The steps of that, as long as the record names the node."""
+        request = self.detaching(references, item)
+        carry_out: Callable[..., Made] = self._changed if isinstance(request, Change) else self._deleted
+        mine = Refusals()
+        made, _ = carry_out(request, stored, mine)
+        if mine.found and self.access is not None:
+            # What it is need not be seen.
+            refusals.add(request.where, "You may not delete everything that names this.", code="FORBIDDEN")
+            return []
+        refusals.found += mine.found
+        if not made:
+            return []
+        paths = self.maker(request.record).paths(reference.end.name for reference in references)
+        first = made[0].on_condition(*(is_unchanged(path, item) for path in paths))
+        return [replace(step, refusal=again) for step in (first, *made[1:])]
+
+
+def _lost(request: Change) -> Callable[[Item | None], Refusal | None]:
+    """What is told where the other item of an edge is not there."""
+    told = f"The other item of this {request.record.name} is missing."
+    return lost_or_again(Refusal("CONFLICT", (told,), request.where))
+
+
+def _differences(before: Item, after: Item, names: Iterable[str]) -> list[actions.AttributeChange]:
+    """The changes that make the attributes of one item those of the other."""
+    return [
+        SetTo((name,), after[name]) if name in after else actions.Remove((name,))
+        for name in sorted(names)
+        if before.get(name, _MISSING) != after.get(name, _MISSING)
+    ]

@@ -1,0 +1,95 @@
+"""The nodes that a record names: that they are there, that the viewer sees them, and that nobody deletes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache, partial
+
+from keygraph.dynamo import actions
+from keygraph.dynamo.conditions import And, Condition, Or
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
+from keygraph.graph import Graph
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import RecordType
+from keygraph.writing.ground import StepGround, Stored
+from keygraph.writing.items import Refusals
+from keygraph.writing.marks import UNMARKED
+from keygraph.writing.presence import NamedEnd
+from keygraph.writing.requests import Change, Create, Delete, Put, WriteRequest
+from keygraph.writing.step import TransactionStep, again, missing_or_again
+
+
+class EndSteps(StepGround):
+    """Makes the checks of ends."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self._ends_of = cache(self._find_ends)
+        self._spread_ends_of = cache(self._find_spread_ends)
+
+    def _checks(
+        self, request: Create | Put | Change, stored: Stored, refusals: Refusals
+    ) -> list[TransactionStep]:
+        """That each end of the record is a node that exists; virtual nodes have no item."""
+        steps = []
+        for end, keys, condition in self._named_nodes(request, self._ends_of(request.record)):
+            missing = partial(end.missing, request.where)
+            if condition is None:
+                refusals.found.append(missing())
+                continue
+            if len(keys) > 1:
+                keys = [key for key in keys if stored.get(key) is not None]
+                if not keys:
+                    refusals.found.append(missing())
+                    continue
+            check = actions.CheckItem(keys[0], condition)
+            steps.append(TransactionStep(check, partial(missing_or_again, missing), is_check=True))
+        return steps
+
+    def _unmarked(self, record: RecordType, item: Item, given: Iterable[str]) -> list[TransactionStep]:
+        """That no node is being deleted that an item goes on naming under another key: its edges have been looked for."""
+        kept = (named for named in self._ends_of(record) if named.end.name not in given)
+        found = ((named, record.end_identity(item, named.end)) for named in kept)
+        nodes = (named.nodes(identity) for named, identity in found if identity is not None)
+        keys = (self._graph.table_keys(members[0], own) for members, own in nodes if members)
+        checks = (actions.CheckItem(key, UNMARKED) for several in keys for key in several)
+        return [TransactionStep(check, again, is_check=True) for check in checks]
+
+    def _named_nodes(
+        self, request: WriteRequest, ends: Iterable[NamedEnd]
+    ) -> Iterator[tuple[NamedEnd, list[Key], Condition | None]]:
+        """Those of the ends that a request names: where the node there can be, and the condition that it is there; None
+        where its key tells that the viewer does not see it."""
+        given = {} if isinstance(request, Delete) else request.values
+        for named in ends:
+            identity = given.get(named.end.name)
+            if identity is None:
+                continue
+            members, own = named.nodes(identity)
+            if members:
+                yield named, self._graph.table_keys(members[0], own), self._is_open(members, own)
+
+    def _is_open(self, members: tuple[RecordType, ...], identity: Texts) -> Condition | None:
+        """The condition that a node is there which the viewer sees; None where they see none with that key."""
+        is_open = self._presence.is_open
+        if self.access is None:
+            return is_open(members)
+        seen = {each: self.access.seen(each, identity) for each in members}
+        if all(decision is True for decision in seen.values()):
+            return is_open(members)
+        parts: list[Condition] = []
+        for each, decision in seen.items():
+            if decision is not False:
+                own = is_open((each,))
+                parts.append(own if isinstance(decision, bool) else And((own, decision)))
+        return None if not parts else parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def _find_ends(self, record: RecordType) -> list[NamedEnd]:
+        shown = self.maker(record).shown
+        return [NamedEnd(end, shown(name)) for name, end in record.ends.items()]
+
+    def _find_spread_ends(self, record: RecordType) -> list[NamedEnd]:
+        """The ends at which a node may stand in one of several places."""
+        ends = self._ends_of(record)
+        return [each for each in ends if any(member.table_keys.shards for member in each.end.members)]

@@ -1,0 +1,177 @@
+"""What the steps of all requests stand on: what is there, who may write it, and what the server keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Self, TypeAlias
+
+from keygraph.dynamo.conditions import Condition
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
+from keygraph.errors import InputPath, Refusal
+from keygraph.graph import Graph
+from keygraph.model.declaration import Kept
+from keygraph.model.expiry import now
+from keygraph.model.fields import Field
+from keygraph.model.permissions import Permissions
+from keygraph.model.record_keys import Texts
+from keygraph.model.records import RecordType
+from keygraph.names import with_article
+from keygraph.writing.items import ItemMaker, Refusals
+from keygraph.writing.partners import Partners
+from keygraph.writing.presence import Presence, has_version
+from keygraph.writing.requests import Change, Delete, Done, Move, WriteRequest
+from keygraph.writing.rules import (
+    UNGUARDED,
+    Guard,
+    WriteAccess,
+)
+from keygraph.writing.step import TransactionStep
+
+Stored: TypeAlias = Mapping[Key, Item | None]
+"""The items that were read for a transaction, by key."""
+Made: TypeAlias = "tuple[list[TransactionStep], Done]"
+"""The steps of a request, and what they make of its record."""
+
+
+class StepGround:
+    """What is known of a graph and of a viewer."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._makers: dict[str, ItemMaker] = {}
+        self._partners = Partners(graph, self.maker)
+        self._presence = Presence(graph)
+        self._kept_fields = cache(_kept_fields)
+        self._key_of = graph.table.key_of
+        self.access: WriteAccess | None = None
+        """What the viewer may write; None where the graph has no rules."""
+
+    def of(self, permissions: Permissions | None) -> Self:
+        """The same for a viewer, with what was made so far."""
+        if permissions is None:
+            return self
+        made = copy(self)
+        made.access = WriteAccess(permissions)
+        return made
+
+    def refuse(self, requests: Iterable[WriteRequest], refusals: Refusals) -> None:
+        """Refuses what the viewer may not write, as far as that is known before anything is read."""
+        if self.access is not None:
+            for request in requests:
+                self.access.refuse(self.maker(request.record), request, refusals)
+
+    def maker(self, record: RecordType) -> ItemMaker:
+        """What makes the items of a type."""
+        found = self._makers.get(record.name)
+        if found is None:
+            found = self._makers[record.name] = ItemMaker(self._graph, record)
+        return found
+
+    # --- What is there ----------------------------------------------------------------------------------
+
+    def place(
+        self, request: Change | Delete | Move, stored: Stored, refusals: Refusals
+    ) -> tuple[Key, Item | None]:
+        """The key of the record, and what is there where that was read. Refuses one that is not there."""
+        keys = self._graph.table_keys(request.record, request.identity)
+        if keys[0] not in stored:
+            return keys[0], None
+        found = self._found(request.record, request.identity, stored, request.where, refusals)
+        if found is None:
+            refusals.found.append(self._missing(request))
+            return keys[0], None
+        return self._key_of(found), found
+
+    def _found(
+        self, record: RecordType, identity: Texts, stored: Stored, where: InputPath, refusals: Refusals
+    ) -> Item | None:
+        """The item of the record, of those that were read. Refuses one that is in two shards."""
+        if not stored:
+            return None
+        read = [stored.get(key) for key in self._graph.table_keys(record, identity)]
+        found = [item for item in read if item is not None and self._graph.recognise(item) is record]
+        if len(found) > 1:
+            problem = f"There are two items of this {record.name}, in two shards: delete one of them first."
+            refusals.add(where, problem, code="CONFLICT")
+        return found[0] if found else None
+
+    def conditions(self, request: Change | Delete | Move, guard: Guard | None = None) -> list[Condition]:
+        """The conditions that the record is there as the request wants it, and that the viewer may write it."""
+        guard = self.guard(request) if guard is None else guard
+        version = has_version(request.record, request.version)
+        return [self._presence.is_there(request.record), *version, *guard.conditions]
+
+    def guard(
+        self, request: Change | Delete | Move, old: Item | None = None, refusals: Refusals | None = None
+    ) -> Guard:
+        """What the rules of who may write ask of what is there."""
+        if self.access is None:
+            return UNGUARDED
+        return self.access.guard(self.maker(request.record), request, old, refusals or Refusals())
+
+    def _missing(self, request: Change | Delete | Move) -> Refusal:
+        return Refusal("NOT_FOUND", (f"There is no {request.record.name} with this key.",), request.where)
+
+    def refused(
+        self, request: Change | Delete | Move, guard: Guard | None = None
+    ) -> Callable[[Item | None], Refusal | None]:
+        """What is told where the record is not as it must be."""
+        version, wanted = request.record.version, request.version
+        guard = self.guard(request) if guard is None else guard
+
+        def refusal(item: Item | None) -> Refusal | None:
+            is_gone = item is None or self._graph.recognise(item) is not request.record
+            if item is None or is_gone or self._graph.is_expired(item, now()):
+                return self._missing(request)
+            broken = guard.refusal(item)
+            if broken is not None:
+                return broken
+            if version is not None and wanted is not None:
+                current = request.record.reader(version)(item)
+                if current != wanted:
+                    told = (f"This {request.record.name} has changed: its version is {current}.",)
+                    return Refusal("CONFLICT", told, request.where, {"currentVersion": current})
+            return None
+
+        return refusal
+
+    # --- What the keys tell, and what the server keeps --------------------------------------------------
+
+    def _told_by_key(self, record: RecordType) -> set[str]:
+        """The fields and ends that stand in the table's key."""
+        return self.maker(record).sources([record.table_keys])
+
+    def _kept(
+        self, record: RecordType, *, is_new: bool = False, before: Item | None = None
+    ) -> dict[str, Any]:
+        """The values of the fields that every write keeps; of a whole record, which may be in the place of another one."""
+        fields = self._kept_fields(record, ("updated", "created", "version") if is_new else ("updated",))
+        if not fields:
+            return {}
+        at = datetime.now(UTC)
+        values: dict[str | None, Any] = {"updated": at, "created": at, "version": 1}
+        kept = {field.name: values[field.kept] for field in fields}
+        for field in fields if before is not None else ():
+            value = None if field.kept == "updated" else record.reader(field)(before or {})
+            if value is not None:
+                kept[field.name] = value + 1 if field.kept == "version" else value
+        return kept
+
+
+def exists_already(record: RecordType, where: InputPath, item: Item | None) -> Refusal:
+    """What is told of a new record where there is one."""
+    return Refusal("ALREADY_EXISTS", (f"There is already {with_article(record.name)} with this key.",), where)
+
+
+def named_in(request: Change) -> set[str]:
+    """The fields and ends that a change is of."""
+    return {*request.values, *request.added, *request.taken}
+
+
+def _kept_fields(record: RecordType, kept: tuple[Kept, ...]) -> list[Field]:
+    """The fields of a type in which the server keeps one of these."""
+    return [field for field in record.fields.values() if field.kept in kept]

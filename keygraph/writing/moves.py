@@ -1,0 +1,88 @@
+"""The steps of records that get another key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from keygraph.dynamo import actions
+from keygraph.dynamo.actions import (
+    changed,
+)
+from keygraph.dynamo.conditions import And, Condition
+from keygraph.dynamo.items import Item
+from keygraph.dynamo.table import Key
+from keygraph.model.record_keys import Texts
+from keygraph.writing.changes import ChangeSteps
+from keygraph.writing.ground import Made, Stored, exists_already, named_in
+from keygraph.writing.items import Refusals
+from keygraph.writing.marks import MARK
+from keygraph.writing.presence import is_unchanged
+from keygraph.writing.requests import Change, Done, Move
+from keygraph.writing.rules import (
+    check_rules,
+)
+from keygraph.writing.step import TransactionStep
+
+
+class MoveSteps(ChangeSteps):
+    """Makes the steps of moves."""
+
+    def _moved(self, request: Move, stored: Stored, refusals: Refusals) -> Made:
+        record, maker = request.record, self.maker(request.record)
+        change, changes = self._move(request, refusals)
+        key, old = self.place(request, stored, refusals)
+        if refusals.found or old is None:
+            return [], Done(record, request.identity, None)
+        attributes = changed(maker.without_own_keys(old), changes)
+        made, identity = maker.with_keys(attributes, request.to, refusals)
+        if refusals.found:
+            return [], Done(record, identity, None)
+        check_rules(maker, made, request.to, refusals)
+        if self.access is not None:
+            given = request.values
+            self.access.check_new(maker, identity or (), made, "update", given, request.to, refusals)
+        in_keys_alone = attributes.keys() - old.keys() - {change.path[0] for change in changes}
+        new = {name: value for name, value in made.items() if name not in {MARK, *in_keys_alone}}
+        declared = {path[0] for path in maker.paths((*record.fields, *record.ends))}
+        names = (declared | old.keys()) - {MARK, *(key.name for key in self._graph.table.keys)}
+        same = [is_unchanged((name,), old) for name in sorted(names)]
+        steps = [
+            *self._moving(request, key, new, identity, same, refusals, old),
+            *self._partner_changed(change, old, new, stored, refusals),
+        ]
+        checks = [*self._checks(change, stored, refusals), *self._unmarked(record, new, change.values)]
+        return [*steps, *checks], Done(record, identity, new)
+
+    def _move(self, request: Move, refusals: Refusals) -> tuple[Change, list[actions.AttributeChange]]:
+        """What a move changes. Refuses what stands in no key."""
+        record = request.record
+        change = Change(record, request.identity, request.values, where=request.to)
+        for name in sorted(named_in(change) - self._told_by_key(record)):
+            problem, shown = f" is no part of the key of {record.name}.", self.maker(record).shown(name)
+            refusals.add((*request.to, shown), shown, problem)
+        return change, self._changes(change, refusals)
+
+    def _moving(
+        self,
+        request: Move,
+        key: Key,
+        new: Item,
+        identity: Texts,
+        same: Sequence[Condition],
+        refusals: Refusals,
+        old: Item | None = None,
+    ) -> list[TransactionStep]:
+        """What puts the item under its new key, and deletes the one that is as it was read."""
+        record = request.record
+        if identity == request.identity:
+            refusals.add(request.to, f"The key of this {record.name} would stay the same.")
+        exists, free = partial(exists_already, record, request.to), self._presence.is_free(record)
+        absent = [other for other in self._graph.table_keys(record, identity) if other != self._key_of(new)]
+        guard = self.guard(request, old, refusals)
+        delete = actions.DeleteItem(key, And((*self.conditions(request, guard), *same)))
+        return [
+            TransactionStep(actions.PutItem(new, free), exists),
+            *(TransactionStep(actions.CheckItem(other, free), exists) for other in absent),
+            TransactionStep(delete, self.refused(request, guard)),
+        ]

@@ -1,0 +1,130 @@
+"""The steps of records that are created or put."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+from keygraph.access.language import Action
+from keygraph.dynamo import actions
+from keygraph.dynamo.conditions import Condition
+from keygraph.dynamo.items import Item
+from keygraph.model.record_keys import Texts
+from keygraph.writing.ends import EndSteps
+from keygraph.writing.ground import Made, Stored, exists_already
+from keygraph.writing.items import Refusals
+from keygraph.writing.partners import Partner
+from keygraph.writing.presence import all_of
+from keygraph.writing.requests import Create, Done, Put, Upsert
+from keygraph.writing.rules import (
+    WriteAccess,
+    check_rules,
+)
+from keygraph.writing.step import TransactionStep, again
+
+_NOTHING: Stored = {}
+
+
+class NewSteps(EndSteps):
+    """Makes the steps of new records."""
+
+    def _written(self, request: Create | Put, stored: Stored, refusals: Refusals) -> Made:
+        record, where = request.record, request.where
+        maker = self.maker(record)
+        known = self.new(request)[1] if self.is_replaced(request) else None
+        there = None if known is None else self._found(record, known, stored, where, refusals)
+        values = {**request.values, **self._kept(record, is_new=True, before=there)}
+        item, identity = maker.with_keys(maker.attributes(values, where, refusals), where, refusals)
+        maker.check(item, values, where, refusals)
+        if refusals.found:
+            return [], Done(record, identity, None)
+        if known is None:
+            there = self._found(record, identity, stored, where, refusals)
+        exists = partial(exists_already, record, where)
+        conditions = [self._presence.is_free(record)] if isinstance(request, Create) else []
+        if self.access is not None:
+            conditions += self._held_new(self.access, request, identity, item, there, refusals)
+        if there is not None and conditions:
+            refusals.found.append(exists(there))
+        elif there is not None:
+            # It stays in the shard where somebody put it.
+            item |= {key.name: there[key.name] for key in self._graph.table.keys}
+        if known is not None:
+            kept = self._kept_fields(record, ("created", "version"))
+            conditions += self._presence.is_as_read(record, [field.attribute for field in kept], there)
+        check_rules(maker, item, where, refusals)
+        others = self._partner_put(request, item, there, stored, refusals)
+        if isinstance(request, Put) and (partner := self._partners.of(record)):
+            conditions += self._presence.is_as_read(record, maker.paths(partner.moving), there)
+        refusal = exists if isinstance(request, Create) else again
+        steps = [TransactionStep(actions.PutItem(item, all_of(conditions)), refusal), *others]
+        return [*steps, *self._checks(request, stored, refusals)], Done(record, identity, item)
+
+    def new(self, request: Create | Put | Upsert) -> tuple[Item, Texts] | tuple[None, None]:
+        """The item that the values give, and its identity; None where they give none, which is told with the steps."""
+        refusals = Refusals()
+        maker = self.maker(request.record)
+        values = {**request.values, **self._kept(request.record, is_new=True)}
+        item = maker.attributes(values, request.where, refusals)
+        refusals.found.clear()
+        item, identity = maker.with_keys(item, request.where, refusals)
+        return (None, None) if refusals.found else (item, identity)
+
+    def is_replaced(self, request: Create | Put) -> bool:
+        """Whether what is kept of a record outlives its replacement."""
+        return isinstance(request, Put) and bool(self._kept_fields(request.record, ("created", "version")))
+
+    def _held_new(
+        self,
+        access: WriteAccess,
+        request: Create | Put,
+        identity: Texts | None,
+        item: Item,
+        there: Item | None,
+        refusals: Refusals,
+    ) -> Sequence[Condition]:
+        """Refuses what the viewer may not write so; the conditions that nobody comes in between."""
+        maker, own = self.maker(request.record), identity or ()
+        action: Action = "create" if there is None or isinstance(request, Create) else "update"
+        access.check_new(maker, own, item, action, request.values, request.where, refusals)
+        if isinstance(request, Create) or access.may_put(request):
+            return ()
+        if there is None:
+            return (self._presence.is_free(request.record),)
+        return access.guard(maker, request, there, refusals, identity=own).conditions
+
+    def _partner_put(
+        self, request: Create | Put, item: Item, there: Item | None, stored: Stored, refusals: Refusals
+    ) -> list[TransactionStep]:
+        """What a new edge, which may be in the place of one that is there, does to its other item."""
+        record, where, partners = request.record, request.where, self._partners
+        partner = partners.of(record)
+        made = None if partner is None else partners.item(record, item, where, refusals)
+        if partner is None or made is None:
+            return []
+        if not partner.is_loose:
+            return [TransactionStep(actions.PutItem(made), again)]
+        other = partner.record
+        check_rules(self.maker(other), made, where, refusals)
+        found = partners.there(record, item, stored)
+        back = None if found is None else partners.item(other, found, where, refusals)
+        key_of = self._key_of
+        if found is not None:
+            made |= {key.name: found[key.name] for key in self._graph.table.keys}
+            if back is not None and key_of(back) != key_of(item):
+                told = f"The {other.name} of this {record.name} is that of another one: change or delete that one first."
+                refusals.add(where, told, code="CONFLICT")
+        moving = self.maker(other).paths(cast(Partner, partners.of(other)).moving)
+        steps = [
+            TransactionStep(
+                actions.PutItem(made, all_of(self._presence.is_as_read(other, moving, found))), again
+            )
+        ]
+        before = None if there is None else partners.there(record, there, stored)
+        if there is not None and before is None:
+            # It was read later than the edge, and may be back when this is carried out.
+            before = partners.item(record, there, where, refusals)
+        if before is not None and key_of(before) != key_of(made):
+            steps.append(TransactionStep(actions.DeleteItem(key_of(before)), again))
+        return steps
