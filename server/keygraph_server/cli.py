@@ -2,36 +2,82 @@
 
 An expected error is one line that says how to fix it, with exit code 1. A wrong option is exit code 2. Exit code 3
 means that `verify` found problems.
+
+A command's module is imported when the command runs, so that `keygraph --help` needs no library but Typer.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
-
-from keygraph_server.commands.describe import describe
-from keygraph_server.commands.draft import draft
-from keygraph_server.commands.explain import explain
-from keygraph_server.commands.export import export
-from keygraph_server.commands.load import SETTINGS as LOAD_SETTINGS
-from keygraph_server.commands.load import load
-from keygraph_server.commands.schema import schema
-from keygraph_server.commands.serve import serve
-from keygraph_server.commands.table import table_app
-from keygraph_server.commands.trust import trust
-from keygraph_server.commands.verify import verify
-from keygraph_server.errors import expected_message
-from keygraph_server.hot.command import hot
+from typer.core import TyperCommand, TyperGroup
 
 _UsageError: Any = typer.BadParameter.__base__
 """The base of all usage errors; typer exports only its subclasses."""
 
 
-class _OneLineErrors(TyperGroup):
-    """Runs a command and prints expected errors and usage errors as one line."""
+class _Command(NamedTuple):
+    """Where a command is, and what `keygraph --help` says about it."""
+
+    place: str
+    """Its function, or an application that is imported instead: module and name."""
+    summary: str
+    """The first sentence of its docstring."""
+
+
+_COMMANDS = {
+    "serve": _Command("commands.serve:serve", "Serve a model as GraphQL, with a playground."),
+    "schema": _Command("commands.schema:schema", "Print the GraphQL schema of a model."),
+    "describe": _Command(
+        "commands.describe:describe",
+        "Show the keys and access paths of every type, and the DynamoDB request of each path.",
+    ),
+    "explain": _Command(
+        "commands.explain:explain",
+        "Show the plan of an operation: its steps, the DynamoDB request of each step, and the cost.",
+    ),
+    "draft": _Command(
+        "commands.draft:draft",
+        "Print a first model of an unknown table: its types, fields and lists, with comments on what is uncertain.",
+    ),
+    "load": _Command("commands.load:load_app", "Load items into the table."),
+    "export": _Command(
+        "commands.export:export", "Write every item of the table as a line of JSON, for `keygraph load`."
+    ),
+    "verify": _Command(
+        "commands.verify:verify", "Read the whole table and report what does not match the model."
+    ),
+    "hot": _Command(
+        "hot.command:hot",
+        "Show which partitions and fields cost most, by the count of a running server, and what would help.",
+    ),
+    "trust": _Command(
+        "commands.trust:trust", "Make the manifest of trusted documents, for KEYGRAPH_TRUSTED_DOCUMENTS."
+    ),
+    "table": _Command("commands.table:table_app", "Create or describe the table."),
+}
+
+
+class _Commands(TyperGroup):
+    """The commands. It prints expected errors and usage errors as one line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """What is shown of a command; None if there is no such command."""
+        found = _COMMANDS.get(cmd_name)
+        return (
+            None if found is None else TyperCommand(cmd_name, short_help=found.summary, rich_markup_mode=None)
+        )
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command to run, with its module imported."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and _imported(command.name or ""), rest
 
     def main(self, *args: Any, **options: Any) -> Any:
         if not options.get("standalone_mode", True):
@@ -57,6 +103,10 @@ class _OneLineErrors(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
+            if isinstance(error, (_UsageError, typer.Abort, typer.Exit)):
+                raise
+            from keygraph_server.errors import expected_message
+
             message = expected_message(error)
             if message is None:
                 raise
@@ -64,31 +114,43 @@ class _OneLineErrors(TyperGroup):
             raise typer.Exit(1) from None
 
 
-def build_app() -> typer.Typer:
-    """The application with all commands."""
-    app = typer.Typer(
-        name="keygraph",
-        help="Serve a graph stored in one DynamoDB table as GraphQL.",
-        cls=_OneLineErrors,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
-    app.command()(serve)
-    app.command()(schema)
-    app.command()(describe)
-    app.command()(explain)
-    app.command()(draft)
-    app.command(context_settings=LOAD_SETTINGS)(load)
-    app.command()(export)
-    app.command()(verify)
-    app.command()(hot)
-    app.command()(trust)
-    app.add_typer(table_app)
-    return app
+def _imported(name: str) -> Any:
+    """The command of this name."""
+    module, _, attribute = _COMMANDS[name].place.partition(":")
+    found = getattr(importlib.import_module(f"keygraph_server.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        found = alone
+    return typer.main.get_command(found)
 
 
-app = build_app()
+app = typer.Typer(
+    name="keygraph",
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"keygraph {version('keygraph')}")
+        raise typer.Exit
+
+
+@app.callback()
+def keygraph(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Serve a graph stored in one DynamoDB table as GraphQL."""
 
 
 def main() -> None:

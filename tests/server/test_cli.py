@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
 
 from keygraph.dynamo.store import CreateTable
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.open import open_store
+from keygraph_server.cli import app
 from keygraph_server.models import load_model
 from keygraph_server.schema_text import printed
 from tests.server.command_line import run
@@ -108,6 +112,44 @@ class TestErrors:
         result = run(*command.split(), "--model", "nope")
         assert result.exit_code == 1
         assert result.stderr.startswith("keygraph: there is no module nope in ")
+
+
+class TestStart:
+    def test_help_imports_no_library_but_that_of_the_command_line(self) -> None:
+        """`keygraph --help` would take a second, as it did when it imported all commands."""
+        code = "import sys; from keygraph_server.cli import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
+        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        loaded = set(shown.stdout.split())
+        assert {"typer", "keygraph_server.cli"} <= loaded
+        assert (
+            loaded & {"aioboto3", "graphql", "keygraph", "pydantic", "rich", "starlette", "uvicorn"} == set()
+        )
+
+    def test_help_takes_less_than_three_tenths_of_a_second(self) -> None:
+        """Whoever looks for an option would wait for it. It is processor time, since tests run beside others."""
+
+        def seconds() -> float:
+            before = os.times()
+            assert keygraph("--help").returncode == 0
+            after = os.times()
+            return after.children_user + after.children_system - before.children_user - before.children_system
+
+        assert min(seconds() for _ in range(3)) < 0.3
+
+    @pytest.mark.parametrize("command", [[KEYGRAPH], [sys.executable, "-m", "keygraph"]])
+    def test_the_version(self, command: list[str]) -> None:
+        """A report of a mistake could not say which version has it; without scripts on the path there is no command."""
+        shown = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+        assert shown.stdout == f"keygraph {version('keygraph')}\n"
+
+    def test_each_command_says_what_the_list_of_commands_says(self) -> None:
+        """`keygraph --help` would promise something else than the command does."""
+        group = typer.main.get_command(app)
+        context = typer.Context(group)
+        for name in group.list_commands(context):
+            summary = group.get_command(context, name).short_help
+            _, command, _ = group.resolve_command(context, [name])
+            assert " ".join(command.help.split()).startswith(summary), name
 
 
 class TestSchema:

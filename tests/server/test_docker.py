@@ -56,8 +56,7 @@ def parse_command(words: list[str]) -> dict[str, Any]:
     command: Any = typer.main.get_command(app)
     rest = words[1:]
     while hasattr(command, "commands"):
-        command = command.commands[rest[0]]
-        rest = rest[1:]
+        _, command, rest = command.resolve_command(command.make_context("keygraph", rest), rest)
     params: dict[str, Any] = command.make_context(command.name, rest).params
     return params
 

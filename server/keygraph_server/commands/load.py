@@ -42,8 +42,7 @@ from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import open_table
 from keygraph_server.terminal.output import Advance, counted, progress, shown_key, unmatched
 
-SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
-"""Settings of the command. The options of a sample are unknown until the sample is known."""
+load_app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _BATCH_BYTES = 1_000_000
 _LOCAL_BATCHES = 40
@@ -64,6 +63,8 @@ class LoadFormat(Enum):
     TYPED = "typed"
 
 
+# The options of a sample are unknown until the sample is known.
+@load_app.command(context_settings={"ignore_unknown_options": True})
 def load(
     words: Annotated[
         list[str] | None,

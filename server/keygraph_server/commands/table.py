@@ -20,7 +20,9 @@ from keygraph_server.settings import Settings, read_settings
 from keygraph_server.stores import comparison, open_configured_store
 from keygraph_server.terminal.output import grid, out
 
-table_app = typer.Typer(name="table", help="Create or describe the table.", no_args_is_help=True)
+table_app = typer.Typer(
+    name="table", help="Create or describe the table.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @table_app.command()

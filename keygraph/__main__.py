@@ -1,0 +1,7 @@
+"""`python -m keygraph` is the command `keygraph`."""
+
+from importlib.metadata import entry_points
+
+if __name__ == "__main__":
+    # By its entry point, since this package imports no other of the distribution.
+    next(iter(entry_points(group="console_scripts", name="keygraph"))).load()()
