@@ -15,8 +15,8 @@ from typing import Any
 from keygraph.dynamo.conditions import Condition, Path
 from keygraph.dynamo.expressions import condition_parameters
 from keygraph.dynamo.items import base64_text
-from keygraph.dynamo.store import BatchGet, Count, Query
-from keygraph.dynamo.table import Index, Table
+from keygraph.dynamo.store import BatchGet, Count, Query, Request
+from keygraph.dynamo.table import Index, KeyValue, Table
 from keygraph.engines.dynamodb.requests import render
 from keygraph.graph import Graph
 from keygraph.keys.shards import shown_shards
@@ -28,6 +28,9 @@ from keygraph.model.records import RecordType
 _PLACEHOLDER = re.compile(r"[#:][nv]\d+")
 _UNSEEN = re.compile("[\\0-\x1f\x7f\U0010ffff]")
 """The characters of bounds that nobody sees: they are written as \\u{10FFFF}."""
+
+_MOST_KEYS = 3
+"""How many keys of a batch are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,31 @@ def described_requests(graph: Graph, requests: Sequence[Query | Count], times: i
         first.body.get("ScanIndexForward") is False,
         first.body.get("Select") == "COUNT",
     )
+
+
+def sent_request(request: Request[Any], table: Table) -> dict[str, Any]:
+    """What a request to the table has asked for: the condition on the keys, and the filter. Nothing of what is no read."""
+    if isinstance(request, BatchGet):
+        shown = [
+            " AND ".join(
+                f"{key.name} = {_key_text(value)}" for key, value in zip(table.keys, each, strict=True)
+            )
+            for each in request.keys[:_MOST_KEYS]
+        ]
+        more = len(request.keys) - len(shown)
+        return {"keys": ", ".join(shown) + (f", and {more} more" if more else ""), "filter": None}
+    wires = render(request, table) if isinstance(request, Query | Count) else ()
+    if not wires:
+        return {"keys": None, "filter": None}
+    body = wires[0].body
+    return {
+        "keys": expression_text(body, "KeyConditionExpression"),
+        "filter": expression_text(body, "FilterExpression"),
+    }
+
+
+def _key_text(value: KeyValue) -> str:
+    return base64_text(value) if isinstance(value, bytes) else str(value)
 
 
 def described_condition(condition: Condition) -> str:

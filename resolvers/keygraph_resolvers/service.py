@@ -186,7 +186,7 @@ class Service:
         if with_cost:
             has_bound = bool(plan.roots) or not plan.is_mutation
             sent = None if plan.is_secretive(run) else run.meter.sent
-            report = cost_report(bound if has_bound else None, sent, plan.elsewhere)
+            report = cost_report(bound if has_bound else None, sent, plan.elsewhere, self.schema.graph.table)
             answer.setdefault("extensions", {})["cost"] = report
         return answer
 
@@ -398,7 +398,7 @@ class Service:
             return {"errors": shown}  # variables that do not fit: nothing was executed
         answered: dict[str, Any] = {"data": result.data, **({"errors": shown} if shown else {})}
         if with_cost:
-            told = cost_report(None, run.meter.sent, result.data or ())
+            told = cost_report(None, run.meter.sent, result.data or (), self.schema.graph.table)
             answered["extensions"] = {"cost": told}
         return answered
 

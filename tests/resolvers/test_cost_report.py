@@ -51,6 +51,15 @@ async def test_what_is_told(shop: World) -> None:
         (4, "BatchGetItem", False, "user.orders.items.seller"),
     ]
     assert {each["index"] for each in requests if each["paths"] == ["user.orders"]} == {"GSI1"}
+    assert {each["keys"] for each in requests if each["operation"] != "BatchGetItem"} == {
+        "PK = USER#12345 AND SK = USER#12345",
+        "GSI1PK = USER#12345 AND begins_with(GSI1SK, ORDER#)",
+        "PK = ORDER#ORD001 AND begins_with(SK, PRODUCT#)",
+        "PK = ORDER#ORD003 AND begins_with(SK, PRODUCT#)",
+    }
+    assert [each["keys"] for each in requests if each["roundTrip"] == 4] == [
+        "PK = USER#67890 AND SK = USER#67890, PK = USER#98765 AND SK = USER#98765"
+    ]
     assert all(0 <= each["beganMs"] <= each["endedMs"] for each in requests)
     assert sum(shop.operations.values()) == 7
     assert set(told["byPath"]) == {

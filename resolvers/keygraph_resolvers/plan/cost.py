@@ -9,6 +9,8 @@ from typing import Any
 from graphql import GraphQLError
 
 from keygraph.dynamo.store import BatchGet, Count, Query, Request, Transaction, Write
+from keygraph.dynamo.table import Table
+from keygraph.lists.describe import sent_request
 from keygraph_resolvers.errors import public_error
 from keygraph_resolvers.plan.bound import Bound, Figures
 from keygraph_resolvers.read.meter import CostExceeded, Sent
@@ -84,7 +86,9 @@ def spent_by_place(sent: Iterable[Sent]) -> dict[str, Spent]:
     return found
 
 
-def cost_report(bound: Bound | None, sent: Sequence[Sent] | None, elsewhere: Iterable[str]) -> dict[str, Any]:
+def cost_report(
+    bound: Bound | None, sent: Sequence[Sent] | None, elsewhere: Iterable[str], table: Table
+) -> dict[str, Any]:
     """The `cost` of an answer: bound and actual, in total and by place, and every request in its order.
 
     At a place, round trips are counted up to the latest in which something is read there.
@@ -102,7 +106,7 @@ def cost_report(bound: Bound | None, sent: Sequence[Sent] | None, elsewhere: Ite
         "actual": None if sent is None else spent(sent).shown,
         "byPath": places,
         "open": bound.open_places if bound else [],
-        "requests": [_shown_request(each) for each in sorted(sent or (), key=_order)],
+        "requests": [_shown_request(each, table) for each in sorted(sent or (), key=_order)],
         "elsewhere": list(elsewhere),
     }
 
@@ -122,11 +126,12 @@ def _order(sent: Sent) -> tuple[int, tuple[str, ...]]:
     return sent.round_trip, sent.places
 
 
-def _shown_request(sent: Sent) -> dict[str, Any]:
+def _shown_request(sent: Sent, table: Table) -> dict[str, Any]:
     return {
         "operation": operation_name(sent.request),
         "index": sent.request.index if isinstance(sent.request, Query | Count) else None,
         "counts": isinstance(sent.request, Count),
+        **sent_request(sent.request, table),
         "paths": list(sent.places),
         "roundTrip": sent.round_trip,
         "beganMs": round(sent.began * 1000, 3),
