@@ -50,12 +50,13 @@ class Found(NamedTuple):
     """A part of a list, in the direction of reading.
 
     `more`: there is another item, or the budget ended the reading. `resume` is where to go on after in the latter
-    case; else it is None.
+    case; else it is None. `looked_at` is how many items the store looked at for it, as far as it ends nowhere.
     """
 
     items: list[Located]
     more: bool
     resume: Place | None
+    looked_at: int = 0
 
 
 @dataclass(slots=True)
@@ -86,6 +87,7 @@ class _Part(NamedTuple):
     resume: Place | None = None
     is_whole: bool = False
     """Whether the very item came before which the reading ends."""
+    looked_at: int = 0
 
 
 async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found:
@@ -99,7 +101,8 @@ async def read(store: Store, neighbours: NeighbourList, extent: Extent) -> Found
         last = neighbours.place_of(part.items[-1].item)
         if neighbours.order_of(last) == neighbours.order_of(extent.until):
             part = await _before(store, neighbours, extent, extent.until, part)
-    return Found(part.items[: extent.count], part.is_open or len(part.items) > extent.count, part.resume)
+    more = part.is_open or len(part.items) > extent.count
+    return Found(part.items[: extent.count], more, part.resume, part.looked_at)
 
 
 async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted: int) -> _Part:
@@ -118,7 +121,7 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
         page = await store.send(_asked(stream, max(least, extent.budget)))
         found = _included(neighbours, stream, page)
         if len(found) >= wanted or (page.last is None and not stream.later):
-            return _Part(found)
+            return _Part(found, looked_at=page.scanned)
         looked_at = _took(neighbours, stream, page, found)
     while len(taken) < wanted:
         starved = [stream for stream in streams if not stream.waiting and not stream.ended]
@@ -127,7 +130,8 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
                 # A new piece is begun all the same, so that whoever goes on after a short page comes further.
                 fresh = [stream for stream in starved if stream.is_fresh]
                 if not fresh:
-                    return _out_of_budget(neighbours, extent, streams, starved, taken)
+                    part = _out_of_budget(neighbours, extent, streams, starved, taken)
+                    return part._replace(looked_at=looked_at)
                 starved = fresh
             share = max(least, (extent.budget - looked_at) // len(starved))
             if len(starved) == 1:
@@ -144,7 +148,7 @@ async def _read(store: Store, neighbours: NeighbourList, extent: Extent, wanted:
         if _is_reached(neighbours, extent, place := neighbours.place_of(located.item)):
             return _Part(taken, is_whole=place == extent.until)
         taken.append(located)
-    return _Part(taken)
+    return _Part(taken, looked_at=looked_at)
 
 
 def most_requests(

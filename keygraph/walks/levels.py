@@ -1,0 +1,68 @@
+"""Reading the lists of one level side by side, page by page, within a budget.
+
+Each round asks for the next parts of the first lists that have not ended, with an equal share of the budget for each; so what
+is asked for is never more than what is left. The first rounds of a walk ask for few lists, since a page may be full soon, and
+each asks for twice as many as the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from keygraph.model.paths import AccessPath
+from keygraph.walks.walk import Budget, Hop, Part, Vertex, Walk, Wanted
+
+LARGEST_PART = 1_000
+"""How many items one request asks for at most."""
+FIRST_LISTS = 16
+"""How many lists the first round of a walk asks for at most, where a part of the answer may do."""
+
+
+@dataclass(slots=True)
+class OpenList:
+    """A list of a level, as far as it was read."""
+
+    path: AccessPath
+    owner: Vertex
+    after: Any = None
+    hops: list[Hop] = field(default_factory=list)
+    is_ended: bool = False
+
+    def take(self, part: Part) -> None:
+        self.hops += part.hops
+        self.after = part.after
+        self.is_ended = part.after is None
+
+
+class Width:
+    """How many lists a round asks for: twice as many each time."""
+
+    def __init__(self, first: int | None) -> None:
+        """None: all of them at once."""
+        self._now = first
+
+    def of(self, lists: Sequence[OpenList], budget: Budget) -> Sequence[OpenList]:
+        """The next ones, as far as the budget has something for each."""
+        most = budget.left if self._now is None else min(self._now, budget.left)
+        if self._now is not None:
+            self._now *= 2
+        return lists[:most]
+
+
+def read_level(
+    lists: Sequence[OpenList], budget: Budget, width: Width, take: Callable[[], bool] = lambda: False
+) -> Walk[None]:
+    """Reads lists until all have ended, the budget is used up, or `take`, called after each round, says that it is enough."""
+    unread = [each for each in lists if not each.is_ended]
+    while unread and budget.left > 0:
+        now = width.of(unread, budget)
+        share = max(1, min(LARGEST_PART, budget.left // len(now)))
+        parts = yield [Wanted(each.path, each.owner, share, each.after) for each in now]
+        for each, part in zip(now, parts, strict=True):
+            budget.take(part)
+            each.take(part)
+        if take():
+            return
+        unread = [each for each in unread if not each.is_ended]

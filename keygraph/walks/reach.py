@@ -1,0 +1,173 @@
+"""Reaching: every node that lists lead to from one node, the nearest first, each once; cycles do no harm.
+
+The nodes of a distance are in the order of the lists that lead to them: by the owners' own order, and in it as the list has
+them. A walk can go on behind any node that it has found, without starting again (`resumed`), and stops where enough was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeAlias
+
+from keygraph.model.paths import AccessPath
+from keygraph.walks.levels import FIRST_LISTS, OpenList, Width, read_level
+from keygraph.walks.walk import Budget, Hop, Vertex, Walk
+
+ListsOf: TypeAlias = Callable[[Vertex], Sequence[AccessPath]]
+"""The lists that are followed from a node; none from one that is not walked on."""
+
+
+class Reached(NamedTuple):
+    """A node that was found, with the edge by which it was found first."""
+
+    node: Vertex
+    distance: int
+    path: AccessPath
+    owner: Vertex
+    hop: Hop
+    number: int
+    """How many nodes of its distance were found before it, those that are not asked for too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a walk stands: what it needs to go on."""
+
+    distance: int
+    """Of the nodes that are found next."""
+    owners: Sequence[Vertex]
+    """The nodes whose lists lead to these, the one first whose list is read."""
+    found: Sequence[Vertex] = ()
+    """What was found at that distance."""
+    seen: frozenset[bytes] = frozenset()
+    """The marks of the nodes that were found before."""
+    path: int = 0
+    """Which of the first owner's lists is read."""
+    after: Any = None
+    """Where in that list."""
+
+
+def from_node(start: Vertex) -> Standing:
+    """Where a walk stands that begins at a node."""
+    return Standing(1, [start])
+
+
+def mark(node: Vertex) -> bytes:
+    """Eight bytes that tell a node from others."""
+    return blake2b("\0".join((node.record.name, *node.identity)).encode(), digest_size=8).digest()
+
+
+@dataclass(slots=True)
+class Reach:
+    """What a walk found."""
+
+    began: Standing
+    lists_of: ListsOf
+    nodes: list[Reached] = field(default_factory=list)
+    """The nodes that are asked for."""
+    is_complete: bool = False
+    """Whether there are no others, as far as the depth goes."""
+    standing: Standing | None = None
+    """Where to go on, where the budget ended the walk."""
+    levels: list[list[Vertex]] = field(default_factory=list)
+    """The nodes of each distance, asked for or not, from those on where the walk began."""
+
+    def behind(self, reached: Reached) -> Standing:
+        """Where a walk stands behind a node that this one found."""
+        return self.at(reached.distance, reached.number + 1, reached.owner, reached.path, reached.hop.place)
+
+    def at(self, distance: int, found: int, owner: Vertex, path: AccessPath, after: Any) -> Standing:
+        """Where it stands in a list, when so many nodes of the distance were found."""
+        level = distance - self.began.distance
+        owners, now = self.levels[level], self.levels[level + 1][:found]
+        before = (mark(each) for nodes in (*self.levels[: level + 1], now) for each in nodes)
+        number = [*self.lists_of(owner)].index(path)
+        return Standing(
+            distance, owners[owners.index(owner) :], now, self.began.seen.union(before), number, after
+        )
+
+
+def reach(
+    began: Standing,
+    lists_of: ListsOf,
+    depth: int,
+    budget: Budget,
+    *,
+    wanted: int | None = None,
+    is_asked_for: Callable[[Vertex], bool] = lambda node: True,
+) -> Walk[Reach]:
+    """Finds the nodes up to a distance: all of them, or at least so many."""
+    result = Reach(began, lists_of, levels=[[*began.owners]])
+    known = {*began.owners, *began.found}
+    width = Width(None if wanted is None else max(FIRST_LISTS, wanted))
+    distance, found = began.distance, [*began.found]
+    if wanted == 0:
+        return result
+    while distance <= depth and result.levels[-1]:
+        lists = [OpenList(path, owner) for owner in result.levels[-1] for path in lists_of(owner)]
+        if distance == began.distance:
+            del lists[: began.path]
+            for first in lists[:1]:
+                first.after = began.after
+        result.levels.append(found)
+        level = _Level(result, lists, distance, known, wanted, is_asked_for)
+        yield from read_level(lists, budget, width, level.take)
+        if level.is_enough:
+            return result
+        if level.unread is not None:
+            result.standing = result.at(distance, len(found), *level.unread)
+            return result
+        distance, found = distance + 1, []
+    result.is_complete = True
+    return result
+
+
+@dataclass(slots=True)
+class _Level:
+    """The nodes of one distance, while the lists that lead to them are read."""
+
+    result: Reach
+    lists: Sequence[OpenList]
+    distance: int
+    known: set[Vertex]
+    wanted: int | None
+    is_asked_for: Callable[[Vertex], bool]
+    _list: int = 0
+    """The first list that has not ended."""
+    _hop: int = 0
+    """How many edges of that were taken."""
+
+    @property
+    def is_enough(self) -> bool:
+        return self.wanted is not None and len(self.result.nodes) >= self.wanted
+
+    @property
+    def unread(self) -> tuple[Vertex, AccessPath, Any] | None:
+        """The first list that has not ended, and where it goes on."""
+        if self._list == len(self.lists):
+            return None
+        first = self.lists[self._list]
+        return first.owner, first.path, first.after
+
+    def take(self) -> bool:
+        """Takes what was read in order, up to the first list that has not ended; whether that is enough."""
+        seen, found = self.result.began.seen, self.result.levels[-1]
+        while self._list < len(self.lists):
+            now = self.lists[self._list]
+            for hop in now.hops[self._hop :]:
+                node = hop.node
+                if node in self.known or (seen and mark(node) in seen):
+                    continue
+                self.known.add(node)
+                if self.is_asked_for(node):
+                    self.result.nodes.append(
+                        Reached(node, self.distance, now.path, now.owner, hop, len(found))
+                    )
+                found.append(node)
+            self._hop = len(now.hops)
+            if not now.is_ended:
+                break
+            self._list, self._hop = self._list + 1, 0
+        return self.is_enough

@@ -1,0 +1,70 @@
+"""The seam of walks: a walk says which parts of lists it wants, takes what was read of them, and says what is next.
+
+A walk is a generator. It yields the parts that may be read at the same time, and is sent what was read of each, in the same
+order. When it returns, its question is answered. An error of a list is thrown into it; a walk that does not catch it
+ends with it. Nothing here knows a store: a few lines that answer from a dict drive a walk as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from keygraph.model.paths import AccessPath
+from keygraph.model.records import RecordType
+
+ResultT = TypeVar("ResultT")
+
+
+class Vertex(NamedTuple):
+    """A node, by its type and the texts of its key."""
+
+    record: RecordType
+    identity: tuple[str, ...]
+
+
+class Wanted(NamedTuple):
+    """A part of a list that a walk wants."""
+
+    path: AccessPath
+    owner: Vertex
+    most: int
+    """How many items may be looked at."""
+    after: Any = None
+    """Where to go on: the `place` of an edge, or what a part of the same list has said as its `after`."""
+    forward: bool = True
+
+
+class Hop(NamedTuple):
+    """An edge of a list, and the node to which it leads."""
+
+    node: Vertex
+    edge: Any
+    """What was read of it: `keygraph.lists.listing.Located` where a store was asked."""
+    place: Any
+    """Where it stands in its list."""
+
+
+class Part(NamedTuple):
+    """What was read of a list, in the direction of reading."""
+
+    hops: Sequence[Hop]
+    after: Any = None
+    """Where the list goes on; None: there is no more of it."""
+    looked_at: int = 0
+    """How many items the store looked at."""
+
+
+Walk: TypeAlias = Generator[Sequence[Wanted], Sequence[Part], ResultT]
+"""A walk, with what it returns. It yields no empty sequence."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many items a walk may still look at. A list without items counts as one: it is a request too."""
+
+    left: int
+
+    def take(self, part: Part) -> None:
+        self.left -= max(1, part.looked_at)
