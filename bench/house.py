@@ -161,7 +161,11 @@ async def _ask(app: Callable[[Message, Receive, Send], Any]) -> Any:
         "raw_path": b"/graphql",
         "query_string": b"",
         "root_path": "",
-        "headers": [(b"content-type", b"application/json"), (b"accept", b"application/json")],
+        "headers": [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"accept", b"application/json"),
+        ],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 8000),
         "state": {},

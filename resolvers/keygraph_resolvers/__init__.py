@@ -3,7 +3,7 @@
 A nested query whose plan is known, here on the embedded engine, passes these modules, each in the place of its first call
 (`python -m bench.house` prints them):
 
-1. `keygraph_server.http.browsers`, `keygraph_server.http.request_ids`, `keygraph_server.http.masking`,
+1. `keygraph_server.http.request_ids`, `keygraph_server.http.browsers`, `keygraph_server.http.guarding`,
    `keygraph_server.http.graphql_http`, `keygraph_server.http.header_values`, `keygraph_resolvers.memory`, `keygraph_server.documents.known`,
    `keygraph_server.http.disconnect`: read and check the HTTP request, find its document, and send the response.
 2. `keygraph_resolvers.service`: takes the operation, checks the limits, and returns the response.

@@ -12,7 +12,6 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from uvicorn.config import STARTUP_FAILURE
 
 from keygraph_resolvers.memory import Memory
 from keygraph_server.auth import configured_viewers
@@ -23,22 +22,23 @@ from keygraph_server.errors import CommandError, expected_message
 from keygraph_server.http.browsers import BrowserHeaders
 from keygraph_server.http.compression import CompressedFiles
 from keygraph_server.http.exposure import Exposure
-from keygraph_server.http.graphql_http import GraphQLEndpoint, ViewerOf
-from keygraph_server.http.masking import MaskUnexpectedErrors
+from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint, ViewerOf
+from keygraph_server.http.guarding import GuardEndpoints
 from keygraph_server.http.origins import Origins
 from keygraph_server.http.readiness import Readiness
 from keygraph_server.http.request_ids import IdentifyRequests
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.playground import playground_routes
-from keygraph_server.process import begin_serving
+from keygraph_server.processes.process import begin_serving
 from keygraph_server.queries import document_to_try
 from keygraph_server.schema_text import printed
 from keygraph_server.services import configured_service
-from keygraph_server.settings import Auth, Environment, Settings, read_settings
+from keygraph_server.settings import Auth, Settings, read_settings
 from keygraph_server.settings.documents import Accepted
 from keygraph_server.stores import open_configured_store
 from keygraph_server.telemetry.process import Telemetry
+from keygraph_server.uvicorn_internals import STARTUP_FAILURE
 
 _log = logging.getLogger(__name__)
 
@@ -62,20 +62,20 @@ def create_app(
     origins = Origins.of(settings.cors_origins)
     documents = known_documents(settings)
     compressed = [Middleware(CompressedFiles, settings.compress_above)]
-    endpoint = GraphQLEndpoint(
-        settings.max_body_bytes,
-        settings.compress_above,
+    memory = Memory(settings.operation_memory)
+    options = EndpointOptions(
+        documents,
+        viewer or configured_viewers(settings),
         origins,
         settings.cache_control,
-        Exposure(settings.cost_details, settings.endpoint_names),
-        telemetry.watcher,
-        documents,
         settings.answer_limit,
-        viewer or configured_viewers(settings),
-        settings.operation_memory,
+        settings.compress_above,
+        Exposure(settings.cost_details, settings.endpoint_names),
+        memory,
+        telemetry.watcher,
     )
     routes: list[BaseRoute] = [
-        Route("/graphql", endpoint, methods=["GET", "POST"]),
+        Route("/graphql", GraphQLEndpoint(options), methods=["GET", "POST"]),
         Route("/healthz", answer_alive),
         Route("/readyz", ready_endpoint(settings)),
     ]
@@ -88,11 +88,11 @@ def create_app(
     return Starlette(
         routes=routes,
         middleware=[
-            Middleware(BrowserHeaders, origins, https_only=settings.env is Environment.PRODUCTION),
             Middleware(IdentifyRequests),
-            Middleware(MaskUnexpectedErrors),
+            Middleware(BrowserHeaders, origins, https_only=settings.is_production),
+            Middleware(GuardEndpoints, settings.max_body_bytes),
         ],
-        lifespan=lifespan_of(model, settings, documents, endpoint.memory, telemetry, when_started),
+        lifespan=lifespan_of(model, settings, documents, memory, telemetry, when_started),
     )
 
 

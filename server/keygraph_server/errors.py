@@ -1,11 +1,15 @@
-"""Errors that the user of a command can fix, and the one line that says how.
+"""Errors that the user of a command can fix, with the one line that says how, and those of a client.
 
 CommandError                a problem and its fix
 ├── SettingsError           a setting that cannot be used
 └── ModelNotLoadedError     an import string that does not lead to a model
+RequestRefusedError         a request that is not executed, with the code and the HTTP status
+└── UnauthenticatedError    its token is not valid
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from keygraph import KeygraphError, ModelError
 
@@ -30,6 +34,28 @@ class SettingsError(CommandError):
 
 class ModelNotLoadedError(CommandError):
     """An import string that does not lead to a model."""
+
+
+class RequestRefusedError(Exception):
+    """A request that is not executed. The message goes to the client."""
+
+    def __init__(self, message: str, status: int | None = None, code: str = "BAD_USER_INPUT") -> None:
+        """Without a `status`, it is answered as operations are that could not be executed."""
+        self.status = status
+        self.code = code
+        super().__init__(message)
+
+    @property
+    def response(self) -> dict[str, Any]:
+        """The GraphQL response."""
+        return {"errors": [{"message": str(self), "extensions": {"code": self.code}}]}
+
+
+class UnauthenticatedError(RequestRefusedError):
+    """A request whose token is not valid."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, 401, "UNAUTHENTICATED")
 
 
 def expected_message(error: Exception) -> str | None:

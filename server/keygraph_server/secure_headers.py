@@ -15,3 +15,5 @@ SECURE_HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
 )
 """For every answer. A policy for its content comes with them."""
+HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
+"""For every answer in production. Browsers ignore it in one that did not come by HTTPS."""

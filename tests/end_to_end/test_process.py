@@ -101,8 +101,9 @@ def test_with_the_extra_it_runs_on_uvloop_and_httptools(start: Start) -> None:
     assert ask(server.address(), CUSTOMER) == {"data": ANSWER}
     assert server.stop() == 0
     pid = server.process.pid
-    assert f"INFO keygraph_server.process: Process {pid} serves on uvloop and httptools\n" in server.text(
-        "stderr"
+    assert (
+        f"INFO keygraph_server.processes.process: Process {pid} serves on uvloop and httptools\n"
+        in server.text("stderr")
     )
     assert server.warnings() == []
 

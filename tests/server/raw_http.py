@@ -148,10 +148,12 @@ class Running:
 
 
 @asynccontextmanager
-async def running(protocol: type[GuardedConnection], **settings: Any) -> AsyncIterator[Running]:
+async def running(
+    protocol: type[GuardedConnection], *, https_only: bool = False, **settings: Any
+) -> AsyncIterator[Running]:
     """A server whose connections are bounded by these settings."""
     listening = socket.create_server(("127.0.0.1", 0))
-    app, connections = App(), Connections(ConnectionSettings(**settings), protocol)
+    app, connections = App(), Connections(ConnectionSettings(**settings), protocol, https_only=https_only)
     config = uvicorn.Config(
         app,
         http=connections,  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class

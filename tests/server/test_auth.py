@@ -24,8 +24,8 @@ from keygraph_server.auth import configured_viewers
 from keygraph_server.auth import keys as keys_module
 from keygraph_server.auth.keys import FixedKey, KeysUnavailableError, PublishedKeys
 from keygraph_server.auth.tokens import LONGEST, Claims, InvalidTokenError, Tokens
-from keygraph_server.errors import SettingsError
-from keygraph_server.http.graphql_http import UnauthenticatedError, ViewerOf
+from keygraph_server.errors import SettingsError, UnauthenticatedError
+from keygraph_server.http.graphql_http import ViewerOf
 from keygraph_server.settings import read_settings
 
 SECRET = "a shared secret that is long enough for it"

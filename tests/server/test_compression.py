@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from keygraph_server.http.compression import CompressedFiles
-from keygraph_server.http.graphql_http import GraphQLEndpoint
+from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint
 from keygraph_server.playground import playground_routes
 
 ABOVE = 1000
@@ -35,8 +35,8 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     compressed = [Middleware(CompressedFiles, ABOVE)]
     app = Starlette(
         routes=[
-            Route("/graphql", GraphQLEndpoint(10_000_000, ABOVE), methods=["POST"]),
-            Route("/uncompressed", GraphQLEndpoint(10_000_000), methods=["POST"]),
+            Route("/graphql", GraphQLEndpoint(EndpointOptions(compress_above=ABOVE)), methods=["POST"]),
+            Route("/uncompressed", GraphQLEndpoint(), methods=["POST"]),
             *playground_routes("Shop", "{ a }\n" * 500, Path("nowhere"), compressed),
         ]
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 
 import pytest
 
@@ -99,6 +98,25 @@ class TestHeads:
             server.app.is_open.set()
             assert (await client.read()).body == b"waited"
             assert (await client.read()).status == 400
+
+    @pytest.mark.parametrize(
+        ("version", "hosts", "status"), [("1.1", 0, 400), ("1.1", 1, 200), ("1.1", 2, 400), ("1.0", 0, 200)]
+    )
+    async def test_a_request_says_its_host_once(
+        self, protocol: Protocol, version: str, hosts: int, status: int
+    ) -> None:
+        """A proxy in front and this server could take one request for those of two sites (RFC 9112, 3.2)."""
+        async with running(protocol) as server:
+            client = await server.connect()
+            await client.send(f"GET / HTTP/{version}\r\n".encode() + b"Host: k\r\n" * hosts + b"\r\n")
+            assert (await client.read()).status == status
+
+    async def test_browsers_stay_with_https_in_production(self, protocol: Protocol) -> None:
+        """A visitor's next request could go out in the open."""
+        async with running(protocol, https_only=True) as server:
+            client = await server.connect()
+            await client.send(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+            assert (await client.read()).fields["strict-transport-security"] == "max-age=31536000"
 
     async def test_there_are_no_tunnels(self, protocol: Protocol) -> None:
         """Everything after CONNECT would be dropped in silence."""
@@ -426,25 +444,6 @@ async def test_a_stop_answers_what_is_asked_and_what_is_on_its_way(protocol: Pro
         server.app.is_open.set()
         assert (await busy.read()).body == b"waited"
         assert await busy.rest() == b""
-
-
-class TestUvicorn:
-    def test_the_names_that_connections_depend_on(self) -> None:
-        """A new version of uvicorn would turn off a limit, and nobody would notice."""
-        names = {
-            HttpToolsConnection: {"_start_asgi_task", "on_message_begin", "on_headers_complete"},
-            H11Connection: {"handle_events", "_should_upgrade"},
-        }
-        common = {
-            "_unset_keepalive_if_required",
-            "on_response_complete",
-            "shutdown",
-            "pause_writing",
-            "resume_writing",
-        }
-        for protocol, own in names.items():
-            of_uvicorn = next(base for base in protocol.__mro__ if base.__module__.startswith("uvicorn."))
-            assert not (common | own) - set(vars(of_uvicorn)), f"uvicorn {version('uvicorn')}"
 
 
 @pytest.mark.parametrize(

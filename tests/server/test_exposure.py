@@ -92,6 +92,7 @@ class TestCors:
         assert preflight.headers["access-control-allow-headers"] == "content-type, authorization"
         assert preflight.headers["access-control-allow-methods"] == "GET, POST"
         for response in (preflight, answer, fetched):
+            assert len(response.headers["x-request-id"]) == 32
             assert response.headers["access-control-allow-origin"] == "http://localhost:5173"
             assert "origin" in response.headers["vary"].lower()
         assert answer.headers["access-control-expose-headers"] == "retry-after, x-request-id"
@@ -131,25 +132,27 @@ class TestSecureHeaders:
 
     def test_answers_of_a_connection_have_them_too(self) -> None:
         """The same, for a request that never reaches the application."""
-        head, _, _ = NOT_HTTP.answer.partition(b"\r\n\r\n")
+        head, _, _ = NOT_HTTP.response(https_only=False).partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
         assert {f"{name}: {value}" for name, value in ALWAYS.items()} <= {*lines}
         assert any(line.startswith("content-security-policy: default-src 'none'") for line in lines)
 
     def test_answers_of_a_connection_have_a_request_id_too(self) -> None:
         """Whoever is refused could not say which request it was."""
-        head, _, body = NOT_HTTP.answer.partition(b"\r\n\r\n")
+        head, _, body = NOT_HTTP.response(https_only=False).partition(b"\r\n\r\n")
         [error] = json.loads(body)["errors"]
         request_id = error["extensions"]["requestId"]
         assert len(request_id) == 32
         assert f"x-request-id: {request_id}" in head.decode().split("\r\n")
-        assert request_id.encode() not in NOT_HTTP.answer
+        assert request_id.encode() not in NOT_HTTP.response(https_only=False)
 
     async def test_in_production_browsers_stay_with_https(self, folder: Path) -> None:
         """A visitor's first request could go out in the open each time."""
         async with running(create_app(settings_of(folder, env="production"))) as client:
             headers = (await client.get("/healthz")).headers
         assert headers["strict-transport-security"] == "max-age=31536000"
+        head, _, _ = NOT_HTTP.response(https_only=True).partition(b"\r\n\r\n")
+        assert b"strict-transport-security: max-age=31536000" in head.split(b"\r\n")
 
 
 class TestProduction:

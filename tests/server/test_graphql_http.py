@@ -13,11 +13,13 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from keygraph_resolvers.errors import NotAQuery
-from keygraph_server.http.graphql_http import GraphQLEndpoint
-from keygraph_server.http.masking import MaskUnexpectedErrors
+from keygraph_server.http.graphql_http import EndpointOptions, GraphQLEndpoint
+from keygraph_server.http.guarding import GuardEndpoints
 from keygraph_server.http.origins import Origins
 
 JSON = "application/json; charset=utf-8"
@@ -74,7 +76,7 @@ def service() -> FakeService:
 def app_of(endpoint: GraphQLEndpoint, service: FakeService) -> Starlette:
     app = Starlette(
         routes=[Route("/graphql", endpoint, methods=["GET", "POST"])],
-        middleware=[Middleware(MaskUnexpectedErrors)],
+        middleware=[Middleware(GuardEndpoints, LIMIT)],
     )
     app.state.service = service
     return app
@@ -91,7 +93,7 @@ async def client_of(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 def app(service: FakeService) -> Starlette:
-    return app_of(GraphQLEndpoint(LIMIT), service)
+    return app_of(GraphQLEndpoint(), service)
 
 
 @pytest.fixture
@@ -281,7 +283,7 @@ class TestGet:
 
     async def test_answers_without_errors_are_kept_as_the_setting_says(self, service: FakeService) -> None:
         """A cache would keep nothing, or what it must not keep: an error, or another form of an answer."""
-        app = app_of(GraphQLEndpoint(LIMIT, cache_control="public, max-age=60"), service)
+        app = app_of(GraphQLEndpoint(EndpointOptions(cache_control="public, max-age=60")), service)
         async with client_of(app) as client:
             kept = await client.get("/graphql", params={"query": "{ name }"})
             assert kept.headers["cache-control"] == "public, max-age=60"
@@ -301,6 +303,9 @@ class TestGet:
             {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors", "origin": "https://evil.example"},
             {"origin": "https://evil.example", "accept": "application/json"},
             {"origin": "null", "accept": "application/json"},
+            {"sec-fetch-site": "cross-site"},
+            {"sec-fetch-site": "cross-site", "accept": "application/json"},
+            {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
         ],
     )
     async def test_what_a_foreign_page_can_send_is_refused(
@@ -327,7 +332,9 @@ class TestGet:
     )
     async def test_all_else_is_answered(self, service: FakeService, headers: dict[str, str]) -> None:
         """Programs, pages of allowed origins, and who types the address would be refused."""
-        app = app_of(GraphQLEndpoint(LIMIT, origins=Origins.of("https://shop.example.com")), service)
+        app = app_of(
+            GraphQLEndpoint(EndpointOptions(origins=Origins.of("https://shop.example.com"))), service
+        )
         async with client_of(app) as client:
             response = await client.get("/graphql", params={"query": "{ name }"}, headers=headers)
         assert response.status_code == 200
@@ -362,6 +369,26 @@ class TestBodyLimit:
         )
         assert response.status_code == 413
         assert read == 10_400
+
+    @pytest.mark.parametrize("is_in_chunks", [False, True])
+    async def test_other_endpoints_are_given_none_that_is_larger(self, is_in_chunks: bool) -> None:
+        """An endpoint that somebody adds would have to limit bodies itself."""
+
+        async def count(request: Request) -> Response:
+            return PlainTextResponse(str(len(await request.body())))
+
+        async def in_chunks(size: int) -> AsyncIterator[bytes]:
+            yield b" " * (size - 1)
+            yield b" "
+
+        guarded = Middleware(GuardEndpoints, LIMIT)
+        app = Starlette(routes=[Route("/count", count, methods=["POST"])], middleware=[guarded])
+        async with client_of(app) as client:
+            for size, status in ((LIMIT, 200), (LIMIT + 1, 413)):
+                content = in_chunks(size) if is_in_chunks else b" " * size
+                response = await client.post("/count", content=content)
+                assert response.status_code == status
+        assert message(response) == "the body of a request is limited to 10000 bytes"
 
 
 class TestAnswers:
@@ -447,7 +474,9 @@ class TestAnswers:
         whole = len(b'{"data":{"name":"Zo\xc3\xab"}}')
         for limit in (whole, whole - 1):
             app = Starlette(
-                routes=[Route("/graphql", GraphQLEndpoint(LIMIT, answer_limit=limit), methods=["POST"])]
+                routes=[
+                    Route("/graphql", GraphQLEndpoint(EndpointOptions(answer_limit=limit)), methods=["POST"])
+                ]
             )
             app.state.service = FakeService()
             async with httpx.AsyncClient(

@@ -328,7 +328,7 @@ def shop_address(tmp_path: Path) -> Iterator[str]:
             yield
 
     routes = [
-        Route("/graphql", GraphQLEndpoint(100_000), methods=["POST"]),
+        Route("/graphql", GraphQLEndpoint(), methods=["POST"]),
         *playground_routes("Shop", SHOP_QUERY),
     ]
     with _served(Starlette(routes=routes, lifespan=running)) as found:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keygraph_server.app import app_from_environment, create_app
-from keygraph_server.process import COLLECTED_AFTER, runs_on
+from keygraph_server.processes.process import COLLECTED_AFTER, runs_on
 from keygraph_server.settings import read_settings
 from tests.server.library import MODEL
 
@@ -59,7 +59,7 @@ def test_as_many_open_files_as_the_system_gives(limits: str, wanted: int, allowe
     """A server with the usual limit of 1,024 open files would stop to accept when it has so many connections."""
     program = (
         f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({limits}))\n"
-        "from keygraph_server.process import allow_open_files\n"
+        "from keygraph_server.processes.process import allow_open_files\n"
         f"print(allow_open_files({wanted}), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     printed = subprocess.check_output([sys.executable, "-c", program], text=True)

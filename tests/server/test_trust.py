@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from keygraph_server.app import create_app
-from keygraph_server.documents.known import DocumentRefusedError, KnownDocuments
-from keygraph_server.errors import CommandError
+from keygraph_server.documents.known import KnownDocuments
+from keygraph_server.errors import CommandError, RequestRefusedError
 from keygraph_server.http.graphql_http import GraphQLRequest
 from keygraph_server.settings import Settings, read_settings
 from keygraph_server.settings.documents import Accepted
@@ -220,7 +220,7 @@ class TestKnownDocuments:
         for accepted in ALL:
             try:
                 found.append(KnownDocuments({"t1": TITLE}, accepted, 10_000).document_of(asked))
-            except DocumentRefusedError as refused:
+            except RequestRefusedError as refused:
                 found.append(refused.code)
         assert found == outcomes
 
@@ -233,7 +233,7 @@ class TestKnownDocuments:
 
     def test_clients_are_told_where_there_are_none(self) -> None:
         """A client would send each document twice, first its hash and then its text."""
-        with pytest.raises(DocumentRefusedError) as caught:
+        with pytest.raises(RequestRefusedError) as caught:
             KnownDocuments({}, Accepted.ANY, 0).document_of(by_hash("00"))
         assert caught.value.code == "PERSISTED_QUERY_NOT_SUPPORTED"
 

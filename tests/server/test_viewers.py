@@ -19,7 +19,7 @@ from keygraph.dynamo.store import CreateTable
 from keygraph.engines.open import open_store
 from keygraph.tables.bulk import write_batches
 from keygraph_server.app import create_app
-from keygraph_server.http.graphql_http import UnauthenticatedError
+from keygraph_server.errors import UnauthenticatedError
 from keygraph_server.models import load_model
 from keygraph_server.settings import Settings, read_settings
 from tests.server.command_line import run

@@ -9,8 +9,8 @@ from starlette.requests import HTTPConnection
 
 from keygraph_server.auth.keys import PUBLIC, SHARED, FixedKey, Keys, KeysUnavailableError, PublishedKeys
 from keygraph_server.auth.tokens import Claims, InvalidTokenError, Tokens
-from keygraph_server.errors import SettingsError
-from keygraph_server.http.graphql_http import RequestRefusedError, UnauthenticatedError, ViewerOf
+from keygraph_server.errors import RequestRefusedError, SettingsError, UnauthenticatedError
+from keygraph_server.http.graphql_http import ViewerOf
 from keygraph_server.settings import Auth, Settings
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def _by_token(tokens: Tokens) -> ViewerOf:
             raise UnauthenticatedError(str(error)) from None
         except KeysUnavailableError:
             raise RequestRefusedError(
-                503, "the keys that verify tokens cannot be fetched", "UNAVAILABLE"
+                "the keys that verify tokens cannot be fetched", 503, "UNAVAILABLE"
             ) from None
 
     return viewer_of

@@ -14,8 +14,6 @@ from typing import Annotated, NoReturn
 
 import typer
 import uvicorn
-from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import ChangeReload
 
 from keygraph import StoreError
 from keygraph.dynamo.differences import table_differences
@@ -28,12 +26,13 @@ from keygraph_server.listening import address_of, listen
 from keygraph_server.logs import configure_logging
 from keygraph_server.models import Model, load_model
 from keygraph_server.options import ModelOption, StoreOption
-from keygraph_server.process import allow_open_files
+from keygraph_server.processes.process import allow_open_files
 from keygraph_server.processes.server import Server
 from keygraph_server.processes.workers import Workers
 from keygraph_server.queries import document_to_try, queries_to_try
 from keygraph_server.settings import LogLevel, Settings, read_settings
 from keygraph_server.stores import create_command, live_table, look_at_items
+from keygraph_server.uvicorn_internals import STARTUP_FAILURE, ChangeReload
 
 _log = logging.getLogger(__name__)
 
@@ -180,7 +179,7 @@ def _run(settings: Settings, listening: socket.socket, *, reload: bool) -> None:
     config = uvicorn.Config(
         "keygraph_server.app:app_from_environment",
         factory=True,
-        http=Connections(settings),  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
+        http=Connections(settings, https_only=settings.is_production),  # type: ignore[arg-type]  # uvicorn calls it, as it calls a class
         ws="none",
         reload=reload,
         workers=settings.workers,

@@ -18,14 +18,19 @@ class Connections:
     """Makes the connections of a process, as uvicorn's `http=`. It can be sent to the processes that uvicorn starts."""
 
     def __init__(
-        self, settings: ConnectionSettings, protocol: type[GuardedConnection] = FastestConnection
+        self,
+        settings: ConnectionSettings,
+        protocol: type[GuardedConnection] = FastestConnection,
+        *,
+        https_only: bool = False,
     ) -> None:
-        """The parser of `protocol` is httptools if it is installed."""
+        """The parser of `protocol` is httptools if it is installed. `https_only` is what browsers are told."""
         self._settings = settings
+        self._https_only = https_only
         self._protocol = protocol
         self._gate: Gate | None = None
 
     def __call__(self, **given: Any) -> GuardedConnection:
         if self._gate is None:
-            self._gate = Gate(self._settings)
+            self._gate = Gate(self._settings, https_only=self._https_only)
         return self._protocol(gate=self._gate, **given)

@@ -9,6 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 from weakref import WeakSet
 
+from keygraph_server.connections.refusals import Refusal
 from keygraph_server.settings.connections import ConnectionSettings
 
 _log = logging.getLogger(__name__)
@@ -35,8 +36,10 @@ class Connection(Protocol):
 class Gate:
     """Admits connections, watches over them, and closes them when there are too many or they hold too much."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, *, https_only: bool = False) -> None:
+        """With `https_only`, a browser that has once used HTTPS asks by nothing else."""
         self.settings = settings
+        self._https_only = https_only
         self.held = 0
         """How many bytes all connections hold."""
         self.closed: Counter[str] = Counter()
@@ -54,6 +57,10 @@ class Gate:
     def count(self) -> int:
         """How many connections are open."""
         return len(self._open)
+
+    def refusal(self, refusal: Refusal) -> bytes:
+        """The HTTP response that refuses a request."""
+        return refusal.response(https_only=self._https_only)
 
     def admit(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
         """Take a new connection, which waits for its client. False if there are too many, and then it is not taken."""

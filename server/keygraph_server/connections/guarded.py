@@ -1,12 +1,6 @@
 """One connection with its bounds, whatever parses its requests: a base class for uvicorn's two protocol classes.
 
-It depends on these internals of uvicorn, which both classes share (`tests/server/test_connections.py` checks them):
-
-- `cycle` is the newest request. It has `response_started`, `response_complete`, `disconnected`, `keep_alive`, and
-  `message_event`, which wakes an application that waits for its body. A disconnected cycle sends nothing.
-- `on_response_complete` is called after the last byte of each answer, and starts the next request of the connection.
-- `flow` pauses and resumes the transport. A cycle waits for `flow.drain` before it writes.
-- `_unset_keepalive_if_required` stops the timer of idle connections.
+`uvicorn_internals` says what it depends on.
 """
 
 from __future__ import annotations
@@ -17,10 +11,9 @@ from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.flow_control import FlowControl
-
 from keygraph_server.connections.gate import Gate, network_of
 from keygraph_server.connections.refusals import TOO_MANY_CONNECTIONS, TOO_SLOW, Refusal
+from keygraph_server.uvicorn_internals import FlowControl
 
 PROGRESS = 16 * 1024
 """Who sends or takes so many bytes within a timeout has begun it anew."""
@@ -143,7 +136,7 @@ class GuardedConnection(asyncio.Protocol):
         if not self.gate.admit(self, self.loop):
             self.reading = DISCARDED
             self.gate.closed["too many connections, all busy"] += 1
-            self.transport.write(TOO_MANY_CONNECTIONS.answer)
+            self.transport.write(self.gate.refusal(TOO_MANY_CONNECTIONS))
             self.transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -266,7 +259,7 @@ class GuardedConnection(asyncio.Protocol):
             self.reading = DISCARDED
             self.flow.pause_reading()
         else:
-            self._end(refusal.answer)
+            self._end(self.gate.refusal(refusal))
 
     # What the gate calls.
 
@@ -338,7 +331,7 @@ class GuardedConnection(asyncio.Protocol):
         super().on_response_complete()  # type: ignore[misc]  # uvicorn's classes have it
         if not self.bodies:
             if self._refusal is not None:
-                self._end(self._refusal.answer)
+                self._end(self.gate.refusal(self._refusal))
             elif self._is_half_closed or self._is_stopping:
                 self.transport.close()
 

@@ -1,8 +1,4 @@
-"""A bounded connection whose requests are parsed by h11. It depends on uvicorn's internals.
-
-Those of `guarded`, and: `conn` is the h11 connection; `handle_events` takes all events from it until NEED_DATA or PAUSED;
-`_should_upgrade` is asked for each request.
-"""
+"""A bounded connection whose requests are parsed by h11. `uvicorn_internals` says what it depends on."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A bounded connection whose requests are parsed by httptools. It depends on uvicorn's internals.
-
-Those of `guarded`, and: `pipeline` has the requests that wait for their turn, the newest first; `_start_asgi_task` starts
-a request; `headers` is the list of fields that the parser adds to; the
-parser calls `on_message_begin`, `on_headers_complete`, `on_body` and `on_message_complete`.
-"""
+"""A bounded connection whose requests are parsed by httptools. `uvicorn_internals` says what it depends on."""
 
 from __future__ import annotations
 
@@ -106,6 +101,10 @@ class HttpToolsConnection(GuardedConnection, HttpToolsProtocol):  # type: ignore
             self._refuse(head_too_large(settings.max_head_bytes))
         if self.parser.get_method() == b"CONNECT":
             self._refuse(NO_TUNNEL)
+        # RFC 9112, 3.2. h11 holds to it of itself.
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
+            self._refuse(NOT_HTTP)
         if len(self.bodies) > settings.max_pipelined:
             self._refuse(TOO_MANY_WAITING)
 

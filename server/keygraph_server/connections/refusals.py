@@ -8,11 +8,9 @@ from http import HTTPStatus
 
 import orjson
 
-from keygraph_server.secure_headers import NO_CONTENT_POLICY, SECURE_HEADERS
+from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, SECURE_HEADERS
 
-_SECURE = "".join(
-    f"{name.decode()}: {value.decode()}\r\n" for name, value in (*SECURE_HEADERS, NO_CONTENT_POLICY)
-)
+_SECURE = (*SECURE_HEADERS, NO_CONTENT_POLICY)
 
 
 @dataclass(frozen=True)
@@ -23,9 +21,10 @@ class Refusal:
     code: str
     message: str
 
-    @property
-    def answer(self) -> bytes:
+    def response(self, *, https_only: bool) -> bytes:
         """The complete HTTP response. It has a request id of its own."""
+        secure = (*_SECURE, HTTPS_ONLY) if https_only else _SECURE
+        fields = "".join(f"{name.decode()}: {value.decode()}\r\n" for name, value in secure)
         request_id = os.urandom(16).hex()
         extensions = {"code": self.code, "requestId": request_id}
         body = orjson.dumps({"errors": [{"message": self.message, "extensions": extensions}]})
@@ -33,7 +32,7 @@ class Refusal:
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\n"
             "content-type: application/json; charset=utf-8\r\n"
-            f"{_SECURE}"
+            f"{fields}"
             f"x-request-id: {request_id}\r\n"
             f"content-length: {len(body)}\r\n"
             f"{retry}connection: close\r\n\r\n"

@@ -2,8 +2,6 @@
 
 Trusted documents are in a manifest. Automatic persisted queries are kept as clients send them, as Apollo's protocol
 says (https://www.apollographql.com/docs/apollo-server/performance/apq).
-
-DocumentRefusedError       an operation that is not executed, with the code
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from typing import Protocol
 
 from keygraph_resolvers.plan.documents import SizedCache
 from keygraph_server.documents.manifest import document_id
+from keygraph_server.errors import RequestRefusedError
 from keygraph_server.settings.documents import Accepted
 
 _BYTES_BESIDE = 300
@@ -32,14 +31,6 @@ class Asked(Protocol):
     def automatic_hash(self) -> str | None: ...
 
 
-class DocumentRefusedError(Exception):
-    """An operation that is not executed, with the code of the error."""
-
-    def __init__(self, code: str, message: str) -> None:
-        self.code = code
-        super().__init__(message)
-
-
 class KnownDocuments:
     """Finds the document of a request."""
 
@@ -57,13 +48,13 @@ class KnownDocuments:
         return self._automatic.bytes
 
     def document_of(self, asked: Asked) -> str:
-        """The document of a request. Raises DocumentRefusedError."""
+        """The document of a request. Raises RequestRefusedError."""
         if asked.query is None:
             return self._found(
                 asked.document_id or asked.automatic_hash or "", is_automatic=asked.document_id is None
             )
         if asked.automatic_hash is not None and document_id(asked.query) != asked.automatic_hash:
-            raise DocumentRefusedError("BAD_USER_INPUT", "sha256Hash is not the SHA-256 of the query")
+            raise RequestRefusedError("sha256Hash is not the SHA-256 of the query")
         if self._accepted is Accepted.ANY or asked.query in self._trusted_texts:
             return asked.query
         if (
@@ -82,8 +73,8 @@ class KnownDocuments:
             raise _not_trusted()
         if is_automatic and not self._most:
             # So that a client stops to ask by hash.
-            raise DocumentRefusedError("PERSISTED_QUERY_NOT_SUPPORTED", "PersistedQueryNotSupported")
-        raise DocumentRefusedError("PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound")
+            raise RequestRefusedError("PersistedQueryNotSupported", code="PERSISTED_QUERY_NOT_SUPPORTED")
+        raise RequestRefusedError("PersistedQueryNotFound", code="PERSISTED_QUERY_NOT_FOUND")
 
     def keep(self, asked: Asked) -> None:
         """Keep the document of an operation that was executed, if its client asked for that."""
@@ -97,8 +88,8 @@ EVERY_DOCUMENT = KnownDocuments({}, Accepted.ANY, 0)
 """For a server without a manifest and without automatic persisted queries."""
 
 
-def _not_trusted() -> DocumentRefusedError:
-    return DocumentRefusedError(
-        "DOCUMENT_NOT_TRUSTED",
+def _not_trusted() -> RequestRefusedError:
+    return RequestRefusedError(
         "This server executes only the documents that it knows: add this one to its manifest.",
+        code="DOCUMENT_NOT_TRUSTED",
     )

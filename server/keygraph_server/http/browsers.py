@@ -9,15 +9,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keygraph_server.http.header_values import remembered
 from keygraph_server.http.origins import Origins
-from keygraph_server.secure_headers import NO_CONTENT_POLICY, SECURE_HEADERS
+from keygraph_server.secure_headers import HTTPS_ONLY, NO_CONTENT_POLICY, SECURE_HEADERS
 
 _READ_BY_PAGES = (b"access-control-expose-headers", b"retry-after, x-request-id")
 _VARY = (b"vary", b"origin")
 _PREFLIGHT_SECONDS = 7_200
 """How long a browser remembers what it may send. Chrome remembers no longer."""
-
-_HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
-"""Browsers ignore it in an answer that did not come by HTTPS."""
 
 
 class BrowserHeaders(CORSMiddleware):
@@ -39,7 +36,7 @@ class BrowserHeaders(CORSMiddleware):
             allow_headers=("*",),
             max_age=_PREFLIGHT_SECONDS,
         )
-        self._pages = (*SECURE_HEADERS, _HTTPS_ONLY) if https_only else SECURE_HEADERS
+        self._pages = (*SECURE_HEADERS, HTTPS_ONLY) if https_only else SECURE_HEADERS
         self._all_else = (*self._pages, NO_CONTENT_POLICY)
         self._of_origin = remembered(partial(_headers_for, origins))
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
+from keygraph_server.errors import RequestRefusedError
+
 _T = TypeVar("_T")
 
 _UNWATCHED_SECONDS = 0.02
@@ -45,8 +47,11 @@ class _Departure:
         self._watching = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        try:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+        except RequestRefusedError:
+            return  # a GET with a body that is too large: nobody wants it
         self.has_happened = True
         self._task.cancel()
 

@@ -22,8 +22,9 @@ from starlette.types import Receive, Scope, Send
 from keygraph_resolvers import Observed
 from keygraph_resolvers.errors import NotAQuery, answer_limit_error
 from keygraph_resolvers.memory import Holding, Memory
-from keygraph_server.documents.known import EVERY_DOCUMENT, DocumentRefusedError, KnownDocuments
+from keygraph_server.documents.known import EVERY_DOCUMENT, KnownDocuments
 from keygraph_server.documents.manifest import PREFIX
+from keygraph_server.errors import RequestRefusedError
 from keygraph_server.http.compression import compressed, takes_gzip
 from keygraph_server.http.disconnect import unless_gone
 from keygraph_server.http.exposure import Exposure
@@ -57,8 +58,6 @@ _CONTENT_TYPES = {offered: f"{offered}; charset=utf-8".encode() for offered in _
 _VARY = (b"vary", b"accept, accept-encoding")
 _VARY_OF_GET = (b"vary", b"accept, accept-encoding, origin")
 _NOT_KEPT = (b"cache-control", b"no-store")
-_NO_ORIGINS = Origins.of("none")
-_ALL_SHOWN = Exposure()
 _FORGEABLE = (
     "a page of another site may have sent this request: send it as POST, or with the header "
     "Apollo-Require-Preflight: true, or add the page's origin to KEYGRAPH_CORS_ORIGINS"
@@ -109,22 +108,6 @@ class GraphQLRequest:
     """The SHA-256 of its document, by Apollo's protocol for automatic persisted queries."""
 
 
-class RequestRefusedError(Exception):
-    """A request that is not a valid GraphQL request, with the HTTP status and the reason."""
-
-    def __init__(self, status: int, message: str, code: str = "BAD_USER_INPUT") -> None:
-        self.status = status
-        self.code = code
-        super().__init__(message)
-
-
-class UnauthenticatedError(RequestRefusedError):
-    """A request whose token is not valid. The message goes to the client."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(401, message, "UNAUTHENTICATED")
-
-
 @dataclass(slots=True, eq=False)
 class Exchange:
     """One request and what became of it, for those who watch."""
@@ -158,6 +141,29 @@ class Watcher(Protocol):
         """The answer has been sent, or there is none. Called in the same task."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndpointOptions:
+    """How the endpoint takes requests and answers them."""
+
+    documents: KnownDocuments = EVERY_DOCUMENT
+    """The documents that clients may send or name."""
+    viewer_of: ViewerOf | None = None
+    """Without it, everybody is anonymous."""
+    origins: Origins = field(default_factory=lambda: Origins.of("none"))
+    """Their pages may use GET."""
+    cache_control: str = "no-store"
+    """Of the answers to GET."""
+    answer_limit: int = 0
+    """Larger answers, in bytes, are not sent; with 0, all are."""
+    compress_above: int = 0
+    """Larger answers, in bytes, are compressed if the client accepts gzip; with 0, none is."""
+    exposure: Exposure = field(default_factory=Exposure)
+    """What clients may see."""
+    memory: Memory = field(default_factory=lambda: Memory(48_000_000))
+    """What all operations hold, until their answers are sent."""
+    watcher: Watcher | None = None
+
+
 class GraphQLEndpoint:
     """The endpoint: an ASGI application that passes operations to the `state.service` of the main application.
 
@@ -165,48 +171,18 @@ class GraphQLEndpoint:
     It reads and writes plain ASGI messages, because request and response objects cost more than everything else here.
     """
 
-    def __init__(
-        self,
-        max_body_bytes: int,
-        compress_above: int = 0,
-        origins: Origins = _NO_ORIGINS,
-        cache_control: str = "no-store",
-        exposure: Exposure = _ALL_SHOWN,
-        watcher: Watcher | None = None,
-        documents: KnownDocuments = EVERY_DOCUMENT,
-        answer_limit: int = 0,
-        viewer_of: ViewerOf | None = None,
-        operation_memory: int = 48_000_000,
-    ) -> None:
-        """Answers above `compress_above` bytes are compressed if the client accepts gzip; with 0, none is.
-
-        Answers above `answer_limit` bytes are not sent; with 0, all are. `operation_memory` is how many bytes all
-        operations may hold.
-
-        Pages of `origins` may use GET, whose answers have `cache_control`. `exposure` is what clients may see,
-        `documents` which documents they may send or name.
-        Without `viewer_of` everybody is anonymous.
-        """
-        self._max_body_bytes = max_body_bytes
-        self._compress_above = compress_above
-        self._origins = origins
-        self._kept = (b"cache-control", cache_control.encode())
-        self._exposure = exposure
-        self._watcher = watcher
-        self._documents = documents
-        self._answer_limit = answer_limit
-        self._viewer_of = viewer_of
-        self.memory = Memory(operation_memory)
-        """What all operations hold, until their answers are sent."""
+    def __init__(self, options: EndpointOptions | None = None) -> None:
+        self._options = options = options or EndpointOptions()
+        self._cache_control = (b"cache-control", options.cache_control.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(header_fields(scope), is_get=scope["method"] != "POST")
         # What an operation has read is kept until its answer is sent.
-        with self.memory.holding() as exchange.holding:
-            if self._watcher is None:
+        with self._options.memory.holding() as exchange.holding:
+            if self._options.watcher is None:
                 await self._exchange(exchange, scope, receive, send)
             else:
-                await self._watched(self._watcher, exchange, scope, receive, send)
+                await self._watched(self._options.watcher, exchange, scope, receive, send)
 
     async def _watched(
         self, watcher: Watcher, exchange: Exchange, scope: Scope, receive: Receive, send: Send
@@ -222,26 +198,26 @@ class GraphQLEndpoint:
             watcher.end(exchange)
 
     async def _exchange(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = exchange.headers
+        headers, options = exchange.headers, self._options
         # If the client accepts no offered type, the error is sent as JSON.
         media_type = JSON
         try:
             media_type = negotiated(headers.get(b"accept", b""))
-            viewer = None if self._viewer_of is None else self._viewer_of(HTTPConnection(scope))
+            viewer = None if options.viewer_of is None else options.viewer_of(HTTPConnection(scope))
             if isawaitable(viewer):
                 viewer = await viewer
             if exchange.is_get:
                 asked = self._asked_by_get(scope, headers)
             else:
                 check_headers(headers)
-                asked = parse_body(await read_body(headers, receive, self._max_body_bytes))
+                asked = parse_body(await read_body(receive))
             exchange.asked = asked
-            document = self._documents.document_of(asked)
+            document = options.documents.document_of(asked)
             if asked.query is None:
                 exchange.asked = replace(asked, query=document)
             service: Executes = scope["app"].state.service
             with_cost = (
-                self._exposure.cost_details and headers.get(_COST_FIELD, b"").strip().lower() == b"true"
+                options.exposure.cost_details and headers.get(_COST_FIELD, b"").strip().lower() == b"true"
             )
             response = await unless_gone(
                 receive,
@@ -259,53 +235,51 @@ class GraphQLEndpoint:
             )
         except (RequestRefusedError, NotAQuery) as error:
             refused = (
-                error if isinstance(error, RequestRefusedError) else RequestRefusedError(405, str(error))
+                error if isinstance(error, RequestRefusedError) else RequestRefusedError(str(error), 405)
             )
-            told = {"message": str(refused), "extensions": {"code": refused.code}}
-            await self._answer(exchange, send, {"errors": [told]}, media_type, refused.status)
-            return
-        except DocumentRefusedError as refused:
-            answer = {"errors": [{"message": str(refused), "extensions": {"code": refused.code}}]}
-            await self._answer(exchange, send, answer, media_type, status_of(answer, media_type))
+            answer = refused.response
+            status = refused.status or status_of(answer, media_type)
+            await self._answer(exchange, send, answer, media_type, status)
             return
         except ClientDisconnect:
             return
         if response is not None:
             if asked.automatic_hash is not None and "data" in response:
-                self._documents.keep(asked)
+                options.documents.keep(asked)
             if "errors" in response:
-                self._exposure.conceal(response["errors"])
+                options.exposure.conceal(response["errors"])
             await self._answer(exchange, send, response, media_type, status_of(response, media_type))
 
     def _asked_by_get(self, scope: Scope, headers: HeaderFields) -> GraphQLRequest:
         """The request in the URL. Raises RequestRefusedError if it may be a foreign page's."""
-        if is_forgeable(headers, self._origins):
-            raise RequestRefusedError(403, _FORGEABLE)
+        if is_forgeable(headers, self._options.origins):
+            raise RequestRefusedError(_FORGEABLE, 403)
         return parse_url(scope["query_string"])
 
     async def _answer(
         self, exchange: Exchange, send: Send, response: dict[str, Any], media_type: str, status: int
     ) -> None:
+        options = self._options
         if "errors" in response:
             with_request_id(response["errors"])
         body = written(response)
-        if 0 < self._answer_limit < len(body):
-            response = {"data": None, "errors": [answer_limit_error(self._answer_limit)]}
+        if 0 < options.answer_limit < len(body):
+            response = {"data": None, "errors": [answer_limit_error(options.answer_limit)]}
             with_request_id(response["errors"])
             body = written(response)
         exchange.answer, exchange.status, asked = response, status, exchange.headers
         # What one viewer may see is not for the next one.
-        is_kept = exchange.is_get and "errors" not in response and self._viewer_of is None
+        is_kept = exchange.is_get and "errors" not in response and options.viewer_of is None
         headers = [
             (b"content-type", _CONTENT_TYPES[media_type]),
             _VARY_OF_GET if exchange.is_get else _VARY,
-            self._kept if is_kept else _NOT_KEPT,
+            self._cache_control if is_kept else _NOT_KEPT,
         ]
         if status == 405:
             headers.append((b"allow", b"POST"))
         if status == 401:
             headers.append((b"www-authenticate", b'Bearer error="invalid_token"'))
-        if 0 < self._compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):
+        if 0 < options.compress_above < len(body) and takes_gzip(asked.get(b"accept-encoding", b"")):
             body = await compressed(body)
             headers.append((b"content-encoding", b"gzip"))
         if status == 503:
@@ -325,9 +299,9 @@ def check_headers(headers: HeaderFields) -> None:
     """Raises RequestRefusedError unless the headers declare a JSON body in UTF-8."""
     problem = _problem_of_type(headers.get(b"content-type", b""))
     if problem is not None:
-        raise RequestRefusedError(415, problem)
+        raise RequestRefusedError(problem, 415)
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise RequestRefusedError(415, "requests with a Content-Encoding are not supported")
+        raise RequestRefusedError("requests with a Content-Encoding are not supported", 415)
 
 
 @remembered
@@ -341,26 +315,15 @@ def _problem_of_type(content_type: bytes) -> str | None:
     return None
 
 
-async def read_body(headers: HeaderFields, receive: Receive, limit: int) -> bytes:
-    """The body. Raises RequestRefusedError as soon as it exceeds the limit, in bytes.
-
-    Raises ClientDisconnect if the client disconnects before the end of the body.
-    """
-    too_large = f"the body of a request is limited to {limit} bytes"
-    length = headers.get(b"content-length", b"")
-    if length.isdigit() and int(length) > limit:
-        raise RequestRefusedError(413, too_large)
+async def read_body(receive: Receive) -> bytes:
+    """The body. Raises ClientDisconnect if the client disconnects before its end."""
     parts: list[bytes] = []
-    count, has_more = 0, True
+    has_more = True
     while has_more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        part = message.get("body", b"")
-        count += len(part)
-        if count > limit:
-            raise RequestRefusedError(413, too_large)
-        parts.append(part)
+        parts.append(message.get("body", b""))
         has_more = message.get("more_body", False)
     return b"".join(parts)
 
@@ -369,9 +332,9 @@ def parse_body(body: bytes) -> GraphQLRequest:
     """The request in a body. Raises RequestRefusedError if the body is not a request."""
     content = _read_json(body, "the body")
     if isinstance(content, list):
-        raise RequestRefusedError(400, "batches are not supported: send one request at a time")
+        raise RequestRefusedError("batches are not supported: send one request at a time", 400)
     if not isinstance(content, dict):
-        raise RequestRefusedError(400, "the body must be a JSON object")
+        raise RequestRefusedError("the body must be a JSON object", 400)
     return _request(content)
 
 
@@ -380,11 +343,11 @@ def parse_url(query_string: bytes) -> GraphQLRequest:
     try:
         pairs = parse_qsl(query_string.decode("ascii"), errors="strict", max_num_fields=50)
     except ValueError:
-        raise RequestRefusedError(400, "the URL is not valid: its parameters must be UTF-8") from None
+        raise RequestRefusedError("the URL is not valid: its parameters must be UTF-8", 400) from None
     content: dict[str, Any] = dict(pairs)
     for name, count in Counter(name for name, _ in pairs).items():
         if count > 1:
-            raise RequestRefusedError(400, f"the URL has {name[:40]} more than once")
+            raise RequestRefusedError(f"the URL has {name[:40]} more than once", 400)
     for name in ("variables", "extensions"):
         if name in content:
             content[name] = _read_json(content[name].encode(), name)
@@ -401,9 +364,9 @@ def _request(content: dict[str, Any]) -> GraphQLRequest:
     if not query and (document_id or automatic_hash):
         query = None
     elif not isinstance(query, str):
-        raise RequestRefusedError(400, "query must be a string that contains a GraphQL document")
+        raise RequestRefusedError("query must be a string that contains a GraphQL document", 400)
     elif document_id is not None:
-        raise RequestRefusedError(400, "a request has a query or a documentId, not both")
+        raise RequestRefusedError("a request has a query or a documentId, not both", 400)
     return GraphQLRequest(query, variables, operation_name, document_id, automatic_hash)
 
 
@@ -418,7 +381,7 @@ def _automatic_hash(persisted: Any) -> str:
     """The hash in `extensions.persistedQuery`."""
     found = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
     if not isinstance(found, str) or persisted.get("version") != 1:
-        raise RequestRefusedError(400, "persistedQuery must have the version 1 and a sha256Hash")
+        raise RequestRefusedError("persistedQuery must have the version 1 and a sha256Hash", 400)
     return found
 
 
@@ -429,13 +392,13 @@ def _read_json(text: bytes, what: str) -> Any:
         return json.loads(text) if _LONG_INTEGER.search(text) else content
     except (ValueError, RecursionError):
         verb = "are" if what.endswith("s") else "is"
-        raise RequestRefusedError(400, f"{what} {verb} not valid JSON") from None
+        raise RequestRefusedError(f"{what} {verb} not valid JSON", 400) from None
 
 
 def _optional(content: dict[str, Any], name: str, kind: type[_T], what: str) -> _T | None:
     value = content.get(name)
     if value is not None and not isinstance(value, kind):
-        raise RequestRefusedError(400, f"{name} must be {what} or null")
+        raise RequestRefusedError(f"{name} must be {what} or null", 400)
     return value
 
 
@@ -446,7 +409,7 @@ def negotiated(accept: bytes) -> str:
     """
     found = _best(accept)
     if found is None:
-        raise RequestRefusedError(406, f"answers are {GRAPHQL_RESPONSE} or {JSON}")
+        raise RequestRefusedError(f"answers are {GRAPHQL_RESPONSE} or {JSON}", 406)
     return found
 
 

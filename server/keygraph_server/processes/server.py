@@ -1,7 +1,6 @@
 """A uvicorn server that takes over all connections before it stops, and can be asked whether its loop runs.
 
-It depends on these internals of uvicorn: `startup` runs in the event loop, `servers` has the listening servers, and
-`config.http_protocol_class` is called as `startup` calls it.
+`uvicorn_internals` says what it depends on.
 """
 
 from __future__ import annotations

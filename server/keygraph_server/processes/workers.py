@@ -1,7 +1,6 @@
 """Several server processes that share one socket: started, watched over, replaced and stopped.
 
-It depends on these internals of uvicorn: `Process` answers a ping in a thread of the worker (`pong`), and `Multiprocess`
-calls `init_processes`, `keep_subprocess_alive` twice a second, and `terminate_all` and `join_all` at the end.
+`uvicorn_internals` says what it depends on.
 """
 
 from __future__ import annotations
@@ -10,11 +9,8 @@ import logging
 import signal
 import time
 
-from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
-from uvicorn.supervisors.multiprocess import Process
-
 from keygraph_server.processes.server import Server
+from keygraph_server.uvicorn_internals import STARTUP_FAILURE, Multiprocess, Process
 
 _log = logging.getLogger(__name__)
 

@@ -54,3 +54,8 @@ class ExposureSettings(BaseModel):
         description="Whether errors and `/readyz` name the store's address and its table. The log always does. "
         "In production: `False`.",
     )
+
+    @property
+    def is_production(self) -> bool:
+        """Whether the server is open to strangers."""
+        return self.env is Environment.PRODUCTION

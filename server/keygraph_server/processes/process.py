@@ -11,7 +11,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from keygraph_server.uvicorn_internals import AutoHTTPProtocol
 
 _log = logging.getLogger(__name__)
 

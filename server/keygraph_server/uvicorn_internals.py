@@ -1,0 +1,38 @@
+"""What is used of uvicorn that it does not document. Nothing else names these, but for the two classes of protocols, which
+each module of `connections` imports for itself: httptools may not be installed, and h11 is not needed where it is.
+`tests/server/test_uvicorn_internals.py` holds all to the pinned version.
+
+Of both classes of protocols, for `connections.guarded`:
+
+- `cycle` is the newest request. It has `response_started`, `response_complete`, `disconnected`, `keep_alive`, and
+  `message_event`, which wakes an application that waits for its body. A disconnected cycle sends nothing.
+- `on_response_complete` is called after the last byte of each answer, and starts the next request of the connection.
+- `flow`, a `FlowControl`, pauses and resumes the transport. A cycle waits for `flow.drain` before it writes.
+- `shutdown` lets the running request finish, and `_unset_keepalive_if_required` stops the timer of idle connections.
+
+Of `HttpToolsProtocol`, for `connections.httptools_protocol`: `pipeline` has the requests that wait for their turn, the
+newest first; `_start_asgi_task` starts a request; `headers` is the list of fields that the parser adds to; the parser
+calls `on_message_begin`, `on_headers_complete`, `on_body` and `on_message_complete`.
+
+Of `H11Protocol`, for `connections.h11_protocol`: `conn` is the h11 connection; `handle_events` takes all events from it
+until NEED_DATA or PAUSED; `_should_upgrade` is asked for each request.
+
+Of `uvicorn.Server`, for `processes.server`: `startup` runs in the event loop, `servers` has the listening servers, and
+`config.http_protocol_class` is called as `startup` calls it, with `server_state` and `lifespan.state`.
+
+Of `Process` and `Multiprocess`, for `processes.workers`: a `Process` answers a ping in a thread of the worker (`pong`);
+`Multiprocess` calls `init_processes`, `keep_subprocess_alive` twice a second, and `terminate_all` and `join_all` at the end.
+
+`ChangeReload` restarts a server when files change. `AutoHTTPProtocol` is the class of the parser that is installed. A
+worker that ends with `STARTUP_FAILURE` is not started again.
+"""
+
+from __future__ import annotations
+
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.supervisors import ChangeReload, Multiprocess
+from uvicorn.supervisors.multiprocess import Process
+
+__all__ = ["STARTUP_FAILURE", "AutoHTTPProtocol", "ChangeReload", "FlowControl", "Multiprocess", "Process"]

@@ -1,0 +1,77 @@
+"""What is used of uvicorn that it does not document, in the version that is installed."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from keygraph_server.uvicorn_internals import FlowControl, Multiprocess, Process
+
+ROOT = Path(__file__).parents[2]
+SERVER = ROOT / "server" / "keygraph_server"
+
+OF_BOTH = {
+    "_unset_keepalive_if_required",
+    "on_response_complete",
+    "shutdown",
+    "pause_writing",
+    "resume_writing",
+    "data_received",
+    "eof_received",
+}
+OF_PARSER = {"on_message_begin", "on_headers_complete", "on_body", "on_message_complete", "_start_asgi_task"}
+METHODS = {
+    HttpToolsProtocol: OF_BOTH | OF_PARSER,
+    H11Protocol: OF_BOTH | {"handle_events", "_should_upgrade"},
+    FlowControl: {"drain", "pause_reading", "resume_reading", "pause_writing", "resume_writing"},
+    uvicorn.Server: {"startup", "shutdown"},
+    Process: {"pong", "kill", "join", "terminate", "wait_until_ready"},
+    Multiprocess: {
+        "init_processes",
+        "keep_subprocess_alive",
+        "terminate_all",
+        "join_all",
+        "restart_all",
+        "handle_ttin",
+    },
+}
+ATTRIBUTES = {
+    "cycle", "flow", "transport", "loop", "client", "conn", "pipeline", "headers", "parser", "url",
+    "response_started", "response_complete", "disconnected", "keep_alive", "message_event",
+    "servers", "server_state", "lifespan", "http_protocol_class",
+    "parent_conn", "child_conn", "processes", "processes_num", "signal_queue", "should_exit", "sockets",
+}  # fmt: skip
+
+
+def test_the_pinned_version_is_tested() -> None:
+    """The tests below would hold for another uvicorn than the one that is pinned."""
+    assert f"uvicorn=={version('uvicorn')}" in (ROOT / "constraints.txt").read_text()
+
+
+def test_internals_are_named_once() -> None:
+    """An upgrade of uvicorn would break places that nobody looks at."""
+    found = {
+        path.name
+        for path in SERVER.rglob("*.py")
+        if re.search(r"^\s*(?:from|import) uvicorn\.", path.read_text(), re.MULTILINE)
+    }
+    assert found == {"uvicorn_internals.py", "h11_protocol.py", "httptools_protocol.py"}
+
+
+def test_the_methods_are_there() -> None:
+    """A new version of uvicorn would turn off a limit, and nobody would notice."""
+    missing = {each.__name__: names - {*dir(each)} for each, names in METHODS.items()}
+    assert not any(missing.values()), (missing, version("uvicorn"))
+
+
+def test_the_attributes_are_there() -> None:
+    """The same, for what is set in a constructor."""
+    folder = Path(uvicorn.__file__).parent
+    text = "\n".join(path.read_text() for path in folder.rglob("*.py"))
+    missing = {name for name in ATTRIBUTES if not re.search(rf"\bself\.{name}\b", text)}
+    assert not missing, version("uvicorn")
