@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.processes import Process, Start
+from tests.end_to_end.processes import KEYGRAPH, WITHOUT_EXTRA, Process, Start
 
 
 @pytest.fixture
@@ -18,7 +18,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Process] = []
 
     def start_one(*words: str, is_fast: bool = True, **settings: str) -> Process:
-        started.append(Process(tmp_path, *words, is_fast=is_fast, **settings))
+        command = [KEYGRAPH] if is_fast else WITHOUT_EXTRA
+        started.append(Process(tmp_path, *words, command=command, **settings))
         return started[-1]
 
     yield start_one

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +28,9 @@ START_SECONDS = 30.0
 class Process:
     """A `keygraph` that runs in a folder, what it has written so far, and the address it has printed."""
 
-    def __init__(self, folder: Path, *words: str, is_fast: bool = True, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, *words: str, command: Sequence[str | Path] = (KEYGRAPH,), **settings: str
+    ) -> None:
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -36,7 +38,7 @@ class Process:
         }
         environment |= {"PYTHONUNBUFFERED": "1", **settings}
         self.process = subprocess.Popen(
-            [*([KEYGRAPH] if is_fast else WITHOUT_EXTRA), *words],
+            [*command, *words],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
