@@ -58,7 +58,8 @@ class InvoiceBill:
     amount: Decimal
     """How much of the bill is in the invoice."""
     note: str | None
-    """What the invoice says about it. The index lacks it: from a bill's side it is fetched if it is asked for."""
+    """What the invoice says about it."""
+    # The index lacks it: from a bill's side it is fetched if it is asked for.
 
 
 graph = Graph(

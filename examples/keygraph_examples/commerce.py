@@ -82,7 +82,8 @@ class User(Listed):
     orders: Many[Order]
     """What the user has ordered, by the date of the order."""
     customer_orders: Many[CustomerOrder]
-    """The same orders by their ids, from the user's own partition."""
+    """The same orders by their ids."""
+    # From the user's own partition.
     reviews: Many[UserReview]
     """What the user has written about products."""
     activities: Many[UserActivity]
@@ -234,7 +235,9 @@ class ProductReview(Created):
 
 @node("TAG#{tag_name}", item=False)
 class Tag:
-    """A word that products are found by. The table holds no item for a tag, only its edges."""
+    """A word that products are found by."""
+
+    # The table holds no item for a tag, only its edges.
 
     tag_name: ID
 
@@ -262,7 +265,9 @@ class Price:
 
 @record("{user}#SHARD{shard}", "ACTIVITY#{timestamp:013d}", shards=5)
 class UserActivity(Created):
-    """Something that a user did. A user's activities are spread over five partitions, so that none runs hot."""
+    """Something that a user did."""
+
+    # A user's activities are spread over five partitions, so that none runs hot.
 
     user: User
     timestamp: Long

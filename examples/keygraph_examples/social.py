@@ -35,14 +35,18 @@ class User:
 
 @node("POST#{post_id}", item=False)
 class Post:
-    """Something that was posted. The table knows a post by its likes alone and holds no item for it."""
+    """Something that was posted."""
+
+    # The table knows a post by its likes alone and holds no item for it.
 
     post_id: ID
 
 
 @edge("{user}", "FRIEND#{friend.user_id}", mirror=True)
 class Friendship:
-    """Two users are friends: each has an item for it, the reciprocal of the other's."""
+    """Two users are friends."""
+
+    # Each has an item for it, the reciprocal of the other's.
 
     user: User
     friend: User

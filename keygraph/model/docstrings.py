@@ -33,3 +33,9 @@ def member_docstrings(cls: type) -> dict[str, str]:
 def docstring(text: str | None) -> str | None:
     """A docstring without its indentation; None for none."""
     return inspect.cleandoc(text) if text and text.strip() else None
+
+
+def class_docstring(cls: type) -> str | None:
+    """A class's docstring, where a person wrote it: dataclasses and enums have made-up ones."""
+    text = cls.__dict__.get("__doc__")
+    return None if text is None or text.startswith(f"{cls.__name__}(") else docstring(text)

@@ -1,46 +1,37 @@
-"""The text of a schema, in parts."""
+"""The text of a schema, in parts, without its descriptions."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
+
+from graphql import parse, print_ast, visit
+from graphql.language.visitor import Visitor
 
 from keygraph_resolvers import build_schema
 from tests.resolvers.everything import everything
 
 SDL = build_schema(everything).as_str()
 
-PAGING = '''
-    """The number of edges from the start; 20 by default."""
-    first: Int
+PAGING = "first: Int, after: String, last: Int, before: String, direction: SortDirection = ASC"
 
-    """Only edges after this cursor."""
-    after: String
 
-    """The number of edges from the end."""
-    last: Int
-
-    """Only edges before this cursor; none if `after` comes later."""
-    before: String
-
-    """The direction along the sort key."""
-    direction: SortDirection = ASC'''
-TO = '''
-
-    """Only edges to the nodes with these ids."""
-    to: [ID!]'''
+class _WithoutDescriptions(Visitor):
+    def leave(self, node: Any, *_: object) -> Any:
+        return replace(node, description=None) if getattr(node, "description", None) else None
 
 
 def part(name: str, sdl: str = SDL) -> str:
-    """The definition of a type, with its description."""
-    found = re.search(
-        rf'(?:^"""(?:[^"\n]*|\n[^"]*)"""\n)?^(?:type|input|enum|interface|scalar) {name}\b(?:[^{{\n]*\{{.*?^\}}|[^{{\n]*$)',
-        sdl,
-        re.MULTILINE | re.DOTALL,
+    """The definition of a type."""
+    [found] = [
+        each for each in parse(sdl).definitions if getattr(getattr(each, "name", None), "value", "") == name
+    ]
+    return (
+        print_ast(visit(found, _WithoutDescriptions())).replace(PAGING, "PAGING").replace("to: [ID!]", "TO")
     )
-    assert found, name
-    return found[0].replace(PAGING, "PAGING").replace(TO, "\n    TO")
 
 
 def fields(name: str) -> list[str]:
     """The lines of a type that name its fields."""
-    return re.findall(r"^  (\w.*)$", re.sub(r'"{3}(?s:.*?)"{3}', "", part(name)), re.MULTILINE)
+    return re.findall(r"^  (\w.*)$", part(name), re.MULTILINE)

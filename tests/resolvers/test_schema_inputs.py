@@ -11,7 +11,7 @@ def test_where() -> None:
     """A filter would offer what cannot be compared, or lack what can."""
     assert (
         part("BookWhere")
-        == '''input BookWhere {
+        == """input BookWhere {
   isbn: IDCondition
   code: StringCondition
   title: StringCondition
@@ -32,16 +32,10 @@ def test_where() -> None:
   formats: FormatListCondition
   extra: AttributeCondition
   editorId: IDCondition
-
-  """All of these. An empty list is no condition."""
   and: [BookWhere!]
-
-  """Any of these. Empty ones do not count; an empty list is no condition."""
   or: [BookWhere!]
-
-  """Not this. An empty object is no condition."""
   not: BookWhere
-}'''
+}"""
     )
 
 

@@ -30,6 +30,7 @@ from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 from strawberry.types.unset import UNSET
 
+from keygraph_resolvers.schema.descriptions import of_member
 from keygraph_resolvers.schema.field_kinds import FieldKind
 from keygraph_resolvers.schema.strawberry_internals import set_definition
 
@@ -40,7 +41,7 @@ _MARK = "$"
 
 @strawberry.directive(
     locations=[DirectiveLocation.QUERY],
-    description="Reads what the last write left, at twice the price. Lists that are read from a global index are refused.",
+    description="Reads what the last write left, at twice the price. Lists that cannot be read so are refused.",
 )
 def consistent() -> None:
     """What the directive says is read by the plan."""
@@ -135,8 +136,10 @@ def object_type(
 class UnionType(StrawberryUnion):
     """A union of object types. Sources are no instances of their classes: `resolve_type` tells them apart."""
 
-    def __init__(self, name: str, members: Sequence[type], resolve_type: Callable[..., str]) -> None:
-        super().__init__(name, tuple(map(StrawberryAnnotation, members)))
+    def __init__(
+        self, name: str, members: Sequence[type], resolve_type: Callable[..., str], description: str
+    ) -> None:
+        super().__init__(name, tuple(map(StrawberryAnnotation, members)), description=description)
         self._resolve_type = resolve_type
 
     def get_type_resolver(self, type_map: Any) -> Callable[..., str]:
@@ -208,7 +211,7 @@ def enum_type(
 ) -> StrawberryEnumDefinition:
     """The GraphQL enum of a Python enum, which stays as it is; its names are the members'."""
     values = [
-        EnumValue(name, member.value, description=member_descriptions.get(name))
+        EnumValue(name, member.value, description=member_descriptions.get(name) or of_member(name))
         for name, member in enum.__members__.items()
         if member.name == name
     ]

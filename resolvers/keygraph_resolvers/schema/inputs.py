@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from keygraph.dynamo.conditions import And, Condition, Not, Or, Path
+from keygraph.dynamo.limits import IN_VALUES
 from keygraph.errors import BadUserInput
 from keygraph.graph import Graph
 from keygraph.keys.template import Slot
@@ -40,13 +41,17 @@ DEFAULT_PAGE_SIZE = 20
 
 
 class SortDirection(Enum):
-    """Along the sort key, or against it."""
+    """Whether a list is read from its start or from its end."""
 
     ASC = "ASC"
+    """From the least to the greatest."""
     DESC = "DESC"
+    """From the greatest to the least."""
 
 
-_NODES = "Compares a node by global id, because its key alone does not tell its type."
+_NODES = "All that is given must hold of a node, which is named by its `id`, because its key does not tell its type."
+_CONDITIONS = "All that is given must hold of a value."
+_RANGE = "One value, or those from one to another."
 
 _JOINS = {
     "and": "All of these. An empty list is no condition.",
@@ -54,9 +59,19 @@ _JOINS = {
     "not": "Not this. An empty object is no condition.",
 }
 _DESCRIPTIONS = {
+    "eq": "Equal to this.",
+    "ne": "Not equal to this.",
+    "in": f"Equal to one of these. At most {IN_VALUES}.",
+    "lt": "Less than this.",
+    "lte": "Less than this, or equal to it.",
+    "gt": "Greater than this.",
+    "gte": "Greater than this, or equal to it.",
     "between": "From one value to another, both included.",
+    "beginsWith": "Begins with this.",
     "contains": "Contains this part or member.",
-    "exists": "Whether the item has a value.",
+    "exists": "Whether there is a value.",
+    "from": "From this value on. Inclusive.",
+    "to": "Up to this value. Inclusive.",
 }
 
 _TIMES = {"fromTime": "Made at this time or later.", "toTime": "Made at this time or before."}
@@ -74,9 +89,13 @@ class InputTypes:
         """The filter of a list."""
         name = where_name(path)
         if name not in self._made:
-            made = self._made[name] = input_type(name)
+            made = self._made[name] = input_type(name, "All that is given must hold.")
             fields = [
-                input_field(camel(compared.name), nullable(self._condition(compared)))
+                input_field(
+                    camel(compared.name),
+                    nullable(self._condition(compared)),
+                    f"What must hold of `{camel(compared.name)}`.",
+                )
                 for compared in filterable_fields(path)
             ]
             taken = {field.python_name for field in fields}
@@ -91,7 +110,7 @@ class InputTypes:
     def _condition(self, compared: Filterable) -> type:
         name, type_ = condition_name(compared), compared.type
         if name not in self._made:
-            made = self._made[name] = input_type(name, _NODES if compared.node else None)
+            made = self._made[name] = input_type(name, _NODES if compared.node else _CONDITIONS)
             element = type_.of or type_
             # What has members of its own has no scalar to be compared with.
             operators = () if element.kind in ("object", "json", "list", "set") else OPERATORS[type_.kind]
@@ -102,7 +121,7 @@ class InputTypes:
             if "between" in operators:
                 types["between"] = self._between(element, scalar)
             fields = [
-                input_field(operator, nullable(types.get(operator, scalar)), _DESCRIPTIONS.get(operator))
+                input_field(operator, nullable(types.get(operator, scalar)), _DESCRIPTIONS[operator])
                 for operator in operators
             ]
             add_fields(made, [*fields, input_field("exists", nullable(bool), _DESCRIPTIONS["exists"])])
@@ -111,22 +130,24 @@ class InputTypes:
     def _between(self, element: FieldType, scalar: OutputType) -> type:
         name = between_name(element)
         if name not in self._made:
-            made = self._made[name] = input_type(name)
-            add_fields(made, [input_field("from", scalar), input_field("to", scalar)])
+            made = self._made[name] = input_type(name, _DESCRIPTIONS["between"])
+            add_fields(made, [input_field(end, scalar, _DESCRIPTIONS[end]) for end in ("from", "to")])
         return self._made[name]
 
     def range(self, argument: Argument) -> type:
         """What may be said of an argument of a sort key."""
         name = range_name(argument)
         if name not in self._made:
-            made = self._made[name] = input_type(name)
+            made = self._made[name] = input_type(name, _RANGE)
             scalar = self._scalar(argument.type)
             operators = ["eq"]
             if argument.has_range:
                 operators += ["from", "to"]
             if argument.is_text:
                 operators.append("beginsWith")
-            fields = [input_field(operator, nullable(scalar)) for operator in operators]
+            fields = [
+                input_field(operator, nullable(scalar), _DESCRIPTIONS[operator]) for operator in operators
+            ]
             if argument.has_time:
                 time = nullable(self._scalar(FieldType("datetime")))
                 fields += [input_field(name, time, told) for name, told in _TIMES.items()]

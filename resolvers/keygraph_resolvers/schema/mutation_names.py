@@ -46,9 +46,7 @@ def mutation_description(graph: Graph, action: WriteName, record: RecordType) ->
     unfound = [each for each in graph.references.get(record.name, ()) if not each.is_found]
     if unfound and action in ("move", "delete"):
         names = " or ".join(f"`{each.record.name}.{camel(each.end.name)}`" for each in unfound)
-        described += (
-            f" Records that name it as {names} are not found: no key of the table leads to all of them."
-        )
+        described += f" Records that name it as {names} are not found."
     return described
 
 

@@ -21,7 +21,7 @@ from keygraph.keys.template import Slot
 from keygraph.keys.types import FieldType
 from keygraph.keys.union import NodeText
 from keygraph.model.declaration import WriteName
-from keygraph.model.docstrings import docstring, member_docstrings
+from keygraph.model.docstrings import class_docstring, docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.record_keys import Texts
 from keygraph.model.records import End, RecordType
@@ -37,6 +37,17 @@ from keygraph_resolvers.schema.definitions import (
     input_type,
     list_of,
     nullable,
+)
+from keygraph_resolvers.schema.descriptions import (
+    a,
+    in_words,
+    of_field,
+    of_given_end,
+    of_key_part,
+    of_list,
+    of_stored,
+    of_type,
+    sentences,
 )
 from keygraph_resolvers.schema.field_kinds import Writes, WritesEach, WritesTogether
 from keygraph_resolvers.schema.global_ids import read_global_id
@@ -54,6 +65,7 @@ from keygraph_resolvers.schema.mutation_names import (
     is_named,
     key_name,
     key_names,
+    mutation_description,
     mutation_name,
     nested_lists,
     nested_name,
@@ -64,6 +76,15 @@ from keygraph_resolvers.schema.mutation_names import (
 from keygraph_resolvers.schema.names import type_name
 
 KEY_DESCRIPTION = "Makes retries safe: a mutation that is sent again with the same key is carried out once."
+INPUTS: Mapping[WriteName, str] = {
+    "create": "What is created.",
+    "put": "What is written.",
+    "update": "The key, and the fields that change.",
+    "upsert": "The key, and the fields that are set or change.",
+    "move": "The key, and the other key.",
+    "delete": "The key of what is deleted.",
+}
+"""What the input of a mutation is."""
 NAME_PREFIX = "_:"
 """What the names of new ids begin with, as those of blank nodes in RDF and in Dgraph's mutations."""
 MOST_INPUTS = 1000
@@ -86,7 +107,7 @@ class MutationInputs:
         name = input_name(action, record)
         if name in self._made:
             return self._made[name]
-        made = self._made[name] = input_type(name)
+        made = self._made[name] = input_type(name, f"What `{mutation_name(action, record)}` takes.")
         key = key_names(record)
         given = given_fields(record)
         fields = []
@@ -96,7 +117,7 @@ class MutationInputs:
                 continue
             type_ = self._type(each)
             is_needed = in_key if action in _OF_STORED else not self._may_be_left_out(record, each)
-            described = _described(each, is_new=action in ("create", "put"))
+            described = _described(record, each, is_new=action in ("create", "put"))
             fields.append(input_field(each.name, type_ if is_needed else nullable(type_), described))
         if action == "create":
             fields += self._nested_fields(record)
@@ -122,7 +143,11 @@ class MutationInputs:
         """What one action of several is: the input of one of the mutations."""
         made = input_type("WriteAction", "One of these.", is_one_of=True)
         fields = [
-            input_field(mutation_name(action, record), nullable(self.input(action, record)))
+            input_field(
+                mutation_name(action, record),
+                nullable(self.input(action, record)),
+                mutation_description(self._graph, action, record),
+            )
             for action, record in every
         ]
         add_fields(made, fields)
@@ -130,13 +155,17 @@ class MutationInputs:
 
     def _to(self, record: RecordType) -> type:
         """The key that a record is moved to."""
-        made = input_type(to_name(record))
+        made = input_type(to_name(record), "A key. What is left out stays.")
         given = [each for each in given_fields(record) if each.of.name in key_names(record)]
         types = [(each, self._type(each)) for each in given]
         add_fields(
             made,
             [
-                input_field(each.name, type_ if len(types) == 1 else nullable(type_), each.of.description)
+                input_field(
+                    each.name,
+                    type_ if len(types) == 1 else nullable(type_),
+                    _described(record, each, is_new=False),
+                )
                 for each, type_ in types
             ],
         )
@@ -159,7 +188,7 @@ class MutationInputs:
         fields = []
         for path in nested_lists(self._graph, record):
             type_ = nullable(list_of(self._nested(path.record, cast(str, path.end))))
-            described = _sentences(path.description, "Created in the same transaction.")
+            described = sentences(of_list(path), "Created in the same transaction.")
             fields.append(input_field(camel(path.name), type_, described))
         return fields
 
@@ -167,12 +196,13 @@ class MutationInputs:
         """A record that is created with the node at one of its ends."""
         name = nested_name(record, end)
         if name not in self._made:
-            made = self._made[name] = input_type(name)
+            told = f"{a(record.name).capitalize()} that is created with its {in_words(end)}."
+            made = self._made[name] = input_type(name, told)
             fields = []
             for each in given_fields(record, without=end):
                 type_ = self._type(each)
                 left_out = self._may_be_left_out(record, each)
-                described = _described(each, is_new=True)
+                described = _described(record, each, is_new=True)
                 fields.append(input_field(each.name, nullable(type_) if left_out else type_, described))
             add_fields(made, [*fields, *self._nested_fields(record)])
         return self._made[name]
@@ -185,7 +215,13 @@ class MutationInputs:
             if fields:
                 made = input_type(part_name(record, word), described)
                 add_fields(
-                    made, [input_field(camel(each.name), nullable(self._value(each.type))) for each in fields]
+                    made,
+                    [
+                        input_field(
+                            camel(each.name), nullable(self._value(each.type)), of_stored(record, each)
+                        )
+                        for each in fields
+                    ],
                 )
                 found.append(input_field(word, nullable(made), described))
         return found
@@ -205,11 +241,14 @@ class MutationInputs:
         name = key_name(record)
         if name not in self._made:
             made = self._made[name] = input_type(name, f"The key of {with_article(record.name)}.")
-            fields = [
-                input_field(camel(record.leaf_name(slot.path)), self._scalar(slot.text.type))
-                for slot in record.identity
-            ]
-            add_fields(made, fields)
+            names = {record.leaf_name(slot.path): slot.text.type for slot in record.identity}
+            add_fields(
+                made,
+                [
+                    input_field(camel(name), self._scalar(type_), of_key_part(name, optional=False))
+                    for name, type_ in names.items()
+                ],
+            )
         return self._made[name]
 
     def _value(self, type_: FieldType) -> OutputType:
@@ -221,13 +260,16 @@ class MutationInputs:
     def _struct(self, type_: FieldType) -> type:
         name = f"{type_name(type_)}Input"
         if name not in self._made:
-            made = self._made[name] = input_type(name)
+            described = class_docstring(type_.cls) or of_type(type_name(type_))
+            made, descriptions = input_type(name, described), member_docstrings(type_.cls)
+            self._made[name] = made
             fields = [
                 input_field(
                     camel(member.name),
                     nullable(self._value(member.type))
                     if member.optional or member.has_default
                     else self._value(member.type),
+                    descriptions.get(member.name) or of_field(type_name(type_), member.name, member.type),
                 )
                 for member in type_.members
             ]
@@ -235,16 +277,18 @@ class MutationInputs:
         return self._made[name]
 
 
-def _described(each: Given, *, is_new: bool) -> str | None:
+def _described(record: RecordType, each: Given, *, is_new: bool) -> str | None:
     """The description of a field of an input, with what a new record gets where it is left out."""
+    if not isinstance(each.of, Field):
+        return of_given_end(record, each.of)
     left_out = ""
-    if is_new and isinstance(each.of, Field):
+    if is_new:
         if each.of.kept == "id":
             left_out = f"Made by the server if it is left out. `{NAME_PREFIX}a` makes one that the rest of the mutation calls so."
         elif each.of.has_default and each.of.default is not None:
             shown = _default_text(each.of.default)
             left_out = f"{shown} if it is left out." if shown else ""
-    return _sentences(each.of.description, left_out)
+    return sentences(of_stored(record, each.of), left_out)
 
 
 def _default_text(value: object) -> str | None:
@@ -257,10 +301,6 @@ def _default_text(value: object) -> str | None:
         case Decimal():
             return f'`"{number_text(value)}"`'
     return None
-
-
-def _sentences(*parts: str | None) -> str | None:
-    return " ".join(part for part in parts if part) or None
 
 
 # --- What an input means --------------------------------------------------------------------------------

@@ -113,8 +113,9 @@ def _scalar(
     serialize: Callable[[Any], Any],
     read: Callable[[object], Any],
     expected: str,
+    url: str,
 ) -> ScalarDefinition:
-    """`read` raises where a value is not what is `expected`."""
+    """`read` raises where a value is not what is `expected`. `url` is that of the specification of its text."""
 
     def parse(value: object) -> Any:
         try:
@@ -125,7 +126,7 @@ def _scalar(
     def parse_literal(node: ValueNode, variables: object = None) -> Any:
         return parse(_read_literal(node))
 
-    return _definition(name, description, serialize, parse, parse_literal)
+    return _definition(name, description, serialize, parse, parse_literal, url)
 
 
 def _definition(
@@ -134,21 +135,35 @@ def _definition(
     serialize: Callable[[Any], Any],
     parse: Callable[[Any], Any],
     parse_literal: Callable[..., Any],
+    url: str,
 ) -> ScalarDefinition:
     implementation = GraphQLScalarType(
-        name, serialize=serialize, parse_value=parse, parse_literal=parse_literal, description=description
+        name,
+        serialize=serialize,
+        parse_value=parse,
+        parse_literal=parse_literal,
+        description=description,
+        specified_by_url=url,
     )
-    return ScalarDefinition(name, description, None, serialize, parse, None, implementation=implementation)
+    return ScalarDefinition(name, description, url, serialize, parse, None, implementation=implementation)
 
 
 SCALAR_MAP: dict[object, ScalarDefinition] = {
-    Long: _scalar("Long", "An integer of any size that the table can hold.", int, _long, "an integer"),
+    Long: _scalar(
+        "Long",
+        "An integer of at most 38 digits.",
+        int,
+        _long,
+        "an integer",
+        "https://www.w3.org/TR/xmlschema11-2/#integer",
+    ),
     Decimal: _scalar(
         "Decimal",
         'A number with its exact digits, as a string: `"199.99"`.',
         number_text,
         _decimal,
         'a number of at most 38 digits, preferably as a string ("199.99")',
+        "https://www.w3.org/TR/xsd-precisionDecimal/",
     ),
     datetime: _scalar(
         "DateTime",
@@ -156,12 +171,32 @@ SCALAR_MAP: dict[object, ScalarDefinition] = {
         moment_text,
         _datetime,
         'an ISO 8601 date and time, such as "2024-01-20T12:00:00Z"',
+        "https://www.iso.org/iso-8601-date-and-time-format.html",
     ),
     date: _scalar(
-        "Date", "An ISO 8601 date.", date.isoformat, _date, 'an ISO 8601 date, such as "2024-01-20"'
+        "Date",
+        "An ISO 8601 date.",
+        date.isoformat,
+        _date,
+        'an ISO 8601 date, such as "2024-01-20"',
+        "https://scalars.graphql.org/andimarek/local-date",
     ),
-    bytes: _scalar("Base64", "Bytes as base64.", _base64_text, _bytes, "base64 text"),
-    JSON: _definition("JSON", "Any JSON value.", _json, lambda value: value, value_from_ast_untyped),
+    bytes: _scalar(
+        "Base64",
+        "Bytes as base64.",
+        _base64_text,
+        _bytes,
+        "base64 text",
+        "https://www.rfc-editor.org/rfc/rfc4648#section-4",
+    ),
+    JSON: _definition(
+        "JSON",
+        "Any JSON value.",
+        _json,
+        lambda value: value,
+        value_from_ast_untyped,
+        "https://www.rfc-editor.org/rfc/rfc8259",
+    ),
 }
 """What Strawberry makes of each Python type, in derived fields and in a model's own."""
 

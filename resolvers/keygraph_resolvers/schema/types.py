@@ -17,12 +17,12 @@ from keygraph.keys.template import Slot
 from keygraph.keys.types import AttributeStyle, FieldType, field_type, is_list, is_optional, union_parts
 from keygraph.lists.counting import may_count_unread
 from keygraph.model.declaration import WriteName
-from keygraph.model.docstrings import docstring, member_docstrings
+from keygraph.model.docstrings import class_docstring, docstring, member_docstrings
 from keygraph.model.fields import Field
 from keygraph.model.paths import AccessPath
 from keygraph.model.permissions import restricted_name
 from keygraph.model.records import End, Method, RecordType
-from keygraph.names import camel, plural, snake
+from keygraph.names import camel
 from keygraph_resolvers.schema.definitions import (
     CONSISTENT,
     OutputType,
@@ -36,6 +36,23 @@ from keygraph_resolvers.schema.definitions import (
     nullable,
     object_type,
     own_field,
+)
+from keygraph_resolvers.schema.descriptions import (
+    in_words,
+    of_edge,
+    of_end,
+    of_far_node,
+    of_field,
+    of_key_part,
+    of_list,
+    of_method,
+    of_page,
+    of_ranged,
+    of_record,
+    of_required,
+    of_several,
+    of_stored,
+    of_type,
 )
 from keygraph_resolvers.schema.field_kinds import (
     Attribute,
@@ -72,16 +89,23 @@ from keygraph_resolvers.schema.mutation_names import (
     plural_name,
     results_name,
 )
-from keygraph_resolvers.schema.mutations import MutationInputs
+from keygraph_resolvers.schema.mutations import INPUTS, KEY_DESCRIPTION, MOST_INPUTS, MutationInputs
 from keygraph_resolvers.schema.names import check, connection_prefix, field_name, union_name
 from keygraph_resolvers.schema.scalars import SCALAR_MAP, SCALARS
 
 _EACH = "Does `{}` for each input: all in one transaction, or with `atomic: false` each on its own."
 _RESULTS = "In the order of the inputs; null for one that failed on its own."
 _TOGETHER = "Carries out these actions in one transaction: all, or none."
+_ANSWER = "What `{}` answers."
+_ATOMIC = "Whether all are carried out in one transaction, or each on its own."
+_MOST = f"At most {MOST_INPUTS:,}."
+_AT_MOST = "at most 100, unless the server says otherwise"
+_EDGES = "The edges of the page; null for one that cannot be read."
+_NODES = "The nodes of the edges, without those that do not exist."
+_PAGE_INFO = "The position of the page in the list."
+_CURSOR = "Where the edge stands in the list, for `after` and `before`."
 _COUNTED = "The number of edges; null with a warning if counting costs too much."
-_UNREAD = " Items that no page shows, since a part of their key has no valid value, are counted too."
-_ABSENT_PART = "Without it, or with null, the key without this part."
+_UNREAD = " Those that no page shows, since a part of their key has no valid value, are counted too."
 
 
 class GraphSchema(strawberry.Schema):
@@ -134,7 +158,9 @@ class _Types:
         self._enums: dict[type, OutputType] = {}
         self._structs: dict[type, type] = {}
         self._unions: dict[str, UnionType] = {}
-        self._direction = enum_type(SortDirection, docstring(SortDirection.__doc__), {})
+        self._direction = enum_type(
+            SortDirection, docstring(SortDirection.__doc__), member_docstrings(SortDirection)
+        )
         self._inputs = InputTypes(self.scalar)
         self._node = object_type(
             "Node",
@@ -153,7 +179,8 @@ class _Types:
         if type_.kind == "enum":
             enum = cast(Any, type_.python)
             if enum not in self._enums:
-                self._enums[enum] = enum_type(enum, _own_docstring(enum), member_docstrings(enum))
+                described = class_docstring(enum) or of_type(enum.__name__)
+                self._enums[enum] = enum_type(enum, described, member_docstrings(enum))
             return self._enums[enum]
         return cast(OutputType, SCALARS[type_.kind])
 
@@ -169,7 +196,8 @@ class _Types:
     def _struct(self, type_: FieldType) -> type:
         cls = cast(type, type_.python)
         if cls not in self._structs:
-            made = self._structs[cls] = object_type(cls.__name__, _own_docstring(cls))
+            described = class_docstring(cls) or of_type(cls.__name__)
+            made = self._structs[cls] = object_type(cls.__name__, described)
             descriptions = member_docstrings(cls)
             add_fields(
                 made,
@@ -178,7 +206,8 @@ class _Types:
                         camel(member.name),
                         nullable(self.output(member.type)) if member.optional else self.output(member.type),
                         Attribute(member.name),
-                        description=descriptions.get(member.name),
+                        description=descriptions.get(member.name)
+                        or of_field(cls.__name__, member.name, member.type),
                     )
                     for member in type_.members
                 ],
@@ -196,7 +225,7 @@ class _Types:
         """The object type of a node, a record, or an edge that is served as a record."""
         if record.name not in self._objects:
             interfaces = [self._node] if record.is_node else []
-            made = object_type(record.name, record.description, interfaces=interfaces)
+            made = object_type(record.name, of_record(record), interfaces=interfaces)
             self._objects[record.name] = made
             fields = [self._id_field()] if record.is_node else []
             fields += self._member_fields(record, record.order)
@@ -211,17 +240,19 @@ class _Types:
         ordered = self._graph.unions.get(frozenset(members)) or sorted(members, key=lambda each: each.name)
         name = union_name(ordered)
         if name not in self._unions:
-            self._unions[name] = UnionType(name, [self.object(each) for each in ordered], _type_of_source)
+            described = of_several(each.name for each in ordered)
+            types = [self.object(each) for each in ordered]
+            self._unions[name] = UnionType(name, types, _type_of_source, described)
         return self._unions[name]
 
     def _stored_field(self, record: RecordType, field: Field) -> StrawberryField:
         type_ = self.output(field.type)
         shown = nullable(type_) if field.optional or restricted_name(record, field.name) else type_
-        return ServedField(camel(field.name), shown, Stored(field), description=field.description)
+        return ServedField(camel(field.name), shown, Stored(field), description=of_stored(record, field))
 
-    def _end_field(self, end: End) -> StrawberryField:
+    def _end_field(self, record: RecordType, end: End) -> StrawberryField:
         type_ = nullable(self.node(end.members))
-        return ServedField(camel(end.name), type_, NodeAt(end), description=end.description)
+        return ServedField(camel(end.name), type_, NodeAt(end), description=of_end(record, end))
 
     def _member_fields(self, record: RecordType, names: Iterable[str]) -> Iterator[StrawberryField]:
         """The fields of the named fields, ends and methods, in the order of the declaration."""
@@ -229,7 +260,7 @@ class _Types:
             if name in record.fields:
                 yield self._stored_field(record, record.fields[name])
             elif name in record.ends:
-                yield self._end_field(record.ends[name])
+                yield self._end_field(record, record.ends[name])
             elif name in record.methods:
                 yield self._method_field(record, record.methods[name])
 
@@ -250,7 +281,7 @@ class _Types:
             type_,
             Called(method, parameters),
             [self._method_argument(method, *names) for names in parameters.items()],
-            method.description,
+            of_method(record, method),
         )
 
     def _annotated(self, annotation: Any, *, may_be_null: bool = False) -> OutputType:
@@ -260,11 +291,13 @@ class _Types:
 
     def _method_argument(self, method: Method, graphql_name: str, name: str) -> StrawberryArgument:
         default, type_ = method.signature.parameters[name].default, self._annotated(method.hints[name])
+        described = of_key_part(name, optional=False)
         if default is inspect.Parameter.empty:
-            return argument(graphql_name, type_)
+            return argument(graphql_name, type_, described)
         if isinstance(default, bool | int | float | str):
-            return argument(graphql_name, type_, default=default)
-        return argument(graphql_name, type_ if isinstance(type_, StrawberryOptional) else nullable(type_))
+            return argument(graphql_name, type_, described, default)
+        shown = type_ if isinstance(type_, StrawberryOptional) else nullable(type_)
+        return argument(graphql_name, shown, described)
 
     # --- Lists ----------------------------------------------------------------------------------------
 
@@ -274,14 +307,19 @@ class _Types:
             argument(
                 camel(required.name),
                 self._key_scalar(required.slot, is_optional=required.optional),
-                _ABSENT_PART if required.optional else None,
+                of_required(required),
             )
             for required in path.required
         ]
-        description = path.description or _described(path)
+        description = of_list(path)
         if path.is_one:
             arguments += [
-                argument(camel(ranged.name), nullable(self.scalar(ranged.type))) for ranged in path.ranged
+                argument(
+                    camel(ranged.name),
+                    nullable(self.scalar(ranged.type)),
+                    f"Only one with this {in_words(ranged.name)}.",
+                )
+                for ranged in path.ranged
             ]
             type_ = nullable(self._edge(path) if path.far_end else self.object(path.record))
             return ServedField(camel(path.name), type_, ListOf(path), arguments, description)
@@ -294,42 +332,46 @@ class _Types:
         text = nullable(str)
         arguments = [
             argument(
-                "first", nullable(int), f"The number of edges from the start; {DEFAULT_PAGE_SIZE} by default."
+                "first",
+                nullable(int),
+                f"The number of edges from the start: {DEFAULT_PAGE_SIZE} by default, {_AT_MOST}.",
             ),
             argument("after", text, "Only edges after this cursor."),
         ]
         if len(path.keys.attributes) == 2:
             # Without a sort key there is no order that one could read against.
             arguments += [
-                argument("last", nullable(int), "The number of edges from the end."),
+                argument("last", nullable(int), f"The number of edges from the end: {_AT_MOST}."),
                 argument("before", text, "Only edges before this cursor; none if `after` comes later."),
                 argument(
                     "direction",
                     nullable(self._direction),
-                    "The direction along the sort key.",
+                    "Whether the order ascends or descends.",
                     SortDirection.ASC.value,
                 ),
             ]
         arguments += [
-            argument(camel(ranged.name), nullable(self._inputs.range(ranged))) for ranged in path.ranged
+            argument(camel(ranged.name), nullable(self._inputs.range(ranged)), of_ranged(ranged))
+            for ranged in path.ranged
         ]
-        arguments.append(argument("where", nullable(self._inputs.where(path))))
+        where = nullable(self._inputs.where(path))
+        arguments.append(argument("where", where, "Only those for which all of this holds."))
         if path.finds_by_node or path.keys_of_both_ends:
             ids = nullable(list_of(cast(type, strawberry.ID)))
-            arguments.append(argument("to", ids, "Only edges to the nodes with these ids."))
+            arguments.append(argument("to", ids, f"Only edges to the nodes with these ids: {_AT_MOST}."))
         return arguments
 
     def _connection(self, path: AccessPath) -> type:
         name = f"{connection_prefix(path)}Connection"
         if name not in self._objects:
-            made = self._objects[name] = object_type(name)
+            made = self._objects[name] = object_type(name, of_page(path))
             edge, node = self._edge(path), self.node(path.nodes)
             add_fields(
                 made,
                 [
-                    ServedField("edges", list_of(nullable(edge)), Edges()),
-                    ServedField("nodes", list_of(node), Nodes()),
-                    ServedField("pageInfo", self._page_info, PageInfo()),
+                    ServedField("edges", list_of(nullable(edge)), Edges(), description=_EDGES),
+                    ServedField("nodes", list_of(node), Nodes(), description=_NODES),
+                    ServedField("pageInfo", self._page_info, PageInfo(), description=_PAGE_INFO),
                     ServedField(
                         "totalCount",
                         nullable(int),
@@ -344,10 +386,13 @@ class _Types:
         name = f"{connection_prefix(path)}Edge"
         if name not in self._objects:
             record = path.record
-            made = self._objects[name] = object_type(name, record.description if path.far_end else None)
+            made = self._objects[name] = object_type(name, of_edge(path))
             node = nullable(self.node(path.nodes))
-            cursor = [] if path.is_one else [ServedField("cursor", str, Cursor())]
-            fields: list[StrawberryField] = [*cursor, ServedField("node", node, FarNode(path))]
+            cursor = [] if path.is_one else [ServedField("cursor", str, Cursor(), description=_CURSOR)]
+            fields: list[StrawberryField] = [
+                *cursor,
+                ServedField("node", node, FarNode(path), description=of_far_node(path)),
+            ]
             if path.far_end:
                 attributes = [name for name in record.order if name not in record.key_ends]
                 fields += self._member_fields(record, attributes)
@@ -396,7 +441,7 @@ class _Types:
             argument(
                 name,
                 self._key_scalar(slot, is_optional=slot.name in optional),
-                _ABSENT_PART if slot.name in optional else None,
+                of_key_part(name, optional=slot.name in optional),
             )
             for name, slot in names.items()
         ]
@@ -408,7 +453,7 @@ class _Types:
         )
 
     def _node_field(self) -> StrawberryField:
-        id_argument = argument("id", cast(type, strawberry.ID))
+        id_argument = argument("id", cast(type, strawberry.ID), "The `id` of a node.")
         return ServedField("node", nullable(self._node), NodeById(), [id_argument], "The node with this id.")
 
     def _nodes_field(self) -> StrawberryField:
@@ -416,7 +461,7 @@ class _Types:
             "nodes",
             list_of(nullable(self._node)),
             NodesByIds(),
-            [argument("ids", list_of(cast(type, strawberry.ID)))],
+            [argument("ids", list_of(cast(type, strawberry.ID)), f"The `id`s of nodes: {_AT_MOST}.")],
             "The nodes with these ids, in the same order; null for each that does not exist.",
         )
 
@@ -431,7 +476,7 @@ class _Types:
         payloads = {
             Writes(action, record): nullable(self._payload(action, record)) for action, record in every
         }
-        key = argument(IDEMPOTENCY_KEY, nullable(str))
+        key = argument(IDEMPOTENCY_KEY, nullable(str), KEY_DESCRIPTION)
         fields: list[StrawberryField] = []
         of_several: list[StrawberryField] = []
         for kind, payload in payloads.items():
@@ -439,12 +484,18 @@ class _Types:
             name, several = mutation_name(action, record), plural_name(action, record)
             given = inputs.input(action, record)
             described = mutation_description(self._graph, action, record)
-            fields.append(ServedField(name, payload, kind, [argument("input", given)], described))
-            results = object_type(results_name(action, record))
+            fields.append(
+                ServedField(name, payload, kind, [argument("input", given, INPUTS[action])], described)
+            )
+            results = object_type(results_name(action, record), _ANSWER.format(several))
             add_fields(
                 results, [ServedField("results", list_of(payload), ResultList(), description=_RESULTS)]
             )
-            arguments = [argument("inputs", list_of(given)), argument("atomic", bool, default=True), key]
+            arguments = [
+                argument("inputs", list_of(given), f"{INPUTS[action]} {_MOST}"),
+                argument("atomic", bool, _ATOMIC, True),
+                key,
+            ]
             described = _EACH.format(name)
             each = WritesEach(action, record)
             of_several.append(ServedField(several, nullable(results), each, arguments, described))
@@ -452,8 +503,14 @@ class _Types:
             "WriteResult", "What one action answers: the field of that name; all others are null."
         )
         named = {mutation_name(kind.action, kind.record): kind for kind in payloads}
-        add_fields(result, [ServedField(name, payloads[kind], kind) for name, kind in named.items()])
-        written = object_type("WritePayload")
+        add_fields(
+            result,
+            [
+                ServedField(name, payloads[kind], kind, description=_ANSWER.format(name))
+                for name, kind in named.items()
+            ],
+        )
+        written = object_type("WritePayload", _ANSWER.format(TOGETHER))
         add_fields(
             written,
             [
@@ -462,7 +519,7 @@ class _Types:
                 )
             ],
         )
-        arguments = [argument("actions", list_of(inputs.action(every))), key]
+        arguments = [argument("actions", list_of(inputs.action(every)), f"What to do. {_MOST}"), key]
         return [
             *fields,
             *of_several,
@@ -470,11 +527,14 @@ class _Types:
         ]
 
     def _payload(self, action: WriteName, record: RecordType) -> type:
-        made = object_type(payload_name(action, record))
+        made = object_type(payload_name(action, record), _ANSWER.format(mutation_name(action, record)))
         fields: list[StrawberryField] = []
         if action != "delete" and record.order:
             shown = nullable(self.object(record))
-            fields.append(ServedField(field_name(record), shown, WrittenRecord(record)))
+            described = f"The {in_words(record.name)}, as it was written."
+            fields.append(
+                ServedField(field_name(record), shown, WrittenRecord(record), description=described)
+            )
         elif action == "delete" and record.is_node:
             described = "The id that the node had."
             fields.append(
@@ -482,32 +542,19 @@ class _Types:
             )
         else:
             fields += [
-                self._end_field(record.ends[name]) for name in record.key_ends if name in record.key_fields
+                self._end_field(record, record.ends[name])
+                for name in record.key_ends
+                if name in record.key_fields
             ]
         if action == "delete" and is_named(self._graph, record):
             described = "How many edges and records were deleted with it, or do not name it any more."
             fields.append(ServedField("detached", int, Attribute("detached"), description=described))
-        fields.append(ServedField(MUTATION_ID, nullable(str), Attribute("client_mutation_id")))
+        described = "The text of that name in the input."
+        fields.append(
+            ServedField(MUTATION_ID, nullable(str), Attribute("client_mutation_id"), description=described)
+        )
         add_fields(made, fields)
         return made
-
-
-def _described(path: AccessPath) -> str | None:
-    """What a list, or a finder, at the root is: nobody can write a string under it."""
-    if path.owner is not None:
-        return None
-    if path.is_one:
-        by = " and ".join(camel(argument.name) for argument in path.required)
-        return f"The first {path.record.name} with this {by}."
-    several = plural(snake(path.record.name)).replace("_", " ").capitalize()
-    order = ", then ".join(camel(argument.name) for argument in path.ranged)
-    return f"{several}, sorted by {order}." if order else f"{several}."
-
-
-def _own_docstring(cls: type) -> str | None:
-    """A class's docstring, where a person wrote it: dataclasses and enums have made-up ones."""
-    text = cls.__dict__.get("__doc__")
-    return None if text is None or text.startswith(f"{cls.__name__}(") else docstring(text)
 
 
 def _page_info_fields() -> list[StrawberryField]:

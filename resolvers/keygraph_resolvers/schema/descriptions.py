@@ -1,0 +1,166 @@
+"""What the schema says of types, fields, arguments and values of which the model says nothing, by rule.
+
+Every function gives a sentence, or sentences, that a client understands who knows nothing of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keygraph.keys.types import FieldType
+from keygraph.model.fields import Field
+from keygraph.model.paths import AccessPath, Argument
+from keygraph.model.records import End, Method, RecordType
+from keygraph.names import camel, plural, snake, with_article, words
+
+_AUXILIARIES = ("is", "has", "was", "can", "may", "must", "does", "did", "will", "should", "allows", "needs")
+
+
+def in_words(name: str) -> str:
+    """`OrderItem` and `order_item` as `order item`."""
+    return " ".join(words(name))
+
+
+def a(name: str) -> str:
+    """A type's name in words, after its article: `an order item`."""
+    return f"{with_article(name).partition(' ')[0]} {in_words(name)}"
+
+
+def sentences(*parts: str | None) -> str | None:
+    """The parts that there are, as one text; None for none."""
+    return " ".join(part for part in parts if part) or None
+
+
+def of_type(name: str) -> str:
+    """A type, or a nested object."""
+    return f"{a(name).capitalize()}."
+
+
+def of_several(names: Iterable[str]) -> str:
+    """A union."""
+    return f"{' or '.join(map(a, names)).capitalize()}."
+
+
+def of_member(name: str) -> str:
+    """A value of an enum."""
+    return f"{in_words(name).capitalize()}."
+
+
+def of_field(owner: str, name: str, type_: FieldType | None = None) -> str:
+    """A value that something of the type `owner` has."""
+    parts, whose = words(name), in_words(owner)
+    kind = "" if type_ is None else type_.kind
+    if kind == "boolean":
+        if parts[0] in _AUXILIARIES:
+            return f"Whether the {whose} {' '.join(parts)}."
+        return f"{in_words(name).capitalize()}: true or false."
+    if kind in ("datetime", "date"):
+        before, last = " ".join(parts[:-1]), parts[-1]
+        if last in ("at", "on") and before.endswith("ed"):
+            return f"When the {whose} was {before}."
+        if last in ("at", "on") and before.endswith("s"):
+            return f"When the {whose} {before}."
+        if last.endswith("ed"):
+            return f"When the {whose} was {' '.join(parts)}."
+    owners = words(owner)
+    if parts[: len(owners)] == owners and len(parts) > len(owners):
+        parts = parts[len(owners) :]
+    said = " ".join(parts)
+    return f"The {said}." if parts == owners else f"The {said} of the {whose}."
+
+
+def of_stored(record: RecordType, field: Field) -> str:
+    """A field of a record type."""
+    if field.description:
+        return field.description
+    if record.is_node and (field.name,) in {slot.path for slot in record.identity}:
+        whole = "the key" if len(record.identity) == 1 else "a part of the key"
+        return f"The {in_words(field.name)}: {whole} of the {in_words(record.name)}."
+    return of_field(record.name, field.name, field.type)
+
+
+def of_end(record: RecordType, end: End) -> str:
+    """An end of a record type."""
+    return end.description or of_field(record.name, end.name)
+
+
+def of_given_end(record: RecordType, end: End) -> str:
+    """An end of a record type in an input, where its key is given."""
+    if end.text is not None:
+        by = "`id`"
+    elif len(end.identity) == 1:
+        by = f"`{camel(end.members[0].leaf_name(end.identity[0].path))}`"
+    else:
+        by = "key"
+    return f"{of_end(record, end)} By its {by}."
+
+
+def of_method(record: RecordType, method: Method) -> str:
+    """A method of the model."""
+    [type_] = method.types[:1] if not method.nodes else (None,)
+    return method.description or of_field(record.name, method.name, type_)
+
+
+def of_record(record: RecordType) -> str:
+    """A record type."""
+    return record.description or of_type(record.name)
+
+
+# --- Lists ------------------------------------------------------------------------------------------------
+
+
+def of_list(path: AccessPath) -> str:
+    """A list, or what an index finds."""
+    if path.description:
+        return path.description
+    if path.owner is None and path.is_one:
+        by = " and ".join(camel(argument.name) for argument in path.required)
+        return f"The first {path.record.name} with this {by}."
+    if path.is_one and path.owner is not None:
+        return of_field(path.owner.name, path.name)
+    order = ", then ".join(camel(argument.name) for argument in path.ranged)
+    listed = _listed(path)
+    return f"{listed.capitalize()}, sorted by {order}." if order else f"{listed.capitalize()}."
+
+
+def _listed(path: AccessPath) -> str:
+    """What a list is of, in words: `the orders of a user`; `users` at the root."""
+    if path.owner is None:
+        return in_words(plural(snake(path.record.name)))
+    return f"the {in_words(path.name)} of {a(path.owner.name)}"
+
+
+def of_page(path: AccessPath) -> str:
+    """A connection."""
+    return f"A page of {_listed(path)}."
+
+
+def of_edge(path: AccessPath) -> str:
+    """The type of a list's edges."""
+    if path.far_end:
+        return of_record(path.record)
+    return f"{a(path.record.name).capitalize()} in a list, with where it stands there."
+
+
+def of_far_node(path: AccessPath) -> str:
+    """The node of an edge of a list."""
+    if path.far_end:
+        return of_end(path.record, path.record.ends[path.far_end])
+    return f"The {in_words(path.record.name)}."
+
+
+def of_required(argument: Argument) -> str:
+    """An argument without which a list cannot be read, or only in part."""
+    absent = "Without it, or with null, those that have none." if argument.optional else None
+    return sentences(f"Only those with this `{camel(argument.name)}`.", absent) or ""
+
+
+def of_ranged(argument: Argument) -> str:
+    """An argument that narrows a list."""
+    return f"Only those whose `{camel(argument.name)}` is in this range."
+
+
+def of_key_part(name: str, *, optional: bool) -> str:
+    """A key field as an argument, or in an input."""
+    absent = "Without it, or with null, the key without this part." if optional else None
+    return sentences(f"The {in_words(name)}.", absent) or ""
