@@ -30,10 +30,16 @@ _EXAMPLES = 10
 _TRIES = 200
 
 
-def draft(table: Table, items: Sequence[Item], check: Callable[[Graph], object] = Graph.check) -> str:
+def draft(
+    table: Table,
+    items: Sequence[Item],
+    check: Callable[[Graph], object] = Graph.check,
+    doubts: Sequence[str] = (),
+) -> str:
     """The text of a model file for the table, of which these are some items.
 
     `check` raises ModelError for a graph with mistakes; what serves graphs may have further rules for their names.
+    `doubts` are written before those that it finds.
     """
     kinds = Kinds(table, items)
     drafter = Drafter(kinds)
@@ -47,7 +53,9 @@ def draft(table: Table, items: Sequence[Item], check: Callable[[Graph], object] 
     _fix(drafted, check)
     with imported_graph(model_text(drafted)) as graph:
         refused = [(item, reason) for item in items if (reason := why_not_read(graph, item)) is not None]
-    return model_text(drafted, [*(f"doubt: {doubt}" for doubt in kinds.doubts), *_notes(table, refused)])
+    return model_text(
+        drafted, [*(f"doubt: {doubt}" for doubt in (*doubts, *kinds.doubts)), *_notes(table, refused)]
+    )
 
 
 def _unknown(table: Table) -> DraftType:

@@ -6,7 +6,7 @@ import pytest
 
 from keygraph.dynamo.store import BatchWrite, Scan
 from keygraph.dynamo.table import Table
-from keygraph.tables.sample import sample
+from keygraph.tables.sample import parts, sample
 from tests.conftest import MakeStore
 from tests.tracing import TracingStore
 
@@ -45,3 +45,20 @@ async def test_a_large_partition_is_not_all_of_it(make_store: MakeStore) -> None
 async def test_an_empty_table_has_an_empty_sample(make_store: MakeStore) -> None:
     """A draft of a new table would never end."""
     assert await sample(await make_store(TABLE), 100) == []
+
+
+@pytest.mark.parametrize("size", [7, 40, 200])
+async def test_parts_are_the_table(size: int, make_store: MakeStore) -> None:
+    """A draft of a small table would miss types although it could read all, or read items twice."""
+    store = await filled(make_store, 20, 5)
+    found = [items async for items, _ in parts(store, size)]
+    assert all(len(items) <= size for items in found)
+    keys = [(item["PK"], item["SK"]) for items in found for item in items]
+    assert len(keys) == len(set(keys)) == 100
+
+
+async def test_whole_parts_are_whole_partitions(make_store: MakeStore) -> None:
+    """Somebody would trust a draft that has seen only the first items of each partition."""
+    store = await filled(make_store, 40, 5)
+    [first, *_] = [{item["PK"] for item in items} async for items, is_whole in parts(store, 30) if is_whole]
+    assert 0 < len(first) <= 6

@@ -11,7 +11,7 @@ from keygraph.dynamo.store import ListTables
 from keygraph.dynamo.table import Index, Table
 from keygraph.engines.open import open_store
 from tests.server.command_line import run
-from tests.server.tables import make_table
+from tests.server.tables import FILE, make_table
 
 INDEX = Index("by-name", "name", "SK")
 TABLE = Table("Library", partition_key="PK", sort_key="SK", indexes=[INDEX])
@@ -34,9 +34,22 @@ def test_what_is_printed_is_a_model_that_is_served(address: str) -> None:
 def test_it_reads_as_many_items_as_is_said(address: str) -> None:
     """A large table would be read whole."""
     make_table(address, ITEMS, TABLE)
-    found = run("draft", "Library", "--items", "20", "--store", address).stdout
-    assert re.search("drafted from ([0-9,]+) items", found.replace("\n", " ")) is not None
-    assert "drafted from 20 items of it" in found
+    result = run("draft", "Library", "--items", "20", "--store", address)
+    assert "drafted from 20 items of it" in result.stdout
+    doubt = "20 items were too few to know all types of the table. Read more with --items"
+    assert result.stderr == f"keygraph: {doubt}.\n"
+    assert f"doubt: {doubt}" in " ".join(result.stdout.split())
+
+
+def test_it_reads_until_no_new_types_come(folder: Path) -> None:
+    """Types that stand behind many others would be missing, and nobody would know it."""
+    items: list[Item] = [{"PK": f"AUTHOR#{n}", "SK": f"AUTHOR#{n}", "name": "It"} for n in range(3000)]
+    for type_ in ("BOOK", "READER", "SHELF"):
+        items += [{"PK": f"{type_}#{n}", "SK": f"{type_}#{n}", "shape": "tall"} for n in range(100)]
+    make_table(FILE, items, TABLE)
+    result = run("draft", "--store", FILE)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert re.findall(r"^class (\w+):$", result.stdout, re.MULTILINE) == ["Author", "Book", "Reader", "Shelf"]
 
 
 def test_a_missing_table_is_one_line(address: str, engine: str) -> None:

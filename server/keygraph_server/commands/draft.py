@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import Annotated
 
 import typer
 
-from keygraph.draft.draft import draft as drafted
-from keygraph.dynamo.items import Item
+from keygraph.draft.growing import GrowingDraft
 from keygraph.dynamo.store import ListTables
 from keygraph.dynamo.table import Table
-from keygraph.tables.sample import sample
+from keygraph.graph import Graph
+from keygraph.tables.sample import parts
 from keygraph_server.errors import CommandError
 from keygraph_server.options import StoreOption
 from keygraph_server.settings import Settings, read_settings
@@ -19,6 +21,7 @@ from keygraph_server.stores import live_table, open_configured_store
 
 _DEADLINE = 60.0
 """The shortest deadline for a page, in seconds. A draft is not interactive."""
+_PART_ITEMS = 1000
 _SHOWN = 10
 
 
@@ -27,23 +30,28 @@ def draft(
         str | None,
         typer.Argument(metavar="TABLE", help="The name of the table. Optional if the store has only one."),
     ] = None,
-    items: Annotated[int, typer.Option(min=1, help="How many items to read.")] = 1000,
+    items: Annotated[int, typer.Option(min=1, help="How many items to read at most.")] = 20_000,
     store: StoreOption = None,
 ) -> None:
     """Print a first model of an unknown table: its types, fields and lists, with comments on what is uncertain.
 
-    Reads the table's keys and a sample of its items from several parts of the table. Writes nothing.
+    Reads the table's keys, and parts of the table until no new types come. Writes nothing. If it has not read
+    enough to know all types, it says so.
     """
     # Imported here, since other commands start without GraphQL's libraries.
     from keygraph_resolvers import check
 
     settings = read_settings(store=store)
-    described, found = asyncio.run(_read(settings, table, items))
-    typer.echo(drafted(described, found, check), nl=False)
+    drafted, doubts = asyncio.run(_drafted(settings, table, items, check))
+    for doubt in doubts:
+        typer.echo(f"keygraph: {doubt}.", err=True)
+    typer.echo(drafted.text(doubts), nl=False)
 
 
-async def _read(settings: Settings, named: str | None, count: int) -> tuple[Table, list[Item]]:
-    """The table as the store describes it, and a sample of its items."""
+async def _drafted(
+    settings: Settings, named: str | None, most: int, check: Callable[[Graph], object]
+) -> tuple[GrowingDraft, list[str]]:
+    """A draft from parts of the table, and what is doubtful about its sample."""
     patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
     name = named or await _only_table(patient)
     # The name is enough to ask for a table's keys.
@@ -53,8 +61,20 @@ async def _read(settings: Settings, named: str | None, count: int) -> tuple[Tabl
             f"there is no table {name} in {settings.shown_store}",
             "Name another table, or another store: --store ADDRESS",
         )
-    async with open_configured_store(patient, described) as found:
-        return described, await sample(found, count)
+    drafted = GrowingDraft(described, check)
+    async with (
+        open_configured_store(patient, described) as store,
+        aclosing(parts(store, min(most, _PART_ITEMS))) as found,
+    ):
+        async for items, is_whole in found:
+            drafted.add(items[: most - drafted.read], is_whole=is_whole)
+            if drafted.is_settled:
+                return drafted, []
+            if drafted.read >= most:
+                return drafted, [
+                    f"{drafted.read:,} items were too few to know all types of the table. Read more with --items"
+                ]
+    return drafted, []
 
 
 async def _only_table(settings: Settings) -> str:
