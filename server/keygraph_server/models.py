@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -32,6 +33,7 @@ _LIBRARIES = (
     Path(importlib.__file__).parents[1],
 )
 """The folders of code that is not part of a user's model."""
+_FUTURE = "Begin the file with `from __future__ import annotations`, so that a type can be named before it is declared"
 _WANTED = "Name a Graph, a schema made by build_schema, or a function without arguments that returns one"
 
 
@@ -156,7 +158,19 @@ def _broken(name: str, error: Exception) -> ModelNotLoadedError:
         last = (own or list(frames))[-1]
         file, line, reason = last.filename, last.lineno, " ".join(str(error).split())
     what = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-    return ModelNotLoadedError(f"{name} cannot be loaded: {file}:{line}: {what}", "Fix that line")
+    fix = (
+        _FUTURE
+        if isinstance(error, NameError) and _names_early(file, error.name or reason)
+        else "Fix that line"
+    )
+    return ModelNotLoadedError(f"{name} cannot be loaded: {file}:{line}: {what}", fix)
+
+
+def _names_early(file: str, name: str) -> bool:
+    """Whether a file names a class before it declares it, without the import that allows this."""
+    text = Path(file).read_text("utf-8", "replace") if Path(file).is_file() else ""
+    is_declared = re.search(rf"^class {re.escape(name)}\b", text, re.MULTILINE) is not None
+    return is_declared and re.search(r"^from __future__ import .*\bannotations\b", text, re.MULTILINE) is None
 
 
 def _is_library(file: str) -> bool:

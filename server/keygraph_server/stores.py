@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shlex
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from keygraph import Graph, StoreError, open_store
 from keygraph.dynamo.differences import table_differences
 from keygraph.dynamo.store import CreateTable, DescribeTable, Store
 from keygraph.dynamo.table import Table
-from keygraph.errors import TableMissing
+from keygraph.errors import TableMissing, Unavailable
 from keygraph.tables.attributes import AttributeCounter, unmatched
 from keygraph.tables.sample import sample
 from keygraph_server.errors import CommandError
@@ -20,6 +23,7 @@ from keygraph_server.settings import Settings
 
 _log = logging.getLogger(__name__)
 _SAMPLE_ITEMS = 200
+_CONNECT_SECONDS = 1.0
 _CERTAIN = 20
 """A field that is absent from fewer items of a type may be absent by chance, unless another attribute has its name."""
 
@@ -44,6 +48,25 @@ def open_configured_store(settings: Settings, table: Table) -> AbstractAsyncCont
         raise CommandError(problem, "Install them with `pip install 'keygraph[aws]'`") from None
 
 
+@asynccontextmanager
+async def open_answering_store(settings: Settings, table: Table) -> AsyncIterator[Store]:
+    """The store that the settings name, for a command.
+
+    Raises Unavailable if nothing listens at its address: the store itself would try again until its deadline.
+    """
+    parts = urlsplit(settings.store_address)
+    host = parts.hostname or ""
+    if parts.scheme in {"http", "https"} and not (getproxies().get(parts.scheme) and not proxy_bypass(host)):
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _CONNECT_SECONDS)
+        except OSError:
+            raise Unavailable(f"no connection to DynamoDB at {host}:{port}: is it running?") from None
+        writer.close()
+    async with open_configured_store(settings, table) as store:
+        yield store
+
+
 async def live_table(settings: Settings, table: Table) -> Table | None:
     """The table of this name as it is in the store; None if there is none. Does not create a SQLite file.
 
@@ -52,28 +75,29 @@ async def live_table(settings: Settings, table: Table) -> Table | None:
     file = settings.sqlite_file
     if file is not None and not file.exists():
         return None
-    async with open_configured_store(settings, table) as store:
+    async with open_answering_store(settings, table) as store:
         return await store.send(DescribeTable())
 
 
 @asynccontextmanager
 async def open_table(
-    settings: Settings, table: Table, *, creates_own: bool = False
-) -> AsyncIterator[tuple[Store, Table]]:
-    """The store that the settings name, and the table as it is there. Does not create a SQLite file.
+    settings: Settings, table: Table, *, creates: bool = False
+) -> AsyncIterator[tuple[Store, Table, bool]]:
+    """The store that the settings name, the table as it is there, and whether it is new.
 
-    With `creates_own`, the table is created if it is missing and no store is named: the default file is Keygraph's own.
+    With `creates`, a table that a SQLite file lacks is created, with the file. Otherwise no file is created.
     Raises TableMissing if there is no table.
     """
-    file, is_own = settings.sqlite_file, creates_own and settings.store is None
-    if file is None or file.exists() or is_own:
-        async with open_configured_store(settings, table) as store:
+    file = settings.sqlite_file
+    if file is None or file.exists() or creates:
+        async with open_answering_store(settings, table) as store:
             found = await store.send(DescribeTable())
-            if found is None and is_own:
+            is_new = found is None and creates and file is not None
+            if is_new:
                 await store.send(CreateTable())
                 found = table
             if found is not None:
-                yield store, found
+                yield store, found, is_new
                 return
     raise TableMissing(f"there is no table {table.name}. Create it with `{create_command(settings)}`")
 

@@ -324,6 +324,6 @@ async def test_settings_of_aws_that_are_missing(opening: Opening, monkeypatch: p
         with pytest.raises(Unavailable, match="no AWS credentials: set AWS_PROFILE"):
             await store.send(Query("A"))
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    with pytest.raises(Unavailable, match="no AWS credentials"):
+    with pytest.raises(Unavailable, match="there is no AWS profile nobody"):
         async with opening(table, region="eu-central-1"):
             pass

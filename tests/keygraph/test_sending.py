@@ -234,6 +234,11 @@ async def test_a_hang_after_throttling_is_throttling() -> None:
             "AWS refuses these credentials for the table Shop (AccessDeniedException): check AWS_PROFILE or the role",
         ),
         (
+            boto.ProfileNotFound(profile="eve"),
+            Unavailable,
+            "there is no AWS profile eve: set AWS_PROFILE to one of those in ~/.aws/config",
+        ),
+        (
             boto.NoCredentialsError(),
             Unavailable,
             "no AWS credentials: set AWS_PROFILE, or run with a role",

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -150,6 +151,20 @@ class TestStart:
             summary = group.get_command(context, name).short_help
             _, command, _ = group.resolve_command(context, [name])
             assert " ".join(command.help.split()).startswith(summary), name
+
+    @pytest.mark.parametrize(
+        "words", [["verify"], ["export", "-"], ["table", "create"], ["draft", "Library"]]
+    )
+    def test_a_store_that_is_not_there_is_told_at_once(self, words: list[str]) -> None:
+        """A command would be silent for a minute, since it waits patiently for a store that is only slow."""
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        model = [] if words[0] == "draft" else ["--model", "library"]
+        started = time.monotonic()
+        result = run(*words, *model, "--store", f"http://127.0.0.1:{port}")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == f"keygraph: no connection to DynamoDB at 127.0.0.1:{port}: is it running?\n"
+        assert time.monotonic() - started < 5
 
 
 class TestSchema:

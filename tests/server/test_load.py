@@ -19,6 +19,7 @@ from keygraph.keys.types import plain
 from keygraph_examples import social
 from keygraph_examples.commerce import sample
 from keygraph_server.terminal.output import progress
+from tests.conftest import LOCAL
 from tests.server.command_line import run
 from tests.server.loading import user, without_times, write_lines
 from tests.server.tables import FILE, drop_table, items_in, make_table
@@ -107,7 +108,9 @@ def test_the_first_load_without_a_store_creates_the_table() -> None:
     Path("docs.py").write_text(MODEL, "utf-8")
     Path("items.jsonl").write_text('{"PK": "DOC#1", "SK": "DOC#1"}\n')
     result = run("load", "items.jsonl", "--model", "docs")
-    assert without_times(result.stdout) == "Loaded 1 item in N s into Documents.\n"
+    assert without_times(result.stdout) == (
+        "Created the table Documents in sqlite:.keygraph/docs.sqlite.\nLoaded 1 item in N s into Documents.\n"
+    )
     assert run("export", "-", "--model", "docs").stdout == '{"PK": "DOC#1", "SK": "DOC#1"}\n'
 
 
@@ -414,16 +417,32 @@ def test_a_file_that_is_cut_off() -> None:
     assert f"{count} items are loaded" in result.stderr
 
 
-def test_a_missing_table_is_one_line(address: str, engine: str) -> None:
+@pytest.mark.parametrize("engine", ["moto", LOCAL])
+def test_a_missing_table_is_one_line(address: str) -> None:
     """A newcomer would see a traceback instead of what to do."""
-    if engine != "sqlite":
-        drop_table(address)
+    drop_table(address)
     result = run("load", "--sample", "commerce", "--store", address)
     message = (
         "keygraph: there is no table EcommerceData. "
         f"Create it with `keygraph table create --store {address}`\n"
     )
     assert (result.exit_code, result.stderr) == (1, message)
+
+
+def test_a_new_file_gets_a_table_and_a_failed_load_leaves_none() -> None:
+    """Whoever keeps a table in a file would need another command first, or find an empty file that they did not want."""
+    lines = write_lines("users.jsonl", [{"PK": "X", "SK": "Y", "Type": "Userr"}])
+    result = run("load", lines, "--store", FILE)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("Nothing was loaded.\n")
+    assert not Path("table.db").exists()
+
+    lines = write_lines("users.jsonl", [user(1)])
+    result = run("load", lines, "--store", FILE)
+    assert without_times(result.stdout) == (
+        "Created the table EcommerceData in sqlite:table.db.\nLoaded 1 item in N s into EcommerceData.\n"
+    )
+    assert items_in(FILE) == [user(1)]
 
 
 # --- Progress -----------------------------------------------------------------------------------------

@@ -130,6 +130,18 @@ class TestMistakes:
         shown = problem("library:graph")
         assert f" cannot be loaded: {folder}/library.py:{expected}" in shown
 
+    def test_a_missing_future_import_is_told(self, folder: Path) -> None:
+        """A newcomer would read that a type is not defined, which they see below."""
+        text = "class Team:\n    members: list[Player]\n\n\nclass Player:\n    name: str\n"
+        (folder / "library.py").write_text(text)
+        with pytest.raises(ModelNotLoadedError) as caught:
+            load_model("library")
+        assert caught.value.problem.endswith("library.py:2: NameError: name 'Player' is not defined")
+        assert caught.value.fix.startswith("Begin the file with `from __future__ import annotations`")
+        (folder / "library.py").write_text(text.replace("class Player", "class Palyer"))
+        with pytest.raises(ModelNotLoadedError, match="Fix that line"):
+            load_model("library")
+
     def test_every_mistake_of_a_graph_is_listed(self, folder: Path) -> None:
         """Mistakes would come out one at a time, start after start."""
         author = '@node("author_{nam}")\nclass Author:\n    name: ID\n\n\n'

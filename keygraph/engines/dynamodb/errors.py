@@ -78,7 +78,6 @@ _NO_CREDENTIALS = (
     boto.TokenRetrievalError,
     boto.SSOError,
     boto.UnauthorizedSSOTokenError,
-    boto.ProfileNotFound,
 )
 _KEY_SIZE = re.compile(
     r"key attribute cannot contain an empty|exceeded the (maximum )?size limit", re.IGNORECASE
@@ -135,6 +134,9 @@ def failure_of(error: Exception, table: str, endpoint: str) -> Failure | None:
             return Failure(Unavailable(f"the server at {endpoint} is not DynamoDB"))
         case boto.NoRegionError():
             return Failure(Unavailable("no AWS region is set: set AWS_REGION"))
+        case boto.ProfileNotFound():
+            told = f"there is no AWS profile {error.kwargs['profile']}: set AWS_PROFILE to one of those in ~/.aws/config"
+            return Failure(Unavailable(told))
         case _ if isinstance(error, _NO_CREDENTIALS):
             return Failure(Unavailable("no AWS credentials: set AWS_PROFILE, or run with a role"))
     return None

@@ -17,7 +17,7 @@ from keygraph.tables.sample import parts
 from keygraph_server.errors import CommandError
 from keygraph_server.options import StoreOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import live_table, open_configured_store
+from keygraph_server.stores import live_table, open_answering_store
 
 _DEADLINE = 60.0
 """The shortest deadline for a page, in seconds. A draft is not interactive."""
@@ -63,7 +63,7 @@ async def _drafted(
         )
     drafted = GrowingDraft(described, check)
     async with (
-        open_configured_store(patient, described) as store,
+        open_answering_store(patient, described) as store,
         aclosing(parts(store, min(most, _PART_ITEMS))) as found,
     ):
         async for items, is_whole in found:
@@ -84,7 +84,7 @@ async def _only_table(settings: Settings) -> str:
     if file is not None and not file.exists():
         raise CommandError(f"there is no file {file}", "Name another store: --store ADDRESS")
     # The list of tables does not depend on the table that the store is opened for.
-    async with open_configured_store(settings, Table("-", partition_key="-")) as store:
+    async with open_answering_store(settings, Table("-", partition_key="-")) as store:
         names = await store.send(ListTables())
     if not names:
         raise CommandError(f"there is no table in {where}", "Name another store: --store ADDRESS")

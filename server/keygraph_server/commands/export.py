@@ -83,7 +83,7 @@ async def _write(graph: Graph, settings: Settings, target: IO[bytes], format_: L
     interchange = Interchange(graph)
     patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
     count = 0
-    async with open_table(patient, graph.table) as (store, _):
+    async with open_table(patient, graph.table) as (store, _, _):
         with progress("Exporting") as advance:
             async with aclosing(whole_table(store)) as items:
                 async for item in items:

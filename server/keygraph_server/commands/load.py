@@ -131,11 +131,18 @@ def load(
     )
     started = time.monotonic()
     job = _Job(reading, checkpoint, _Existing.of(reading, if_absent=if_absent, upsert=upsert))
+    file = settings.sqlite_file
+    is_new_file = file is not None and not file.exists()
     try:
         asyncio.run(job.run(settings, resume=resume))
     except KeyboardInterrupt:
         typer.echo(f"keygraph: interrupted. {job.so_far}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
+    finally:
+        if file is not None and is_new_file and not job.is_done and not job.reached.items:
+            file.unlink(missing_ok=True)
+    if job.is_new_table:
+        typer.echo(f"Created the table {loaded.graph.table.name} in {settings.shown_store}.")
     loaded_items = job.reached.items - job.before.items - job.existing.kept - job.existing.refused
     outcome = counted(loaded_items, time.monotonic() - started)
     notes = f", {job.before.items:,} loaded earlier" if job.before.items else ""
@@ -338,6 +345,7 @@ class _Job:
         self.existing = existing
         self.made = 0
         """How many mirrors and counterparts were made."""
+        self.is_new_table = self.is_done = False
         self._checkpoint = checkpoint
         self._saved = time.monotonic()
         self._is_kept = True
@@ -358,7 +366,7 @@ class _Job:
         """Load everything. A CommandError says how many items were loaded before it."""
         table = self._reading.graph.table
         patient = settings.model_copy(update={"deadline": max(settings.deadline, _DEADLINE)})
-        async with open_table(patient, table, creates_own=True) as (store, _):
+        async with open_table(patient, table, creates=True) as (store, _, self.is_new_table):
             if resume:
                 await self._take_up(store)
             with progress("Loading", self._reading.source.total) as advance:
@@ -397,6 +405,7 @@ class _Job:
             self._save()
             raise
         self._checkpoint.clear()
+        self.is_done = True
 
     def _save(self) -> None:
         self._saved = time.monotonic()

@@ -17,7 +17,7 @@ from keygraph_server.errors import CommandError
 from keygraph_server.models import load_model
 from keygraph_server.options import ModelOption, StoreOption
 from keygraph_server.settings import Settings, read_settings
-from keygraph_server.stores import comparison, open_configured_store
+from keygraph_server.stores import comparison, open_answering_store
 from keygraph_server.terminal.output import grid, out
 
 table_app = typer.Typer(
@@ -67,7 +67,7 @@ def describe(
 
 async def _created(settings: Settings, table: Table) -> Table | None:
     """The table that already existed; None if it was created."""
-    async with open_configured_store(settings, table) as store:
+    async with open_answering_store(settings, table) as store:
         live = await store.send(DescribeTable())
         if live is None:
             await store.send(CreateTable())

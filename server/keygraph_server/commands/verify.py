@@ -151,7 +151,7 @@ class _Job:
         """Verify the whole table. A CommandError says how many items were verified before it."""
         deadline = max(self._settings.deadline, _DEADLINE)
         patient = self._settings.model_copy(update={"deadline": deadline})
-        async with open_table(patient, self._graph.table) as (store, found):
+        async with open_table(patient, self._graph.table) as (store, found, _):
             _refuse_other_keys(self._graph.table, found)
             verification = Verification(self._graph, store, segments=self._segments, examples=self._examples)
             if resume:
